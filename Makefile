@@ -1,0 +1,34 @@
+# Everything a new machine needs: `make demo` and `make test` build their own virtual environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := runs/demo
+
+.PHONY: install demo test lint figures clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: install
+	$(BIN)/sgfn train tfbind8 --preset demo --out $(DEMO) --overwrite
+	$(BIN)/sgfn evaluate $(DEMO)
+	$(BIN)/sgfn sample $(DEMO) -n 2048 --out $(DEMO)/samples.csv --overwrite
+	$(BIN)/sgfn report $(DEMO)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+test: lint
+	$(BIN)/pytest -n 2
+
+figures: install
+	$(BIN)/python -m benchmarks.figures
+
+clean:
+	rm -rf runs build dist .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""sgfn: Stochastic Generative Flow Networks."""

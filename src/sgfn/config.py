@@ -1,0 +1,283 @@
+"""Everything that decides a run's numbers: frozen dataclasses, one per component; the CLI's flags come from them."""
+
+import difflib
+import math
+import types
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar, get_args
+
+Objective = Literal["tb", "db", "subtb"]
+Form = Literal["marginal", "published", "blind"]
+Preset = Literal["none", "demo", "exact", "frugal"]
+
+
+def require(condition: bool, name: str, wanted: str, value: object) -> None:
+    """Raise the one kind of message a wrong field gets."""
+    if not condition:
+        raise ValueError(f"{name} must {wanted}, got {value}")
+
+
+def in_range(name: str, value: float, low: float, high: float = math.inf, *, open_high: bool = False) -> None:
+    """Check low <= value <= high (or < high), finite."""
+    inside = math.isfinite(value) and low <= value and (value < high if open_high else value <= high)
+    bracket = ")" if open_high or math.isinf(high) else "]"
+    require(inside, name, f"lie in [{low:g}, {high:g}{bracket}", value)
+
+
+def one_of(name: str, value: str, allowed: Iterable[str]) -> None:
+    """Check a choice by name, and suggest the nearest."""
+    allowed = list(allowed)
+    if value not in allowed:
+        near = difflib.get_close_matches(value, allowed, n=1, cutoff=0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} {value!r} is unknown: choose from {', '.join(allowed)}{hint}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseConfig:
+    """How the environment garbles what is intended."""
+
+    alpha: float = 0.25
+    """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise."""
+
+    def __post_init__(self) -> None:
+        in_range("noise.alpha", self.alpha, 0.0, 1.0, open_high=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridConfig:
+    """Size of the `grid` task."""
+
+    ndim: int = 2
+    """Number of coordinates."""
+    side: int = 8
+    """Cells along each coordinate."""
+
+    def __post_init__(self) -> None:
+        in_range("grid.ndim", self.ndim, 1, 16)
+        in_range("grid.side", self.side, 2, 4096)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardConfig:
+    """From score to reward: log R = log(clip(score, minimum) / norm), raised to beta."""
+
+    minimum: float = 1e-3
+    """Scores below this count as this, so that every log-reward is finite."""
+    norm: float = 1.0
+    """Scores are divided by this."""
+    ramp: float = 0.0
+    """k of the exponent's ramp beta_t = 1 + (beta - 1)(1 - 1/(1 + t/k)); 0 is no ramp."""
+
+    def __post_init__(self) -> None:
+        in_range("reward.minimum", self.minimum, 1e-30)
+        in_range("reward.norm", self.norm, 1e-30)
+        in_range("reward.ramp", self.ramp, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetConfig:
+    """The network that policy, flow and backward heads share."""
+
+    hidden: int = 256
+    """Width of each layer."""
+    layers: int = 2
+    """Number of hidden layers."""
+    activation: Literal["relu", "gelu", "silu"] = "gelu"
+    """Non-linearity."""
+
+    def __post_init__(self) -> None:
+        in_range("net.hidden", self.hidden, 1, 65536)
+        in_range("net.layers", self.layers, 1, 64)
+        one_of("net.activation", self.activation, ["relu", "gelu", "silu"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicsConfig:
+    """How P^(k|s,a) is had: the true kernel, or a network fitted to realised outcomes."""
+
+    mode: Literal["batch", "replay", "known"] = "batch"
+    """`batch`: learned on the current batch; `replay`: learned off-policy from the buffer; `known`: the true kernel."""
+    hidden: int = 64
+    """Width of its layers."""
+    layers: int = 1
+    """Number of hidden layers."""
+    lr: float = 2e-3
+    """Its own learning rate."""
+    clip: float = 1.0
+    """Its own gradient-norm clip; 0 is none."""
+    rounds: int = 4
+    """Updates per step in `replay` mode."""
+
+    def __post_init__(self) -> None:
+        one_of("dynamics.mode", self.mode, ["batch", "replay", "known"])
+        in_range("dynamics.hidden", self.hidden, 1, 65536)
+        in_range("dynamics.layers", self.layers, 1, 64)
+        in_range("dynamics.lr", self.lr, 0.0, 10.0)
+        in_range("dynamics.clip", self.clip, 0.0)
+        in_range("dynamics.rounds", self.rounds, 1, 1000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayConfig:
+    """Several updates per trajectory, from a buffer of past ones."""
+
+    capacity: int = 16384
+    """Trajectories kept; the oldest go first."""
+    updates: int = 0
+    """Further policy updates per step, each on a batch drawn from the buffer."""
+    batch: int = 0
+    """Size of those batches; 0 is the batch size of the rollouts."""
+
+    def __post_init__(self) -> None:
+        in_range("replay.capacity", self.capacity, 1, 10**9)
+        in_range("replay.updates", self.updates, 0, 10000)
+        in_range("replay.batch", self.batch, 0, 10**7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfflineConfig:
+    """Known objects mixed into each batch, their intentions drawn from the posterior."""
+
+    file: Path | None = None
+    """Text or CSV file with one object per line (a CSV needs a column `sequence`)."""
+    share: float = 0.0
+    """Share of each batch that comes from the file."""
+
+    def __post_init__(self) -> None:
+        in_range("offline.share", self.share, 0.0, 1.0, open_high=True)
+        if self.share > 0 and self.file is None:
+            raise ValueError("offline.share is positive but offline.file is not given: name a file of objects")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimConfig:
+    """Adam on the balance objective."""
+
+    lr: float = 1e-3
+    """Learning rate of policy, flow and backward heads."""
+    log_z_factor: float = 20.0
+    """log Z learns this many times faster."""
+    clip: float = 10.0
+    """Gradient-norm clip; 0 is none."""
+    warmup: int = 100
+    """Steps of linear warm-up."""
+    final: float = 0.01
+    """Share of the learning rate that is left at the end of the cosine decay; 1 is no decay."""
+
+    def __post_init__(self) -> None:
+        in_range("optim.lr", self.lr, 0.0, 10.0)
+        in_range("optim.log_z_factor", self.log_z_factor, 0.0, 1e6)
+        in_range("optim.clip", self.clip, 0.0)
+        in_range("optim.warmup", self.warmup, 0)
+        in_range("optim.final", self.final, 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogConfig:
+    """How often a run looks at itself."""
+
+    every: int = 100
+    """Steps between lines of metrics.jsonl."""
+    exact_every: int = 500
+    """Steps between exact evaluations on enumerable tasks; 0 is never."""
+    checkpoint_every: int = 1000
+    """Steps between checkpoints."""
+
+    def __post_init__(self) -> None:
+        in_range("log.every", self.every, 1)
+        in_range("log.exact_every", self.exact_every, 0)
+        in_range("log.checkpoint_every", self.checkpoint_every, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Everything that decides a run's numbers."""
+
+    objective: Objective = "tb"
+    """Balance objective: trajectory, detailed or sub-trajectory balance."""
+    form: Form = "marginal"
+    """How noise enters: `marginal` sums intentions out, `published` follows Pan et al. (2023), `blind` ignores noise."""
+    subtb_lambda: float = 0.9
+    """lambda of SubTB."""
+    beta: float | None = None
+    """Reward exponent; by default the task's own (3 for tfbind8, 1 for grid)."""
+    steps: int = 5000
+    """Training steps, each with one batch of rollouts."""
+    batch: int = 64
+    """Trajectories per step."""
+    seed: int = 0
+    """Seed of everything random."""
+    explore: float = 0.01
+    """Probability of a uniform action while sampling."""
+    temperature: float = 1.0
+    """Sampling temperature: above 1 flattens the policy while exploring."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    grid: GridConfig = field(default_factory=GridConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    net: NetConfig = field(default_factory=NetConfig)
+    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    offline: OfflineConfig = field(default_factory=OfflineConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    def __post_init__(self) -> None:
+        one_of("objective", self.objective, get_args(Objective))
+        one_of("form", self.form, get_args(Form))
+        in_range("subtb_lambda", self.subtb_lambda, 0.0, 1e3)
+        if self.beta is not None:
+            in_range("beta", self.beta, 0.0, 1e3)
+        in_range("steps", self.steps, 1, 10**9)
+        in_range("batch", self.batch, 1, 10**7)
+        in_range("seed", self.seed, 0, 2**31 - 1)
+        in_range("explore", self.explore, 0.0, 1.0, open_high=True)
+        in_range("temperature", self.temperature, 1e-3, 1e3)
+
+    def with_(self, **changes: Any) -> Self:
+        """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""
+        top = {k: v for k, v in changes.items() if "__" not in k}
+        for name, value in ((k, v) for k, v in changes.items() if "__" in k):
+            part, inner = name.split("__")
+            top[part] = replace(top.get(part, getattr(self, part)), **{inner: value})
+        return replace(self, **top)
+
+
+T = TypeVar("T")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Plain data for JSON."""
+    out = {}
+    for f in fields(config):
+        value = getattr(config, f.name)
+        out[f.name] = to_dict(value) if is_dataclass(value) else str(value) if isinstance(value, Path) else value
+    return out
+
+
+def from_dict(cls: type[T], data: object, where: str = "config") -> T:
+    """Back from JSON, strictly: unknown or ill-typed fields are named."""
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} must be an object, got {type(data).__name__}")
+    hints = typing.get_type_hints(cls)
+    for name in data:
+        one_of(f"{where}: field", str(name), hints)
+    return cls(**{name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()})
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if is_dataclass(hint):
+        return from_dict(typing.cast(type, hint), value, where)
+    options = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if value is None and type(None) in options:
+        return None
+    if Path in options and isinstance(value, str):
+        return Path(value)
+    if float in options and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if typing.get_origin(hint) is Literal or (options[0] in (int, str) and type(value) is options[0]):
+        return value
+    raise ValueError(f"{where} has the wrong type: {value!r}")

@@ -1,0 +1,41 @@
+"""Learning the kernel: maximum likelihood on realised outcomes, and how well it is calibrated."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.base import Env
+from sgfn.rollout import LogKernel
+from sgfn.trajectories import Trajectories
+
+
+def log_known(env: Env, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A K"]:
+    """The true kernel, as logs; minus infinity where an outcome cannot happen."""
+    return env.kernel(states).log()
+
+
+def negative_log_likelihood(log_kernel: Float[Tensor, "B T A K"], batch: Trajectories) -> Float[Tensor, ""]:
+    r"""$-\mathrm{mean}\,\log\hat P(k_t|s_t,a_t)$ over valid steps."""
+    index = batch.intended * log_kernel.shape[-1] + batch.realised
+    chosen = log_kernel.flatten(-2).gather(-1, index[..., None])[..., 0]
+    return -torch.where(batch.valid, chosen, 0.0).sum() / batch.valid.sum()
+
+
+def calibration(env: Env, log_kernel: LogKernel, batch: Trajectories) -> dict[str, float]:
+    r"""How good P^ is at the visited (s, a): NLL beside the kernel's entropy, and mean total variation.
+
+    Both averages are exact over outcomes (no sampling noise from k); NLL - entropy is the mean KL(P || P^).
+    """
+    states = batch.states[:, :-1]
+    index = batch.intended[..., None, None].expand(*batch.intended.shape, 1, env.actions)
+    truth = env.kernel(states, torch.float64).gather(-2, index)[..., 0, :]  # B T K
+    log_model = log_kernel(states).double().gather(-2, index)[..., 0, :]
+
+    def mean(values: Tensor) -> float:
+        return float(values[batch.valid].mean())
+
+    return {
+        "dynamics_nll": mean(-torch.where(truth > 0, truth * log_model, 0.0).sum(-1)),
+        "dynamics_entropy": mean(-torch.where(truth > 0, truth * truth.log(), 0.0).sum(-1)),
+        "dynamics_tv": mean((truth - log_model.exp()).abs().sum(-1) / 2),
+    }

@@ -1,0 +1,7 @@
+"""Environments: noise kernels and deterministic moves."""
+
+from sgfn.envs.base import Env
+from sgfn.envs.grid import GridEnv
+from sgfn.envs.sequence import SequenceEnv
+
+__all__ = ["Env", "GridEnv", "SequenceEnv"]

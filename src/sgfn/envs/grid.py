@@ -1,0 +1,114 @@
+"""Hypergrid of any dimension and side, with a stop action: a directed acyclic graph, not a tree."""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from sgfn.envs.base import Env, one_hot
+from sgfn.noise import UniformSlip
+
+
+class GridEnv(Env):
+    """Start at the origin, increment one coordinate at a time, stop anywhere.
+
+    A state is the coordinates and a flag "stopped". Noise is as published: never on the stop action, and off where any
+    coordinate has reached the border. Reference: Pan et al. (2023), Stochastic Generative Flow Networks, UAI.
+    """
+
+    tree = False
+    distance = "l1"
+
+    def __init__(self, *, ndim: int, side: int, noise: UniformSlip) -> None:
+        self.ndim, self.side, self.noise = ndim, side, noise
+        self.actions = ndim + 1
+        self.horizon = ndim * (side - 1) + 1
+        self.width, self.object_width = ndim + 1, ndim
+        self.features = ndim * side + 1
+        self.num_states = self.num_objects = side**ndim
+
+    def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
+        """The origin."""
+        return torch.zeros(batch, self.width, dtype=torch.int64, device=device)
+
+    def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
+        """Stopped."""
+        return state[..., -1] == 1
+
+    def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
+        """Moves that stay inside, and stop."""
+        moves = state[..., :-1] < self.side - 1
+        return torch.cat([moves, torch.ones_like(moves[..., :1])], -1) | self.done(state)[..., None]
+
+    def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
+        """Every move, while no coordinate is at the border."""
+        inner = (state[..., :-1] < self.side - 1).all(-1) & ~self.done(state)
+        moves = torch.arange(self.actions, device=state.device) < self.ndim
+        return moves & inner[..., None]
+
+    def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
+        """Increment a coordinate, or set the flag."""
+        step = one_hot(outcome, self.actions).to(state.dtype)
+        return torch.where(self.done(state)[..., None], state, state + step)
+
+    def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
+        """Moves along positive coordinates; only stop for a stopped state."""
+        stopped = self.done(state)[..., None]
+        moves = (state[..., :-1] > 0) & ~stopped
+        root = (state == 0).all(-1, keepdim=True)
+        return torch.cat([moves, stopped], -1) | root
+
+    def parent(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
+        """Decrement a coordinate, or clear the flag."""
+        return (state - one_hot(outcome, self.actions).to(state.dtype)).clamp(min=0)
+
+    def encode(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch F"]:
+        """One-hot coordinates, and the flag."""
+        return torch.cat([one_hot(state[..., :-1], self.side).flatten(-2), state[..., -1:].float()], -1)
+
+    def toward(self, state: Int[Tensor, "*batch S"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
+        """Uniform over the paths to the goal: a move in proportion to what remains along it, then stop."""
+        remaining = (goal - state[..., :-1]).clamp(min=0).float()
+        total = remaining.sum(-1, keepdim=True)
+        return torch.cat([remaining / total.clamp(min=1.0), (total == 0).float()], -1)
+
+    def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
+        """The coordinates."""
+        return state[..., :-1]
+
+    def levels(self) -> Iterator[Int[Tensor, "N S"]]:
+        """Cells by the sum of their coordinates."""
+        cells = self.all_objects()
+        depth = cells.sum(-1)
+        for d in range(self.horizon):
+            level = cells[depth == d]
+            yield torch.cat([level, torch.zeros_like(level[:, :1])], -1)
+
+    def index(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        """Row-major cell number."""
+        return self.object_index(state[..., :-1])
+
+    def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
+        """Row-major cell number."""
+        power = torch.tensor([self.side ** (self.ndim - 1 - i) for i in range(self.ndim)], device=objects.device)
+        return (objects * power).sum(-1)
+
+    def all_objects(self) -> Int[Tensor, "N O"]:
+        """Every cell."""
+        return torch.cartesian_prod(*[torch.arange(self.side)] * self.ndim).reshape(-1, self.ndim)
+
+    def decode(self, objects: Int[Tensor, "N O"]) -> list[str]:
+        """Coordinates joined by commas."""
+        return [",".join(map(str, row)) for row in objects.tolist()]
+
+    def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
+        """Coordinates joined by commas."""
+        rows = []
+        for number, text in enumerate(texts, start=1):
+            fields = text.split(",")
+            if len(fields) != self.ndim or not all(f.strip().isdigit() and int(f) < self.side for f in fields):
+                wanted = f"{self.ndim} coordinates in 0..{self.side - 1} joined by commas"
+                raise ValueError(f"entry {number} ({text!r}): this task needs {wanted}")
+            rows.append([int(f) for f in fields])
+        return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.ndim)

@@ -1,0 +1,155 @@
+"""Append-only sequences of fixed length, or of variable length with a stop action."""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from sgfn.envs.base import Env, one_hot
+from sgfn.noise import UniformSlip
+
+
+class SequenceEnv(Env):
+    """Tokens are written left to right; noise replaces tokens, never the stop action.
+
+    Codes in a state: 0..V-1 tokens, V not written yet, V+1 stopped here. With `stop`, action V ends the sequence
+    (not before `min_length` tokens); a sequence that reaches `length` ends by itself.
+    """
+
+    tree = True
+    distance = "hamming"
+
+    def __init__(
+        self, *, length: int, alphabet: str, noise: UniformSlip, stop: bool = False, min_length: int = 1
+    ) -> None:
+        self.length, self.alphabet, self.noise, self.stop, self.min_length = length, alphabet, noise, stop, min_length
+        self.vocab = len(alphabet)
+        self.blank, self.end = self.vocab, self.vocab + 1
+        self.actions = self.vocab + int(stop)
+        self.horizon = self.width = self.object_width = length
+        self.symbols = self.vocab + 2 * int(stop)  # blanks need a code of their own only beside an end mark
+        self.features = length * self.symbols + length + 1
+        self.offsets = [sum(self.vocab**d for d in range(depth)) for depth in range(length + 2)]
+        self.num_states = self.offsets[length]
+        lengths = range(min_length, length + 1) if stop else [length]
+        self.num_objects = sum(self.vocab**d for d in lengths)
+
+    def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
+        """Nothing written."""
+        return torch.full((batch, self.length), self.blank, dtype=torch.int64, device=device)
+
+    def written(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        """How many tokens the state holds."""
+        return (state < self.vocab).sum(-1)
+
+    def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
+        """Full, or stopped."""
+        return (state != self.blank).all(-1) | (state == self.end).any(-1)
+
+    def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
+        """Every token at any time; stop once the minimum length is reached."""
+        legal = torch.ones(*state.shape[:-1], self.actions, dtype=torch.bool, device=state.device)
+        if self.stop:
+            legal[..., self.vocab] = (self.written(state) >= self.min_length) | self.done(state)
+        return legal
+
+    def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
+        """All tokens, and never stop; nothing once done."""
+        tokens = torch.arange(self.actions, device=state.device) < self.vocab
+        return tokens & ~self.done(state)[..., None]
+
+    def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
+        """Write the outcome at the first blank."""
+        symbol = outcome if not self.stop else torch.where(outcome == self.vocab, self.end, outcome)
+        here = torch.arange(self.length, device=state.device) == self.written(state)[..., None]
+        return torch.where(here & (state == self.blank) & ~self.done(state)[..., None], symbol[..., None], state)
+
+    def last(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        """The outcome that led here (action V for a stop); 0 at the root."""
+        position = ((state != self.blank).sum(-1) - 1).clamp(min=0)
+        symbol = state.gather(-1, position[..., None])[..., 0]
+        symbol = torch.where(symbol == self.blank, 0, symbol)
+        return torch.where(symbol == self.end, self.vocab, symbol)
+
+    def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
+        """Just the last symbol written."""
+        root = (state == self.blank).all(-1)
+        return (one_hot(self.last(state), self.actions) > 0) | root[..., None]
+
+    def parent(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
+        """Erase the last symbol, whichever outcome is named."""
+        position = (state != self.blank).sum(-1) - 1
+        here = torch.arange(self.length, device=state.device) == position[..., None]
+        return torch.where(here, self.blank, state)
+
+    def support(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K A"]:
+        """As in Env, with the one parent looked up once."""
+        parents = self.parents(state)
+        kernel = self.kernel(self.parent(state, state[..., 0]))  # A K
+        return (kernel.transpose(-1, -2) > 0) & parents[..., None]
+
+    def encode(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch F"]:
+        """One-hot symbols by position, and one-hot length."""
+        symbols = one_hot(state, self.symbols).flatten(-2)
+        return torch.cat([symbols, one_hot(self.written(state), self.length + 1)], -1)
+
+    def toward(self, state: Int[Tensor, "*batch S"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
+        """The next token of the goal, or stop; a blank goal at the next position is action V by its very code."""
+        position = self.written(state).clamp(max=self.length - 1)
+        following = goal.gather(-1, position[..., None])[..., 0]
+        return one_hot(following, self.actions)
+
+    def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
+        """The tokens, blanks behind."""
+        return torch.where(state == self.end, self.blank, state)
+
+    def levels(self) -> Iterator[Int[Tensor, "N S"]]:
+        """All prefixes shorter than `length`."""
+        for depth in range(self.length):
+            yield self._strings(depth)
+
+    def index(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        """Prefixes by length, then in alphabetical order."""
+        return self._number(state) + torch.tensor(self.offsets, device=state.device)[self.written(state)]
+
+    def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
+        """Objects by length, then in alphabetical order."""
+        return self.index(objects) - self.offsets[self.min_length if self.stop else self.length]
+
+    def all_objects(self) -> Int[Tensor, "N O"]:
+        """All strings of the admitted lengths."""
+        lengths = range(self.min_length, self.length + 1) if self.stop else [self.length]
+        return torch.cat([self._strings(n) for n in lengths])
+
+    def decode(self, objects: Int[Tensor, "N O"]) -> list[str]:
+        """Token ids to letters."""
+        letters = [*self.alphabet, ""]
+        return ["".join(letters[i] for i in row) for row in objects.tolist()]
+
+    def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
+        """Letters to token ids."""
+        shortest = self.min_length if self.stop else self.length
+        code = {letter: i for i, letter in enumerate(self.alphabet)}
+        rows = []
+        for number, text in enumerate(texts, start=1):
+            wrong = sorted({c for c in text if c not in code})
+            if wrong:
+                raise ValueError(f"entry {number} ({text!r}): letters {wrong} are not in the alphabet {self.alphabet}")
+            if not shortest <= len(text) <= self.length:
+                wanted = str(self.length) if shortest == self.length else f"{shortest} to {self.length}"
+                raise ValueError(f"entry {number} ({text!r}): length {len(text)}, this task needs {wanted}")
+            rows.append([code[c] for c in text] + [self.blank] * (self.length - len(text)))
+        return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.length)
+
+    def _strings(self, depth: int) -> Int[Tensor, "N S"]:
+        number = torch.arange(self.vocab**depth)
+        digits = [(number // self.vocab ** (depth - 1 - i)) % self.vocab for i in range(depth)]
+        blanks = [torch.full_like(number, self.blank)] * (self.length - depth)
+        return torch.stack(digits + blanks, -1)
+
+    def _number(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        length = self.written(state)[..., None]
+        position = torch.arange(self.length, device=state.device)
+        power = self.vocab ** (length - 1 - position).clamp(min=0)
+        return torch.where(position < length, state * power, 0).sum(-1)

@@ -1,0 +1,263 @@
+"""Exact answers on enumerable tasks: the law of a policy under the noise, the target, and the best reachable law.
+
+Everything here is dynamic programming over the state graph, in float64, batched per depth.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.base import Env
+
+Policy = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
+"""States to probabilities of intentions."""
+
+MAX_STATES = 2_000_000
+
+
+def check_size(env: Env, max_states: int = MAX_STATES) -> None:
+    """Refuse a space that is too large, with the count."""
+    if not enumerable(env, max_states):
+        raise ValueError(
+            f"the exact answer needs {env.num_states + env.num_objects:,} states and objects, "
+            f"the limit is {max_states:,}: raise --max-states or rely on samples"
+        )
+
+
+def enumerable(env: Env, max_states: int = MAX_STATES) -> bool:
+    """Whether the whole space fits."""
+    return env.num_states + env.num_objects <= max_states
+
+
+def law(env: Env, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
+    r"""Probability of each object under a policy and the true kernel.
+
+    .. math:: p(s') = \sum_s p(s)\,\bar P(k|s), \qquad \bar P(k|s) = \sum_a \pi(a|s)\,P(k|s,a)
+    """
+    return reach(env, policy, noisy=noisy)[1]
+
+
+def reach(env: Env, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
+    """Probability of passing through each state, and of ending in each object."""
+    states_mass = torch.zeros(env.num_states, dtype=torch.float64)
+    objects_mass = torch.zeros(env.num_objects, dtype=torch.float64)
+    states_mass[env.index(env.initial(1))] = 1.0
+    for states in env.levels():
+        moved = outcome_law(env, states, policy(states).double(), noisy) * states_mass[env.index(states)][:, None]
+        for rows, k, target, finished in children(env, states):
+            (objects_mass if finished else states_mass).index_add_(0, target, moved[rows, k])
+    return states_mass, objects_mass
+
+
+def outcome_law(
+    env: Env, states: Int[Tensor, "N S"], policy: Float[Tensor, "N A"], noisy: bool = True
+) -> Float[Tensor, "N K"]:
+    """The policy's law over outcomes; without noise it is the policy itself."""
+    if not noisy:
+        return policy
+    return torch.einsum("na,nak->nk", policy, env.kernel(states, torch.float64))
+
+
+def children(env: Env, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Tensor, bool]]:
+    """Moves out of a level: (rows, outcome, number of the state or object reached, whether it is an object)."""
+    moves, legal = [], env.legal(states)
+    for k in range(env.actions):
+        rows = legal[:, k].nonzero()[:, 0]
+        reached = env.apply(states[rows], torch.full_like(rows, k))
+        done = env.done(reached)
+        if (~done).any():
+            moves.append((rows[~done], k, env.index(reached[~done]), False))
+        if done.any():
+            moves.append((rows[done], k, env.object_index(env.objects(reached[done])), True))
+    return moves
+
+
+def flows(env: Env, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, " M"], dict[int, Float[Tensor, "n K"]]]:
+    r"""State flows and target conditionals per depth, with the uniform backward policy (on a tree: the only one).
+
+    .. math:: F(s) = \sum_k F(s')\,P_B(s|s'), \qquad c(k|s) = F(s')\,P_B(s|s')/F(s), \qquad F(x) = R(x)^\beta
+    """
+    flow = torch.zeros(env.num_states, dtype=torch.float64)
+    conditionals = {}
+    for depth, states in reversed(list(enumerate(env.levels()))):
+        out = torch.zeros(states.shape[0], env.actions, dtype=torch.float64)
+        for rows, k, target, finished in children(env, states):
+            if finished:
+                out[rows, k] = reward[target]
+            else:
+                reached = env.apply(states[rows], torch.full_like(rows, k))
+                out[rows, k] = flow[target] / env.parents(reached).sum(-1)
+        total = out.sum(-1)
+        flow[env.index(states)] = total
+        conditionals[depth] = out / total[:, None]
+    return flow, conditionals
+
+
+def target(log_reward: Float[Tensor, " N"], beta: float) -> Float[Tensor, " N"]:
+    r"""$p^*(x) = R(x)^\beta / Z$."""
+    return torch.softmax(beta * log_reward.double(), 0)
+
+
+def table_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+    """A policy that looks its probabilities up by state number."""
+    table = torch.zeros(env.num_states, env.actions, dtype=torch.float64)
+    for depth, states in enumerate(env.levels()):
+        table[env.index(states)] = conditionals[depth]
+    return lambda states: table[env.index(states)]
+
+
+def uniform_policy(env: Env) -> Policy:
+    """Every legal intention alike."""
+
+    def policy(states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
+        legal = env.legal(states).double()
+        return legal / legal.sum(-1, keepdim=True)
+
+    return policy
+
+
+def best_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+    """On a tree: the forward-KL optimum, node by node (KL to the target is a sum over nodes, so this is global)."""
+    best = {}
+    for depth, states in enumerate(env.levels()):
+        best[depth] = env.noise.project(conditionals[depth], env.slippable(states))[0]
+    return table_policy(env, best)
+
+
+def eflow_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+    r"""On a tree: the expected-flow solution, $\pi(a|s) = \sum_k P(k|s,a)\,c(k|s)$ normalised.
+
+    With uniform slip it is $(1-\alpha) c + \alpha/V$. Reference: Jiralerspong et al. (2024), Expected flow networks, ICLR.
+    """
+    expected = {}
+    for depth, states in enumerate(env.levels()):
+        kernel = env.kernel(states, torch.float64)
+        weight = torch.einsum("nak,nk->na", kernel, conditionals[depth]) * env.legal(states)
+        expected[depth] = weight / weight.sum(-1, keepdim=True)
+    return table_policy(env, expected)
+
+
+def grid_floor(env: Env, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
+    r"""On a graph: the law of least total variation, by a linear programme over state-action flows.
+
+    .. math:: \min \sum_x |p(x) - p^*(x)| \quad\text{s.t.}\quad \sum_a u(s,a) = 1[s=s_0] +
+              \sum_{s^-,a} u(s^-,a) P(s|s^-,a),\ u \ge 0
+    """
+    import numpy as np
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, hstack, identity, vstack
+
+    balance, ends, count = _flow_matrices(env)
+    slack = env.num_objects
+    source = np.zeros(env.num_states)
+    source[int(env.index(env.initial(1)))] = 1.0
+    eye = identity(slack)
+    empty = coo_array((env.num_states, slack))
+    upper = vstack([hstack([ends, -eye]), hstack([-ends, -eye])])
+    bound = np.concatenate([wanted.numpy(), -wanted.numpy()])
+    cost = np.concatenate([np.zeros(count), np.ones(slack)])
+    solution = linprog(
+        cost, A_ub=upper.tocsr(), b_ub=bound, A_eq=hstack([balance, empty]).tocsr(), b_eq=source, method="highs"
+    )
+    if not solution.success:
+        raise RuntimeError(f"the linear programme for the best reachable law failed: {solution.message}")
+    return torch.from_numpy(ends @ solution.x[:count])
+
+
+def _flow_matrices(env: Env) -> tuple:
+    """Flow balance per state, and arrival per object, as sparse maps of the flows u(s, a), legal pairs only."""
+    import numpy as np
+    from scipy.sparse import coo_array
+
+    states = torch.cat(list(env.levels()))
+    number, legal = env.index(states), env.legal(states)
+    kernel = env.kernel(states, torch.float64)
+    variable = torch.full(legal.shape, -1)
+    variable[legal] = torch.arange(int(legal.sum()))
+    count = int(legal.sum())
+    out_rows = number[:, None].expand_as(variable)[legal]
+    inner = [(out_rows, variable[legal], torch.ones(count, dtype=torch.float64))]
+    outer: list[tuple[Tensor, Tensor, Tensor]] = []
+    for rows, k, reached, finished in children(env, states):
+        for a in range(env.actions):
+            chance = kernel[rows, a, k]
+            used = legal[rows, a] & (chance > 0)
+            entry = (reached[used], variable[rows[used], a], chance[used] if finished else -chance[used])
+            (outer if finished else inner).append(entry)
+
+    def matrix(entries: list[tuple[Tensor, Tensor, Tensor]], height: int) -> coo_array:
+        i, j, v = (np.concatenate([e[n].numpy() for e in entries]) for n in range(3))
+        return coo_array((v, (i, j)), shape=(height, count)).tocsr()
+
+    return matrix(inner, env.num_states), matrix(outer, env.num_objects), count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What is known of a task before any training: laws over all objects, in the order of `object_index`."""
+
+    scores: Float[Tensor, " N"]
+    target: Float[Tensor, " N"]
+    floor: Float[Tensor, " N"]
+    """Best reachable law: on a tree the forward-KL optimum, on a graph the least total variation."""
+    blind: Float[Tensor, " N"]
+    """Law of the policy that would be exact without noise."""
+    uniform: Float[Tensor, " N"]
+    floor_kind: str
+
+
+def reference(
+    env: Env, scores: Float[Tensor, " N"], log_reward: Float[Tensor, " N"], beta: float, max_states: int = MAX_STATES
+) -> Reference:
+    """Target, floor, noise-ignoring and uniform laws of a task."""
+    check_size(env, max_states)
+    wanted = target(log_reward, beta)
+    _, conditionals = flows(env, wanted)
+    best = law(env, best_policy(env, conditionals)) if env.tree else grid_floor(env, wanted)
+    return Reference(
+        scores=scores.double(),
+        target=wanted,
+        floor=best,
+        blind=law(env, table_policy(env, conditionals)),
+        uniform=law(env, uniform_policy(env)),
+        floor_kind="forward-KL optimum" if env.tree else "least total variation (linear programme)",
+    )
+
+
+def total_variation(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
+    r"""$\tfrac12 \sum_x |p(x) - q(x)|$.
+
+    >>> total_variation(torch.tensor([0.5, 0.5]), torch.tensor([1.0, 0.0]))
+    0.5
+    """
+    return 0.5 * float((p - q).abs().sum())
+
+
+def kl(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
+    r"""$\sum_x p(x) \log(p(x)/q(x))$; infinite where p has mass and q none."""
+    return float(torch.where(p > 0, p * (p.log() - q.log()), 0.0).sum())
+
+
+def jensen_shannon(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
+    """Mean KL of both to their mixture, in nats."""
+    mixture = (p + q) / 2
+    return (kl(p, mixture) + kl(q, mixture)) / 2
+
+
+def distances(p: Float[Tensor, " N"], known: Reference) -> dict[str, float]:
+    """All distances of a law to the target, and its expected score."""
+    return {
+        "tv": total_variation(p, known.target),
+        "tv_floor": total_variation(known.floor, known.target),
+        "tv_blind": total_variation(known.blind, known.target),
+        "tv_uniform": total_variation(known.uniform, known.target),
+        "l1_mean": 2 * total_variation(p, known.target) / p.shape[0],
+        "js": jensen_shannon(p, known.target),
+        "kl": kl(known.target, p),
+        "expected_reward": float((p * known.scores).sum()),
+        "target_expected_reward": float((known.target * known.scores).sum()),
+        "floor_expected_reward": float((known.floor * known.scores).sum()),
+    }

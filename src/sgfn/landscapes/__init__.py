@@ -1,0 +1,5 @@
+"""Landscapes: terminal object -> score."""
+
+from sgfn.landscapes.base import Landscape
+
+__all__ = ["Landscape"]

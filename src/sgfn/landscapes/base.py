@@ -1,0 +1,44 @@
+"""Landscapes: terminal object -> score, with the facts known of it."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.config import RewardConfig
+
+
+class Landscape(ABC):
+    """Scores objects; higher is better, zero or above."""
+
+    maximum: float
+    """The highest score there is."""
+    mode_level: float
+    """Score from which on an object counts as a mode."""
+
+    @abstractmethod
+    def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """One score per object."""
+
+    def to(self, device: torch.device) -> None:
+        """Move what the landscape holds."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, name, value.to(device))
+
+
+def log_reward(scores: Float[Tensor, "*batch"], config: RewardConfig) -> Float[Tensor, "*batch"]:
+    r"""Log-reward before the exponent: $\log(\mathrm{clip}(score, min)/norm)$."""
+    return (scores.clamp(min=config.minimum) / config.norm).log()
+
+
+def beta_at(step: Float[Tensor, ""], beta: float, ramp: float) -> Float[Tensor, ""]:
+    r"""Reward exponent at a step: $\beta_t = 1 + (\beta-1)(1 - 1/(1+t/k))$, constant when k = 0.
+
+    >>> [round(beta_at(torch.tensor(t), 3.0, 100.0).item(), 3) for t in (0.0, 100.0, 1e9)]
+    [1.0, 2.0, 3.0]
+    """
+    if ramp == 0.0:
+        return torch.full_like(step, beta)
+    return 1.0 + (beta - 1.0) * (1.0 - 1.0 / (1.0 + step / ramp))

@@ -1,0 +1,84 @@
+"""Scoring: networks + Trajectories -> Scores. The only place where networks meet batches."""
+
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.nets.heads import Heads
+from sgfn.trajectories import Scores, Trajectories
+
+
+class Scorer(Protocol):
+    """Whatever can judge states: the networks in training, exact tables in tests."""
+
+    log_z: Tensor
+    reads_final: bool
+    """Whether finished states are judged too (a backward policy is read there)."""
+
+    def heads(self, state: Int[Tensor, "*batch S"]) -> Heads:
+        """Log-probabilities and flows."""
+        ...
+
+
+def score_blind(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+    """Noise-blind form: pi is read at the outcome, as if the agent had meant it. The published baselines."""
+    log_pf = _pick(heads.log_policy[:, : batch.valid.shape[1]], batch.realised)
+    return _scores(batch, heads, log_pf, torch.zeros_like(log_pf), _log_parent(heads, batch), log_z)
+
+
+def score_published(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+    """Published form (Pan et al. 2023): pi at the intention, P^ at the outcome, pi_B over (parent, intention)."""
+    log_pf = _pick(heads.log_policy[:, : batch.valid.shape[1]], batch.intended)
+    log_dynamics = _pick(_row(log_kernel, batch.intended), batch.realised)
+    assert heads.log_joint_backward is not None
+    joint = heads.log_joint_backward[:, 1:]  # B T K A
+    log_pb = _pick(_row(joint, batch.realised), batch.intended)
+    return _scores(batch, heads, log_pf, log_dynamics, log_pb, log_z)
+
+
+def score_marginal(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+    r"""Marginal form: the intention is summed out, $\log\bar P(k|s) = \log\sum_a \pi(a|s) \hat P(k|s,a)$."""
+    column = _row(log_kernel.transpose(-1, -2), batch.realised)  # B T A
+    log_pf = torch.logsumexp(heads.log_policy[:, : batch.valid.shape[1]] + column, -1)
+    return _scores(batch, heads, log_pf, torch.zeros_like(log_pf), _log_parent(heads, batch), log_z)
+
+
+FORMS = {"blind": score_blind, "published": score_published, "marginal": score_marginal}
+
+
+def score(
+    scorer: Scorer, batch: Trajectories, form: str, log_kernel: Float[Tensor, "B T A K"]
+) -> Scores:
+    """Judge a batch in one pass over all its states; `log_kernel` is log P^ at the states before each step."""
+    heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
+    return FORMS[form](heads, log_kernel.detach(), batch, scorer.log_z)
+
+
+def _scores(
+    batch: Trajectories, heads: Heads, log_pf: Tensor, log_dynamics: Tensor, log_pb: Tensor, log_z: Tensor
+) -> Scores:
+    root = log_z.expand(batch.states.shape[0], 1).to(heads.log_flow.dtype)  # F(s_0) = Z
+    inner = heads.log_flow[:, 1 : batch.valid.shape[1]]
+    return Scores(
+        log_pf=torch.where(batch.valid, log_pf, 0.0),
+        log_dynamics=torch.where(batch.valid, log_dynamics, 0.0),
+        log_pb=torch.where(batch.valid, log_pb, 0.0),
+        log_flow=torch.cat([root, inner, torch.zeros_like(root)], 1),  # the last state is always final
+        log_z=log_z,
+    )
+
+
+def _log_parent(heads: Heads, batch: Trajectories) -> Tensor:
+    if heads.log_backward is None:
+        return torch.zeros_like(batch.valid, dtype=heads.log_flow.dtype)
+    return _pick(heads.log_backward[:, 1:], batch.realised)
+
+
+def _pick(values: Float[Tensor, "B T A"], index: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    return values.gather(-1, index[..., None])[..., 0]
+
+
+def _row(matrix: Float[Tensor, "B T A K"], index: Int[Tensor, "B T"]) -> Float[Tensor, "B T K"]:
+    return matrix.gather(-2, index[..., None, None].expand(*index.shape, 1, matrix.shape[-1]))[..., 0, :]

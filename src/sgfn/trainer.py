@@ -1,0 +1,246 @@
+"""The trainer: rollout -> score -> objective -> update. It knows no environment by name."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn import dynamics, exact
+from sgfn.landscapes.base import beta_at
+from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.objectives import make_objective
+from sgfn.optim import Optimiser, schedule
+from sgfn.replay import Replay
+from sgfn.rollout import retrace, rollout
+from sgfn.scoring import score
+from sgfn.tasks import Task
+from sgfn.trajectories import Trajectories, concatenate
+
+METERS = ("loss", "dynamics_nll", "log_reward", "log_z", "length", "reward")
+
+
+class NonFiniteError(RuntimeError):
+    """The loss or a weight stopped being a number."""
+
+
+class Trainer:
+    """Networks, optimisers, buffer and random state of one run; `step` neither waits for the device nor branches on data."""
+
+    def __init__(self, task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> None:
+        self.task, self.env, self.config, self.device = task, task.env, task.config, device
+        task.landscape.to(device)
+        self.offline = None if offline is None else offline.to(device)
+        self.nets, self.dynamics = self._networks()
+        self.optimiser, self.dynamics_optimiser = self._optimisers()
+        self.objective = make_objective(self.config.objective, self.config.subtb_lambda)
+        self.generator = torch.Generator(device).manual_seed(self.config.seed)
+        self.index = torch.zeros((), device=device)  # the step's number, where the schedules can see it
+        self.meters = torch.zeros(len(METERS) + 1, device=device)
+        self.done = 0
+        self._guess_log_z()
+        needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
+        self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
+
+    def _networks(self) -> tuple[FlowNets, DynamicsNet]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.config.seed)
+            nets = FlowNets(self.env, self.config.form, self.config.net)
+            model = DynamicsNet(self.env, self.config.dynamics)
+        return nets.to(self.device), model.to(self.device)
+
+    def _optimisers(self) -> tuple[Optimiser, Optimiser]:
+        optim, model = self.config.optim, self.config.dynamics
+        body = [p for name, p in self.nets.named_parameters() if name != "log_z"]
+        groups = [(body, optim.lr), ([self.nets.log_z], optim.lr * optim.log_z_factor)]
+        return (
+            Optimiser(groups, optim.clip, self.device),
+            Optimiser([(list(self.dynamics.parameters()), model.lr)], model.clip, self.device),
+        )
+
+    @torch.no_grad()
+    def _guess_log_z(self) -> None:
+        """Start log Z where the first trajectories balance on average, instead of spending hundreds of steps on it."""
+        batch = self.collect()[1]
+        scores = score(self.nets, batch, self.config.form, self.log_kernel(batch.states[:, :-1]))
+        steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
+        beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
+        self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
+
+    def log_kernel(self, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A K"]:
+        """log P^ at the states: known, or learned."""
+        if self.config.dynamics.mode == "known":
+            return dynamics.log_known(self.env, states)
+        return self.dynamics.log_kernel(states)
+
+    def step(self) -> None:
+        """One batch of rollouts, the updates that follow from it, and the meters."""
+        config = self.config
+        beta = beta_at(self.index, self.task.beta, config.reward.ramp)
+        rate = schedule(self.index, config.steps, config.optim)
+        own, batch = self.collect()
+        loss, nll = self.update(own, batch, beta, rate)
+        if self.buffer is not None:
+            self.buffer.add(own)
+            for _ in range(config.replay.updates):
+                self.update_from(self.buffer, beta, rate)
+            if config.dynamics.mode == "replay":
+                for _ in range(config.dynamics.rounds):
+                    nll = self.fit_dynamics(self.buffer.sample(config.batch, self.generator), rate)
+        self._record(own, loss, nll)
+        self.index += 1.0
+
+    def collect(self) -> tuple[Trajectories, Trajectories]:
+        """The agent's own trajectories, and the whole batch with its offline share."""
+        config = self.config
+        known = int(config.batch * config.offline.share) if self.offline is not None else 0
+        own = rollout(
+            self.env,
+            self.nets.log_policy,
+            self.task.log_reward,
+            batch=config.batch - known,
+            generator=self.generator,
+            explore=config.explore,
+            temperature=config.temperature,
+        )
+        if self.offline is None or known == 0:
+            return own, own
+        rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
+        goals = self.offline[rows]
+        log_policy, log_reward = self.nets.log_policy, self.task.log_reward
+        return own, concatenate(own, retrace(self.env, goals, log_policy, self.log_kernel, log_reward, self.generator))
+
+    def update(self, own: Trajectories, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+        """Balance objective on the whole batch; in `batch` mode the dynamics model learns from the agent's own part."""
+        with torch.set_grad_enabled(self.config.dynamics.mode == "batch"):
+            log_kernel = self.log_kernel(batch.states[:, :-1])
+            nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
+        loss = self.balance(batch, beta, log_kernel)
+        self.optimiser.step(loss, rate)
+        if self.config.dynamics.mode == "batch":
+            self.dynamics_optimiser.step(nll, rate)
+        return loss.detach(), nll.detach()
+
+    def update_from(self, buffer: Replay, beta: Tensor, rate: Tensor) -> None:
+        """Balance objective on past trajectories: balance holds off-policy."""
+        batch = buffer.sample(self.config.replay.batch or self.config.batch, self.generator)
+        with torch.no_grad():
+            log_kernel = self.log_kernel(batch.states[:, :-1])
+        self.optimiser.step(self.balance(batch, beta, log_kernel), rate)
+
+    def balance(self, batch: Trajectories, beta: Tensor, log_kernel: Tensor) -> Float[Tensor, ""]:
+        """Mean objective of a batch at the current reward exponent."""
+        tempered = replace(batch, log_reward=beta * batch.log_reward)
+        return self.objective(score(self.nets, batch, self.config.form, log_kernel), tempered).mean()
+
+    def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
+        """One round of maximum likelihood on past outcomes."""
+        nll = dynamics.negative_log_likelihood(self.dynamics.log_kernel(batch.states[:, :-1]), batch)
+        self.dynamics_optimiser.step(nll, rate)
+        return nll.detach()
+
+    def _record(self, own: Trajectories, loss: Tensor, nll: Tensor) -> None:
+        length, log_z = own.length.float().mean(), self.nets.log_z.detach()
+        reward = own.log_reward.exp().mean()
+        values = [loss, nll, own.log_reward.mean(), log_z, length, reward, torch.ones_like(loss)]
+        self.meters += torch.stack([v.to(torch.float32) for v in values])
+
+    def read_meters(self) -> dict[str, float]:
+        """Means since the last reading; raises if training has left the finite numbers."""
+        *sums, count = self.meters.tolist()
+        self.meters.zero_()
+        means = {name: value / max(count, 1.0) for name, value in zip(METERS, sums, strict=True)}
+        means["log_z"] = float(self.nets.log_z.detach())
+        finite = torch.stack([p.isfinite().all() for p in [*self.nets.parameters(), *self.dynamics.parameters()]])
+        if not bool(finite.all()) or not all(abs(v) < float("inf") for v in means.values()):
+            raise NonFiniteError(
+                f"the loss is not finite any more (loss {means['loss']:g} near step {self.done}): "
+                "lower --optim.lr, raise --reward.minimum or lower --beta"
+            )
+        return means
+
+    def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
+        """Probabilities for the exact evaluation, in blocks."""
+        with torch.no_grad():
+            blocks = [self.nets.log_policy(block.to(self.device)).exp().cpu() for block in states.split(65536)]
+        return torch.cat(blocks).double()
+
+    def law(self) -> Float[Tensor, " N"]:
+        """Exact law of the current policy under the true noise."""
+        return exact.law(self.env, self.policy)
+
+    def modules(self) -> dict[str, torch.nn.Module]:
+        """Networks by name."""
+        return {"nets": self.nets, "dynamics": self.dynamics}
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything the next step depends on, as named tensors."""
+        parts: dict[str, dict[str, Tensor]] = {name: m.state_dict() for name, m in self.modules().items()}
+        parts["optimiser"], parts["dynamics_optimiser"] = self.optimiser.state(), self.dynamics_optimiser.state()
+        parts["buffer"] = {} if self.buffer is None else self.buffer.state()
+        parts["self"] = {
+            "index": self.index,
+            "meters": self.meters,
+            "done": torch.tensor(self.done),
+            "generator": self.generator.get_state(),
+        }
+        return {f"{part}.{name}": value.detach() for part, named in parts.items() for name, value in named.items()}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Continue from a saved state."""
+
+        def part(name: str) -> dict[str, Tensor]:
+            return {key.partition(".")[2]: v for key, v in state.items() if key.startswith(name + ".")}
+
+        for name, module in self.modules().items():
+            module.load_state_dict(part(name))
+        moved = {name: {k: v.to(self.device) for k, v in part(name).items()} for name in ("optimiser", "dynamics_optimiser")}
+        self.optimiser.load(moved["optimiser"])
+        self.dynamics_optimiser.load(moved["dynamics_optimiser"])
+        if self.buffer is not None:
+            for name, value in part("buffer").items():
+                getattr(self.buffer, name).copy_(value)
+        mine = part("self")
+        self.index.copy_(mine["index"])
+        self.meters.copy_(mine["meters"])
+        self.done = int(mine["done"])
+        self.generator.set_state(mine["generator"].cpu())
+
+
+def stepper(trainer: Trainer) -> Callable[[], None]:
+    """How to run `step` here: captured in a CUDA graph on a GPU, eagerly on a CPU."""
+    return GraphedStep(trainer) if trainer.device.type == "cuda" else trainer.step
+
+
+class GraphedStep:
+    """Runs the first steps eagerly (they warm the allocator up), captures one, then replays the capture."""
+
+    WARMUP = 3
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.graph, self.warm = trainer, None, 0
+        self.stream = torch.cuda.Stream()
+
+    def __call__(self) -> None:
+        """One step."""
+        if self.graph is not None:
+            self.graph.replay()
+        elif self.warm < self.WARMUP:
+            self._eager()
+        else:
+            self._capture()
+            self.graph.replay()  # pyright: ignore[reportOptionalMemberAccess]
+
+    def _eager(self) -> None:
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            self.trainer.step()
+        torch.cuda.current_stream().wait_stream(self.stream)
+        self.warm += 1
+
+    def _capture(self) -> None:
+        self.graph = torch.cuda.CUDAGraph()
+        self.graph.register_generator_state(self.trainer.generator)
+        with torch.cuda.graph(self.graph, stream=self.stream):
+            self.trainer.step()

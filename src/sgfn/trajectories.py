@@ -1,0 +1,58 @@
+"""Trajectories (data) and Scores (differentiable): what happened, and what the networks say of it."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectories:
+    """A batch of finished trajectories, padded to the horizon T; padded steps repeat the last state."""
+
+    intended: Int[Tensor, "B T"]
+    """What the agent meant to do (its thought)."""
+    realised: Int[Tensor, "B T"]
+    """What the environment did (the real action)."""
+    valid: Bool[Tensor, "B T"]
+    """Steps that happened; the rest is padding."""
+    states: Int[Tensor, "B T+1 S"]
+    log_reward: Float[Tensor, " B"]
+
+    @property
+    def final(self) -> Bool[Tensor, "B T+1"]:
+        """States that are the finished object: the one after the last valid step, and its repeats."""
+        first = torch.zeros_like(self.valid[:, :1])
+        return torch.cat([first, ~self.valid[:, 1:], torch.ones_like(first)], 1)
+
+    @property
+    def length(self) -> Int[Tensor, " B"]:
+        """Number of valid steps."""
+        return self.valid.sum(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """Log-probabilities of a batch, zero on padded steps; `final` states carry no flow of their own."""
+
+    log_pf: Float[Tensor, "B T"]
+    """Forward: of the intention, of the outcome, or of the outcome with the intention summed out (see `scoring`)."""
+    log_dynamics: Float[Tensor, "B T"]
+    """Of the outcome given the intention, detached; zero where the form does not use it."""
+    log_pb: Float[Tensor, "B T"]
+    """Backward: of the (parent, intention) or of the parent, read at the next state."""
+    log_flow: Float[Tensor, "B T+1"]
+    log_z: Float[Tensor, ""]
+
+
+def masked_mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
+    """Mean over the true entries of each row."""
+    return torch.where(mask, values, 0.0).sum(1) / mask.sum(1).clamp(min=1)
+
+
+def concatenate(first: Trajectories, second: Trajectories) -> Trajectories:
+    """Two batches as one."""
+    return Trajectories(
+        **{name: torch.cat([getattr(first, name), getattr(second, name)]) for name in Trajectories.__annotations__}
+    )
