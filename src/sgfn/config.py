@@ -88,6 +88,8 @@ class NetConfig:
     """Number of hidden layers."""
     activation: Literal["relu", "gelu", "silu"] = "gelu"
     """Non-linearity."""
+    share_states: bool = False
+    """Judge each distinct state of a small tree once per update, however often the batch visits it."""
 
     def __post_init__(self) -> None:
         in_range("net.hidden", self.hidden, 1, 65536)
@@ -278,6 +280,6 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return Path(value)
     if float in options and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    if typing.get_origin(hint) is Literal or (options[0] in (int, str) and type(value) is options[0]):
+    if typing.get_origin(hint) is Literal or (options[0] in (int, str, bool) and type(value) is options[0]):
         return value
     raise ValueError(f"{where} has the wrong type: {value!r}")

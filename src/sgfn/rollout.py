@@ -20,17 +20,22 @@ def behaviour(
     log_policy: Float[Tensor, "B A"], legal: Bool[Tensor, "B A"], explore: float, temperature: float
 ) -> Float[Tensor, "B A"]:
     r"""What acts while sampling: $(1-\epsilon)\,\mathrm{softmax}(\log\pi/T) + \epsilon\,\mathrm{uniform}$ on legal actions."""
-    tempered = torch.softmax(log_policy / temperature, -1)
+    tempered = log_policy.exp() if temperature == 1.0 else torch.softmax(log_policy / temperature, -1)
+    if explore == 0.0:
+        return tempered
     uniform = legal.to(tempered.dtype)
-    return (1.0 - explore) * tempered + explore * uniform / uniform.sum(-1, keepdim=True)
+    return torch.lerp(tempered, uniform / uniform.sum(-1, keepdim=True), explore)
 
 
-def draw(probabilities: Float[Tensor, "B A"], uniform: Float[Tensor, " B"]) -> Int[Tensor, " B"]:
-    """Inverse-distribution sampling; an entry of probability zero is never drawn."""
-    cumulative = probabilities.cumsum(-1)
-    index = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1)
-    # Rounding can put uniform * total on the total itself: fall back to the likeliest entry.
-    return torch.where(index < probabilities.shape[-1], index, probabilities.argmax(-1))
+def clocks(shape: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "..."]:
+    """A block of standard exponential waiting times, for `draw`."""
+    times = torch.empty(shape, device=generator.device).exponential_(generator=generator)
+    return times.clamp_(min=1e-30)  # a zero would win against any probability, even zero
+
+
+def draw(probabilities: Float[Tensor, "B A"], clock: Float[Tensor, "B A"]) -> Int[Tensor, " B"]:
+    """Exponential race: action a rings at rate p_a, the first one is drawn; an entry of probability zero never is."""
+    return (probabilities / clock).argmax(-1)
 
 
 @torch.no_grad()
@@ -46,12 +51,12 @@ def rollout(
 ) -> Trajectories:
     """Act in the noisy environment: intend by the policy, let the kernel realise."""
     device = generator.device
-    uniform = torch.rand(env.horizon, 2, batch, generator=generator, device=device)
-    state, rows = env.initial(batch, device), torch.arange(batch, device=device)
+    clock = clocks((env.horizon, 2, batch, env.actions), generator)
+    state = env.initial(batch, device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
-        action = draw(behaviour(log_policy(state), env.legal(state), explore, temperature), uniform[t, 0])
-        outcome = draw(env.kernel(state)[rows, action], uniform[t, 1])
+        action = draw(behaviour(log_policy(state), env.legal(state), explore, temperature), clock[t, 0])
+        outcome = draw(env.kernel_row(state, action), clock[t, 1])
         valid.append(~env.done(state))
         intended.append(action)
         realised.append(outcome)
@@ -76,15 +81,17 @@ def retrace(
     Data from elsewhere has realised tokens only; this supplies what could have been meant.
     """
     batch, device = goals.shape[0], goals.device
-    uniform = torch.rand(env.horizon, 2, batch, generator=generator, device=device)
+    clock = clocks((env.horizon, 2, batch, env.actions), generator)
     state, rows = env.initial(batch, device), torch.arange(batch, device=device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
         done = env.done(state)
-        outcome = torch.where(done, 0, draw(env.toward(state, goals), uniform[t, 0]))
-        posterior = torch.softmax(log_policy(state) + log_kernel(state)[rows, :, outcome], -1)
+        outcome = torch.where(done, 0, draw(env.toward(state, goals), clock[t, 0]))
+        # A learned P^ never rules anything out; pi_B does, so what cannot have been meant is left out here too.
+        meant = log_policy(state).masked_fill(env.kernel(state)[rows, :, outcome] == 0, -torch.inf)
+        posterior = torch.softmax(meant + log_kernel(state)[rows, :, outcome], -1)
         valid.append(~done)
-        intended.append(torch.where(done, 0, draw(posterior, uniform[t, 1])))
+        intended.append(torch.where(done, 0, draw(posterior, clock[t, 1])))
         realised.append(outcome)
         state = env.apply(state, outcome)
         states.append(state)

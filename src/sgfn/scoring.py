@@ -1,6 +1,6 @@
 """Scoring: networks + Trajectories -> Scores. The only place where networks meet batches."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -10,6 +10,7 @@ from sgfn.nets.heads import Heads
 from sgfn.trajectories import Scores, Trajectories
 
 
+@runtime_checkable
 class Scorer(Protocol):
     """Whatever can judge states: the networks in training, exact tables in tests."""
 

@@ -8,9 +8,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn import dynamics, exact
+from sgfn.envs.tabulated import TabulatedEnv, tabulate
 from sgfn.landscapes.base import beta_at
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.objectives import make_objective
+from sgfn.nets.shared import SharedJudge, SharedStates
 from sgfn.optim import Optimiser, schedule
 from sgfn.replay import Replay
 from sgfn.rollout import retrace, rollout
@@ -29,11 +31,13 @@ class Trainer:
     """Networks, optimisers, buffer and random state of one run; `step` neither waits for the device nor branches on data."""
 
     def __init__(self, task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> None:
-        self.task, self.env, self.config, self.device = task, task.env, task.config, device
+        self.task, self.config, self.device = task, task.config, device
+        self.env = tabulate(task.env, device)
         task.landscape.to(device)
         self.offline = None if offline is None else offline.to(device)
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
+        self.shared = self._shared()
         self.objective = make_objective(self.config.objective, self.config.subtb_lambda)
         self.generator = torch.Generator(device).manual_seed(self.config.seed)
         self.index = torch.zeros((), device=device)  # the step's number, where the schedules can see it
@@ -50,6 +54,15 @@ class Trainer:
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
+    def _shared(self) -> SharedStates | None:
+        if not self.config.net.share_states:
+            return None
+        if not isinstance(self.env, TabulatedEnv) or self.nets.reads_final:
+            raise ValueError(
+                "net.share_states needs a small tree and the marginal or blind form: set it to false for this task"
+            )
+        return SharedStates(self.env, self.device)
+
     def _optimisers(self) -> tuple[Optimiser, Optimiser]:
         optim, model = self.config.optim, self.config.dynamics
         body = [p for name, p in self.nets.named_parameters() if name != "log_z"]
@@ -62,8 +75,9 @@ class Trainer:
     @torch.no_grad()
     def _guess_log_z(self) -> None:
         """Start log Z where the first trajectories balance on average, instead of spending hundreds of steps on it."""
-        batch = self.collect()[1]
-        scores = score(self.nets, batch, self.config.form, self.log_kernel(batch.states[:, :-1]))
+        judge = self.judge()
+        batch = self.collect(judge)[1]
+        scores = score(judge, batch, self.config.form, self.log_kernel(batch.states[:, :-1]))
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
@@ -72,15 +86,22 @@ class Trainer:
         """log P^ at the states: known, or learned."""
         if self.config.dynamics.mode == "known":
             return dynamics.log_known(self.env, states)
+        if self.shared is not None:
+            return self.shared.log_kernel(self.dynamics, states)
         return self.dynamics.log_kernel(states)
+
+    def judge(self) -> FlowNets | SharedJudge:
+        """The networks as they are now, with states shared if so configured."""
+        return self.nets if self.shared is None else self.shared.judge(self.nets)
 
     def step(self) -> None:
         """One batch of rollouts, the updates that follow from it, and the meters."""
         config = self.config
         beta = beta_at(self.index, self.task.beta, config.reward.ramp)
         rate = schedule(self.index, config.steps, config.optim)
-        own, batch = self.collect()
-        loss, nll = self.update(own, batch, beta, rate)
+        judge = self.judge()
+        own, batch = self.collect(judge)
+        loss, nll = self.update(judge, own, batch, beta, rate)
         if self.buffer is not None:
             self.buffer.add(own)
             for _ in range(config.replay.updates):
@@ -91,13 +112,13 @@ class Trainer:
         self._record(own, loss, nll)
         self.index += 1.0
 
-    def collect(self) -> tuple[Trajectories, Trajectories]:
+    def collect(self, judge: FlowNets | SharedJudge) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
         config = self.config
         known = int(config.batch * config.offline.share) if self.offline is not None else 0
         own = rollout(
             self.env,
-            self.nets.log_policy,
+            judge.log_policy,
             self.task.log_reward,
             batch=config.batch - known,
             generator=self.generator,
@@ -108,15 +129,17 @@ class Trainer:
             return own, own
         rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
         goals = self.offline[rows]
-        log_policy, log_reward = self.nets.log_policy, self.task.log_reward
+        log_policy, log_reward = judge.log_policy, self.task.log_reward
         return own, concatenate(own, retrace(self.env, goals, log_policy, self.log_kernel, log_reward, self.generator))
 
-    def update(self, own: Trajectories, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
+    def update(
+        self, judge: FlowNets | SharedJudge, own: Trajectories, batch: Trajectories, beta: Tensor, rate: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Balance objective on the whole batch; in `batch` mode the dynamics model learns from the agent's own part."""
         with torch.set_grad_enabled(self.config.dynamics.mode == "batch"):
             log_kernel = self.log_kernel(batch.states[:, :-1])
             nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
-        loss = self.balance(batch, beta, log_kernel)
+        loss = self.balance(judge, batch, beta, log_kernel)
         self.optimiser.step(loss, rate)
         if self.config.dynamics.mode == "batch":
             self.dynamics_optimiser.step(nll, rate)
@@ -127,12 +150,14 @@ class Trainer:
         batch = buffer.sample(self.config.replay.batch or self.config.batch, self.generator)
         with torch.no_grad():
             log_kernel = self.log_kernel(batch.states[:, :-1])
-        self.optimiser.step(self.balance(batch, beta, log_kernel), rate)
+        self.optimiser.step(self.balance(self.judge(), batch, beta, log_kernel), rate)
 
-    def balance(self, batch: Trajectories, beta: Tensor, log_kernel: Tensor) -> Float[Tensor, ""]:
+    def balance(
+        self, judge: FlowNets | SharedJudge, batch: Trajectories, beta: Tensor, log_kernel: Tensor
+    ) -> Float[Tensor, ""]:
         """Mean objective of a batch at the current reward exponent."""
         tempered = replace(batch, log_reward=beta * batch.log_reward)
-        return self.objective(score(self.nets, batch, self.config.form, log_kernel), tempered).mean()
+        return self.objective(score(judge, batch, self.config.form, log_kernel), tempered).mean()
 
     def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
         """One round of maximum likelihood on past outcomes."""
@@ -163,12 +188,12 @@ class Trainer:
     def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
         """Probabilities for the exact evaluation, in blocks."""
         with torch.no_grad():
-            blocks = [self.nets.log_policy(block.to(self.device)).exp().cpu() for block in states.split(65536)]
+            blocks = [self.nets.log_policy(self.env.embed(block).to(self.device)).exp().cpu() for block in states.split(65536)]
         return torch.cat(blocks).double()
 
     def law(self) -> Float[Tensor, " N"]:
         """Exact law of the current policy under the true noise."""
-        return exact.law(self.env, self.policy)
+        return exact.law(self.task.env, self.policy)
 
     def modules(self) -> dict[str, torch.nn.Module]:
         """Networks by name."""

@@ -3,5 +3,6 @@
 from sgfn.envs.base import Env
 from sgfn.envs.grid import GridEnv
 from sgfn.envs.sequence import SequenceEnv
+from sgfn.envs.tabulated import TabulatedEnv, tabulate
 
-__all__ = ["Env", "GridEnv", "SequenceEnv"]
+__all__ = ["Env", "GridEnv", "SequenceEnv", "TabulatedEnv", "tabulate"]

@@ -98,6 +98,15 @@ class Env(ABC):
         """P(k|s,a) for every intention and outcome: the one place where noise is written."""
         return self.noise.kernel(self.slippable(state), dtype)
 
+    def kernel_row(self, state: Int[Tensor, "*batch S"], action: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch K"]:
+        """P(.|s,a) for one intention: what a simulator needs."""
+        index = action[..., None, None].expand(*action.shape, 1, self.actions)
+        return self.kernel(state).gather(-2, index)[..., 0, :]
+
+    def embed(self, raw: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch S"]:
+        """A state as enumeration gives it, in this environment's own coding."""
+        return raw
+
     def support(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K A"]:
         """Which (outcome, intention) pairs may have led to the state: parents whose kernel is positive there."""
         columns = []

@@ -1,5 +1,6 @@
 """Hypergrid of any dimension and side, with a stop action: a directed acyclic graph, not a tree."""
 
+import re
 from collections.abc import Iterator
 
 import torch
@@ -107,8 +108,9 @@ class GridEnv(Env):
         rows = []
         for number, text in enumerate(texts, start=1):
             fields = text.split(",")
-            if len(fields) != self.ndim or not all(f.strip().isdigit() and int(f) < self.side for f in fields):
+            numbers = [int(f) for f in fields if re.fullmatch(r"\s*\d{1,9}\s*", f)]
+            if not len(fields) == len(numbers) == self.ndim or max(numbers) >= self.side:
                 wanted = f"{self.ndim} coordinates in 0..{self.side - 1} joined by commas"
                 raise ValueError(f"entry {number} ({text!r}): this task needs {wanted}")
-            rows.append([int(f) for f in fields])
+            rows.append(numbers)
         return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.ndim)

@@ -111,7 +111,8 @@ class SequenceEnv(Env):
 
     def index(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
         """Prefixes by length, then in alphabetical order."""
-        return self._number(state) + torch.tensor(self.offsets, device=state.device)[self.written(state)]
+        shorter = (self.vocab ** self.written(state) - 1) // (self.vocab - 1)  # how many strings are shorter
+        return self._number(state) + shorter
 
     def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
         """Objects by length, then in alphabetical order."""

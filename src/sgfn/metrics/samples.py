@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import ceil, comb
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Integer, Real
@@ -95,8 +95,8 @@ def greedy_modes(
     objects: Integer[np.ndarray, "N L"],
     scores: Real[np.ndarray, " N"],
     *,
-    level: float,
-    threshold: float = 2,
+    level: int | float,
+    threshold: int | float = 2,
     distance: Literal["hamming", "l1"] = "hamming",
     block: int = BLOCK,
 ) -> Integer[np.ndarray, " M"]:
@@ -120,11 +120,12 @@ def greedy_modes(
 
 
 def local_maxima(
-    table: Real[np.ndarray, " S"], vocab: int, length: int, *, radius: int = 1, top: float = 0.01
+    table: Real[np.ndarray, " S"], vocab: int, length: int, *, radius: int = 1, top: int | float = 0.01
 ) -> Integer[np.ndarray, "M L"]:
     r"""Sequences in the top fraction with no strictly better one within Hamming distance `radius`, best first.
 
-    .. math:: \{x : r(x) \ge r_{(k)},\; r(x) \ge \max_{d(x, y) \le \text{radius}} r(y)\}, \quad k = \lceil \text{top} V^L \rceil
+    .. math:: \{x : r(x) \ge r_{(k)}, \; r(x) \ge r(y) \; \forall y : d(x, y) \le \text{radius}\}, \quad
+        k = \lceil \text{top} \, V^L \rceil
 
     `table` holds every score, indexed by the sequence read as a base-V number with its first token most significant.
     """
@@ -133,15 +134,19 @@ def local_maxima(
     best = grid.copy()
     for axes in combinations(range(length), min(radius, length)):  # varying `radius` positions spans the whole ball
         np.maximum(best, grid.max(axis=axes, keepdims=True), out=best)
-    worst_rank = table.size - ceil(top * table.size - 1e-9)  # the slack absorbs products such as 0.07 * 100 > 7
-    level = np.partition(table, worst_rank)[worst_rank]
+    kept = max(1, ceil(top * table.size - 1e-9))  # the slack absorbs products such as 0.07 * 100 > 7
+    level = np.partition(table, -kept)[-kept]
     index = np.flatnonzero((table >= level) & (grid >= best).ravel())
     index = index[_descending(table[index])]
     return np.stack(np.unravel_index(index, grid.shape), axis=1)
 
 
 def reference_modes(
-    objects: Integer[np.ndarray, "N L"], maxima: Integer[np.ndarray, "M K"], *, within: float = 1, block: int = BLOCK
+    objects: Integer[np.ndarray, "N L"],
+    maxima: Integer[np.ndarray, "M K"],
+    *,
+    within: int | float = 1,
+    block: int = BLOCK,
 ) -> int:
     r"""Number of known maxima with an object nearby, $\sum_m 1[\min_i d(x_i, m) \le \text{within}]$ (Hamming)."""
     _check_pair(objects, maxima, "maxima")
@@ -166,7 +171,7 @@ def hamming(left: Integer[np.ndarray, "N L"], right: Integer[np.ndarray, "M L"])
 
 
 def l1(left: Integer[np.ndarray, "N L"], right: Integer[np.ndarray, "M L"]) -> Float[np.ndarray, "N M"]:
-    r"""Number of unit steps between grid cells, $d(x, y) = \sum_l |x_l - y_l|$."""
+    r"""Number of unit steps between grid cells, $d(x, y) = \sum_l |x_l - y_l|$; exact below $2^{53}$."""
     return cdist(left.astype(np.float64), right.astype(np.float64), metric="cityblock")
 
 
@@ -177,34 +182,16 @@ def _one_hot(rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
     return (rows[:, :, None] == tokens).reshape(len(rows), rows.shape[1] * len(tokens)).astype(np.float32)
 
 
-class _ModeSet(Protocol):
-    """The modes so far, given as positions among the candidates."""
-
-    def far(self, rows: slice) -> np.ndarray: ...
-
-    def add(self, new: np.ndarray) -> None: ...
-
-
-def _mode_set(candidates: np.ndarray, threshold: float, distance: str, block: int) -> _ModeSet:
-    """Lookups where a mode has few neighbours for the many candidates at hand, distances otherwise."""
-    if distance == "hamming" and len(candidates) and threshold < (length := candidates.shape[1]):
-        radius, vocab = int(threshold), int(candidates.max()) - int(candidates.min()) + 1
-        lookups = comb(length, radius) * vocab**radius
-        if vocab**length < 2**62 and lookups * LOOKUP_COST <= len(candidates):
-            return _ModesByLookup(candidates, radius, vocab)
-    return _ModesByDistance(candidates, threshold, DISTANCES[distance], block)
-
-
 class _ModesByDistance:
     """Compares candidates with every mode, tile by tile."""
 
-    def __init__(self, candidates: np.ndarray, threshold: float, distance: Distance, block: int) -> None:
+    def __init__(self, candidates: np.ndarray, threshold: int | float, distance: Distance, block: int) -> None:
         self.candidates, self.modes = candidates, candidates[:0]
         self.threshold, self.distance, self.block = threshold, distance, block
 
     def far(self, rows: slice) -> np.ndarray:
-        near = self.candidates[rows]
-        return rows.start + _far_from_all(near, self.modes, self.threshold, self.distance, self.block)
+        members = self.candidates[rows]
+        return rows.start + _far_from_all(members, self.modes, self.threshold, self.distance, self.block)
 
     def add(self, new: np.ndarray) -> None:
         self.modes = np.concatenate([self.modes, self.candidates[new]])
@@ -242,8 +229,20 @@ class _ModesByLookup:
         return (kept[:, :, None] + self.written).ravel()
 
 
+def _mode_set(
+    candidates: np.ndarray, threshold: int | float, distance: str, block: int
+) -> _ModesByDistance | _ModesByLookup:
+    """Lookups where a mode has few neighbours for the many candidates at hand, distances otherwise."""
+    if distance == "hamming" and len(candidates) and threshold < (length := candidates.shape[1]):
+        radius, vocab = int(threshold), int(candidates.max()) - int(candidates.min()) + 1
+        lookups = comb(length, radius) * vocab**radius
+        if vocab**length < 2**62 and lookups * LOOKUP_COST <= len(candidates):
+            return _ModesByLookup(candidates, radius, vocab)
+    return _ModesByDistance(candidates, threshold, DISTANCES[distance], block)
+
+
 def _far_from_all(
-    rows: np.ndarray, others: np.ndarray, threshold: float, distance: Distance, block: int
+    rows: np.ndarray, others: np.ndarray, threshold: int | float, distance: Distance, block: int
 ) -> Integer[np.ndarray, " F"]:
     """Positions of the rows farther than `threshold` from all others; a row leaves at its first close neighbour."""
     far = np.arange(len(rows))
@@ -293,18 +292,19 @@ def _row_keys(objects: np.ndarray) -> np.ndarray:
 
 def _digits(column: np.ndarray) -> tuple[np.ndarray, int]:
     low, high = int(column.min()), int(column.max())
-    if -(2**30) <= low and high < 2**30:
+    if low >= -(2**30) and high < 2**30:
         return column.astype(np.int64) - low, high - low + 1
     ranks = np.unique(column, return_inverse=True)[1]
     return ranks, int(ranks.max()) + 1
 
 
 def _narrow(objects: np.ndarray) -> np.ndarray:
-    """Same values in the smallest dtype: comparisons read an eighth of the memory."""
-    if objects.size == 0:
-        return objects
-    low, high = np.min_scalar_type(objects.min()), np.min_scalar_type(objects.max())
-    return objects.astype(np.result_type(low, high), copy=False)
+    """Same values in the smallest integer dtype that holds them: comparisons read an eighth of the memory."""
+    low, high = (int(objects.min()), int(objects.max())) if objects.size else (0, 0)
+    for dtype in (np.uint8, np.int8, np.int16, np.int32):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return objects.astype(dtype, copy=False)
+    return objects
 
 
 def _slices(n: int, block: int) -> list[slice]:
@@ -339,7 +339,7 @@ def _check_positive(**values: int) -> None:
             raise ValueError(f"{name} must be at least 1, got {value}")
 
 
-def _check_modes(level: float, threshold: float, distance: str, block: int) -> None:
+def _check_modes(level: int | float, threshold: int | float, distance: str, block: int) -> None:
     _check_positive(block=block)
     if np.isnan(level):
         raise ValueError("level must not be NaN")
@@ -349,7 +349,7 @@ def _check_modes(level: float, threshold: float, distance: str, block: int) -> N
         raise ValueError(f"distance must be one of {sorted(DISTANCES)}, got {distance!r}")
 
 
-def _check_table(table: np.ndarray, vocab: int, length: int, radius: int, top: float) -> None:
+def _check_table(table: np.ndarray, vocab: int, length: int, radius: int, top: int | float) -> None:
     _check_positive(vocab=vocab, length=length)
     if table.shape != (vocab**length,):
         raise ValueError(f"table must hold vocab**length = {vocab**length} scores, got {list(table.shape)}")
