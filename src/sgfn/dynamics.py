@@ -21,6 +21,7 @@ def negative_log_likelihood(log_kernel: Float[Tensor, "B T A K"], batch: Traject
     return -torch.where(batch.valid, chosen, 0.0).sum() / batch.valid.sum()
 
 
+@torch.no_grad()
 def calibration(env: Env, log_kernel: LogKernel, batch: Trajectories) -> dict[str, float]:
     r"""How good P^ is at the visited (s, a): NLL beside the kernel's entropy, and mean total variation.
 

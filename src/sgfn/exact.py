@@ -81,7 +81,7 @@ def flows(env: Env, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, " M"], d
     .. math:: F(s) = \sum_k F(s')\,P_B(s|s'), \qquad c(k|s) = F(s')\,P_B(s|s')/F(s), \qquad F(x) = R(x)^\beta
     """
     flow = torch.zeros(env.num_states, dtype=torch.float64)
-    conditionals = {}
+    conditionals, uniform = {}, uniform_policy(env)  # where a flow underflows to zero any conditional will do
     for depth, states in reversed(list(enumerate(env.levels()))):
         out = torch.zeros(states.shape[0], env.actions, dtype=torch.float64)
         for rows, k, target, finished in children(env, states):
@@ -92,7 +92,7 @@ def flows(env: Env, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, " M"], d
                 out[rows, k] = flow[target] / env.parents(reached).sum(-1)
         total = out.sum(-1)
         flow[env.index(states)] = total
-        conditionals[depth] = out / total[:, None]
+        conditionals[depth] = torch.where(total[:, None] > 0, out / total[:, None], uniform(states))
     return flow, conditionals
 
 
@@ -170,7 +170,7 @@ def grid_floor(env: Env, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
 def _flow_matrices(env: Env) -> tuple:
     """Flow balance per state, and arrival per object, as sparse maps of the flows u(s, a), legal pairs only."""
     import numpy as np
-    from scipy.sparse import coo_array
+    from scipy.sparse import coo_array, csr_array
 
     states = torch.cat(list(env.levels()))
     number, legal = env.index(states), env.legal(states)
@@ -188,7 +188,7 @@ def _flow_matrices(env: Env) -> tuple:
             entry = (reached[used], variable[rows[used], a], chance[used] if finished else -chance[used])
             (outer if finished else inner).append(entry)
 
-    def matrix(entries: list[tuple[Tensor, Tensor, Tensor]], height: int) -> coo_array:
+    def matrix(entries: list[tuple[Tensor, Tensor, Tensor]], height: int) -> csr_array:
         i, j, v = (np.concatenate([e[n].numpy() for e in entries]) for n in range(3))
         return coo_array((v, (i, j)), shape=(height, count)).tocsr()
 

@@ -1,7 +1,9 @@
 """The trainer: rollout -> score -> objective -> update. It knows no environment by name."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NoReturn
 
 import torch
 from jaxtyping import Float, Int
@@ -177,13 +179,22 @@ class Trainer:
         self.meters.zero_()
         means = {name: value / max(count, 1.0) for name, value in zip(METERS, sums, strict=True)}
         means["log_z"] = float(self.nets.log_z.detach())
-        finite = torch.stack([p.isfinite().all() for p in [*self.nets.parameters(), *self.dynamics.parameters()]])
-        if not bool(finite.all()) or not all(abs(v) < float("inf") for v in means.values()):
-            raise NonFiniteError(
-                f"the loss is not finite any more (loss {means['loss']:g} near step {self.done}): "
-                "lower --optim.lr, raise --reward.minimum or lower --beta"
-            )
+        if not all(math.isfinite(v) for v in means.values()):
+            self._complain(means["loss"])
+        self.check_finite()
         return means
+
+    def check_finite(self) -> None:
+        """Raise if a weight is not a number any more."""
+        weights = [*self.nets.parameters(), *self.dynamics.parameters()]
+        if not bool(torch.stack([p.isfinite().all() for p in weights]).all()):
+            self._complain(float("nan"))
+
+    def _complain(self, loss: float) -> NoReturn:
+        raise NonFiniteError(
+            f"training left the finite numbers near step {self.done} (loss {loss:g}); the last checkpoint is kept: "
+            "lower --optim.lr or --beta, or raise --reward.minimum, and start again"
+        )
 
     def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
         """Probabilities for the exact evaluation, in blocks."""

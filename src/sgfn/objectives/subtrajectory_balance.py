@@ -14,7 +14,8 @@ def subtrajectory_balance(scores: Scores, batch: Trajectories, decay: float = 0.
     .. math:: \frac{\sum_{i<j} \lambda^{j-i}\,(u_i - u_j)^2}{\sum_{i<j} \lambda^{j-i}}, \qquad
               u_t = \log F(s_t) - \textstyle\sum_{t' < t} [\log\pi + \log\hat P - \log\pi_B]
 
-    With T = 1 or lambda = 0 this is detailed balance. Reference: Madan et al. (2023), Learning GFlowNets from partial episodes, ICML.
+    With T = 1 or lambda = 0 this is detailed balance.
+    Reference: Madan et al. (2023), Learning GFlowNets from partial episodes, ICML.
     """
     log_flow = torch.where(batch.final, batch.log_reward[:, None], scores.log_flow)  # B T+1
     steps = torch.where(batch.valid, scores.log_pf + scores.log_dynamics - scores.log_pb, 0.0)

@@ -1,0 +1,148 @@
+"""`evaluate`: a trained run against the exact answer, and `describe`: what is known of a task before training."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn import exact
+from sgfn.config import TrainConfig
+from sgfn.dynamics import calibration
+from sgfn.envs import SequenceEnv
+from sgfn.files import write_json
+from sgfn.metrics import samples as metrics
+from sgfn.rollout import rollout
+from sgfn.runs import Run
+from sgfn.sampling import Samples, best_orders, draw_samples
+from sgfn.tasks import Task, make_task
+from sgfn.train import pick_device
+from sgfn.trainer import Trainer
+
+MODE_DISTANCE = 2
+REFERENCE_RADIUS, REFERENCE_TOP, REFERENCE_WITHIN = 1, 0.01, 1
+EXACT_KEYS = (
+    "tv tv_floor tv_blind tv_uniform l1_mean js kl expected_reward target_expected_reward floor_expected_reward".split()
+)
+
+
+def reference(task: Task, max_states: int = exact.MAX_STATES) -> exact.Reference:
+    """Target, floor, noise-ignoring and uniform laws of a task."""
+    exact.check_size(task.env, max_states)
+    objects = task.env.all_objects()
+    scores = task.landscape.scores(objects)
+    return exact.reference(task.env, scores, task.log_reward(objects), task.beta, max_states)
+
+
+def evaluate(
+    run: Path, *, samples: int = 2048, seed: int = 0, device: str = "auto", max_states: int = exact.MAX_STATES
+) -> dict[str, Any]:
+    """Compare a trained run with the exact answer; writes exact.json inside RUN."""
+    folder = Run(path=run)
+    trainer = folder.load(pick_device(device))
+    result = {"task": trainer.task.name, "step": trainer.done, "samples": samples, "seed": seed}
+    result |= measure(trainer, samples, seed, max_states)
+    write_json(folder.path / "exact.json", result)
+    return result
+
+
+def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: int = exact.MAX_STATES) -> dict[str, Any]:
+    """All figures of a trained policy: exact distances where the space is enumerable (else null), then samples."""
+    task = trainer.task
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, got {samples}")
+    drawn = draw_samples(trainer, samples, seed)
+    batch = rollout(
+        trainer.env,
+        trainer.nets.log_policy,
+        task.log_reward,
+        batch=min(samples, 2048),
+        generator=torch.Generator(trainer.device).manual_seed(seed + 1),
+    )
+    with torch.no_grad():
+        calibrated = calibration(trainer.env, trainer.log_kernel, batch)
+    task.landscape.to(torch.device("cpu"))
+    result: dict[str, Any] = dict.fromkeys(EXACT_KEYS)
+    if exact.enumerable(task.env, max_states):
+        known = reference(task, max_states)
+        result |= exact.distances(trainer.law(), known) | {"floor_kind": known.floor_kind}
+    result |= sample_figures(task, drawn)
+    result |= calibrated
+    result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
+    task.landscape.to(trainer.device)
+    return result
+
+
+def sample_figures(task: Task, drawn: Samples) -> dict[str, Any]:
+    """Top-100, modes under both definitions, and diversity of a set of samples; thresholds go along."""
+    objects, scores = drawn.objects.numpy(), drawn.scores.numpy()
+    top = metrics.top_k(objects, scores, 100)
+    level = task.landscape.mode_level - 1e-6
+    modes = metrics.greedy_modes(
+        objects, scores, threshold=MODE_DISTANCE, level=level, distance="l1" if task.env.distance == "l1" else "hamming"
+    )
+    maxima = reference_maxima(task)
+    within = REFERENCE_WITHIN if isinstance(task.env, SequenceEnv) else 0
+    return {
+        "sample_mean": float(scores.mean()),
+        "top100_mean": top.mean,
+        "top100_median": top.median,
+        "modes_greedy": len(modes),
+        "modes_greedy_rule": f"score >= {task.landscape.mode_level:g}, {task.env.distance} distance > {MODE_DISTANCE}",
+        "modes_reference": None if maxima is None else metrics.reference_modes(objects, maxima.numpy(), within=within),
+        "modes_reference_total": None if maxima is None else maxima.shape[0],
+        "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
+        "unique": len(metrics.unique_objects(objects, scores)[0]),
+    }
+
+
+def reference_maxima(task: Task) -> Int[Tensor, "M O"] | None:
+    """Known maxima: of a complete table its local maxima among the top 1 %, else every object with the highest score."""
+    env = task.env
+    if not exact.enumerable(env):
+        return None
+    objects = env.all_objects()
+    scores = task.landscape.scores(objects)
+    if isinstance(env, SequenceEnv) and not env.stop:
+        table = scores.double().numpy()
+        return torch.from_numpy(
+            metrics.local_maxima(table, env.vocab, env.length, radius=REFERENCE_RADIUS, top=REFERENCE_TOP)
+        )
+    return objects[scores >= task.landscape.maximum - 1e-6]
+
+
+def describe(name: str, config: TrainConfig, max_states: int = exact.MAX_STATES) -> dict[str, Any]:
+    """Size, maximum and top-100 mean of a task, and what can be reached at the configured noise and exponent."""
+    task = make_task(name, config)
+    facts: dict[str, Any] = {
+        "task": task.name,
+        "summary": task.summary,
+        "objects": task.env.num_objects,
+        "states": task.env.num_states,
+        "actions": task.env.actions,
+        "horizon": task.env.horizon,
+        "alpha": config.noise.alpha,
+        "beta": task.beta,
+        "maximum": task.landscape.maximum,
+        "exact": exact.enumerable(task.env, max_states),
+    }
+    if facts["exact"]:
+        facts |= _known_facts(reference(task, max_states))
+    return facts
+
+
+def _known_facts(known: exact.Reference) -> dict[str, Any]:
+    def tv(law: Float[Tensor, " N"]) -> float:
+        return exact.total_variation(law, known.target)
+
+    return {
+        "mean": float(known.scores.mean()),
+        "top100_mean": float(known.scores.sort(descending=True).values[:100].mean()),
+        "tv_floor": tv(known.floor),
+        "tv_blind": tv(known.blind),
+        "tv_uniform": tv(known.uniform),
+        "target_expected_reward": float((known.target * known.scores).sum()),
+        "floor_expected_reward": float((known.floor * known.scores).sum()),
+        "floor_kind": known.floor_kind,
+    }

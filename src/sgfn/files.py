@@ -1,0 +1,47 @@
+"""Files that are whole or absent: write aside, flush to disk, rename."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary neighbour that takes the path's place when the block ends well; the old file stays if it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    aside = Path(name)
+    try:
+        yield aside
+        with aside.open("rb") as file:
+            os.fsync(file.fileno())
+        aside.chmod(0o644)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Whole text or nothing."""
+    with replacing(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Whole JSON or nothing."""
+    write_text(path, json.dumps(data, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """JSON with an error that names the file and the line."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a text file") from None

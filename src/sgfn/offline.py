@@ -1,0 +1,40 @@
+"""Objects known beforehand, read from a file."""
+
+import csv
+from pathlib import Path
+
+from jaxtyping import Int
+from torch import Tensor
+
+from sgfn.envs.base import Env
+
+COLUMN = "sequence"
+
+
+def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
+    """One object per line, or the column `sequence` of a CSV; every error names the file and the line."""
+    if not file.is_file():
+        raise ValueError(f"offline.file {file} does not exist")
+    lines = [(n, line) for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1) if line.strip()]
+    if not lines:
+        raise ValueError(f"offline.file {file} is empty")
+    header = next(csv.reader([lines[0][1]]))
+    if COLUMN in header:
+        lines = [(n, _field(file, n, line, header)) for n, line in lines[1:]]
+    elif file.suffix == ".csv":
+        raise ValueError(f"offline.file {file}, line {lines[0][0]}: the header has no column {COLUMN!r}")
+    if not lines:
+        raise ValueError(f"offline.file {file} has a header but no rows")
+    for number, text in lines:
+        try:
+            env.parse([text.strip()])
+        except ValueError as error:
+            raise ValueError(f"offline.file {file}, line {number}: {str(error).partition(' ')[2].partition(' ')[2]}") from None
+    return env.parse([text.strip() for _, text in lines])
+
+
+def _field(file: Path, number: int, line: str, header: list[str]) -> str:
+    row = next(csv.reader([line]))
+    if len(row) != len(header):
+        raise ValueError(f"offline.file {file}, line {number}: {len(row)} fields, the header has {len(header)}")
+    return row[header.index(COLUMN)]

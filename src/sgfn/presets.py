@@ -1,0 +1,31 @@
+"""Named recipes: complete configurations to start from; every flag still overrides."""
+
+from sgfn.config import TrainConfig
+
+PRESETS: dict[str, TrainConfig] = {
+    "none": TrainConfig(),
+    "demo": TrainConfig().with_(steps=6000, batch=64, optim__lr=2e-3),
+    "exact": TrainConfig().with_(
+        steps=24000,
+        batch=16384,
+        net__hidden=512,
+        net__layers=3,
+        net__share_states=True,
+        dynamics__mode="known",
+        optim__lr=3e-3,
+        log__every=1000,
+        log__exact_every=4000,
+        log__checkpoint_every=12000,
+    ),
+    "frugal": TrainConfig().with_(
+        steps=2500,
+        batch=64,
+        net__hidden=512,
+        net__layers=3,
+        net__share_states=True,
+        replay__capacity=160000,
+        replay__updates=10,
+        replay__batch=16384,
+        optim__lr=1e-3,
+    ),
+}

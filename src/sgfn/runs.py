@@ -1,0 +1,123 @@
+"""The run folder: config.json, metrics.jsonl, checkpoint/; what is written is whole or absent."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from sgfn.config import TrainConfig, from_dict, to_dict
+from sgfn.files import read_json, replacing, write_json, write_text
+from sgfn.tasks import Task, make_task
+from sgfn.trainer import Trainer
+
+FORMAT = 1
+OWN_FILES = ("config.json", "metrics.jsonl", "exact.json", "report.png", "checkpoint/state.safetensors")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A folder that holds one training."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Weights, optimisers, buffer and random state."""
+        return self.path / "checkpoint" / "state.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object per logged step."""
+        return self.path / "metrics.jsonl"
+
+    def create(self, task: str, config: TrainConfig, *, overwrite: bool) -> None:
+        """Start a folder; an existing run is replaced only when asked, and foreign files are never touched."""
+        if self.path.is_file():
+            raise ValueError(f"{self.path} is a file: give --out another name")
+        if (self.path / "config.json").exists():
+            if not overwrite:
+                raise ValueError(f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it")
+            for name in OWN_FILES:
+                (self.path / name).unlink(missing_ok=True)
+        elif self.path.is_dir() and any(self.path.iterdir()):
+            raise ValueError(f"{self.path} exists, is not empty and holds no run: give --out another name")
+        write_json(self.path / "config.json", {"format": FORMAT, "task": task, "config": to_dict(config)})
+
+    def read_config(self) -> tuple[str, TrainConfig]:
+        """Task and configuration; every way the folder can be wrong gets its own message."""
+        if not self.path.exists():
+            raise ValueError(f"{self.path} does not exist: name the folder given to `sgfn train --out`")
+        file = self.path / "config.json"
+        if not file.is_file():
+            raise ValueError(f"{self.path} is not a run folder: it has no config.json")
+        data = read_json(file)
+        if not isinstance(data, dict) or not {"format", "task", "config"} <= data.keys():
+            raise ValueError(f"{file} was not written by sgfn: fields format, task and config are expected")
+        if data["format"] != FORMAT:
+            raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
+        try:
+            return str(data["task"]), from_dict(TrainConfig, data["config"])
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{file}: {error}") from None
+
+    def task(self) -> Task:
+        """The task as configured."""
+        return make_task(*self.read_config())
+
+    def save(self, trainer: Trainer) -> None:
+        """Write a checkpoint beside the old one, then put it in its place."""
+        state = {name: value.cpu().contiguous().clone() for name, value in trainer.state().items()}
+        with replacing(self.checkpoint) as aside:
+            save_file(state, aside)
+
+    def load_state(self) -> dict[str, Tensor]:
+        """Tensors of the checkpoint."""
+        if not self.checkpoint.is_file():
+            raise ValueError(f"{self.path} has no checkpoint yet: train it first (sgfn train ... --out {self.path})")
+        try:
+            return load_file(self.checkpoint)
+        except (SafetensorError, OSError) as error:
+            raise ValueError(f"{self.checkpoint} cannot be read ({error}): the run must be trained again") from None
+
+    def load(self, device: torch.device, task: Task | None = None) -> Trainer:
+        """The trainer as the checkpoint left it."""
+        trainer = Trainer(self.task() if task is None else task, device)
+        self.restore(trainer)
+        return trainer
+
+    def restore(self, trainer: Trainer) -> None:
+        """Put the checkpoint into a trainer."""
+        try:
+            trainer.load(self.load_state())
+        except (RuntimeError, KeyError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"{self.checkpoint} does not fit config.json ({reason}): were the two mixed?") from None
+
+    def append(self, row: dict[str, Any]) -> None:
+        """One more line of metrics."""
+        with self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All whole lines of metrics; a line cut short by a crash can only be the last, and is dropped."""
+        if not self.metrics.is_file():
+            return []
+        lines = self.metrics.read_text(encoding="utf-8").splitlines()
+        rows = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:
+                if number < len(lines):
+                    raise ValueError(f"{self.metrics}, line {number}: not valid JSON") from None
+        return rows
+
+    def rewind(self, step: int) -> None:
+        """Forget the lines written after a checkpoint, so that a resumed run writes them again."""
+        kept = [json.dumps(row) + "\n" for row in self.rows() if row["step"] <= step]
+        write_text(self.metrics, "".join(kept))

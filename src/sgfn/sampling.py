@@ -1,0 +1,137 @@
+"""Sampling from a trained model, and what an order can be expected to give."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs import Env, SequenceEnv
+from sgfn.files import replacing
+from sgfn.landscapes.base import Landscape
+from sgfn.rollout import clocks, draw, rollout
+from sgfn.runs import Run
+from sgfn.train import pick_device
+from sgfn.trainer import Trainer
+
+BLOCK = 16384
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Finished objects with what was intended, step by step."""
+
+    objects: Int[Tensor, "N O"]
+    scores: Float[Tensor, " N"]
+    intended: Int[Tensor, "N T"]
+
+
+def draw_samples(trainer: Trainer, n: int, seed: int) -> Samples:
+    """Run the policy in its noisy environment, without exploration."""
+    generator = torch.Generator(trainer.device).manual_seed(seed)
+    env, landscape = trainer.env, trainer.task.landscape
+    objects, scores, intended = [], [], []
+    for start in range(0, n, BLOCK):
+        batch = rollout(
+            env, trainer.nets.log_policy, landscape.scores, batch=min(BLOCK, n - start), generator=generator
+        )
+        objects.append(env.objects(batch.states[:, -1]).cpu())
+        scores.append(batch.log_reward.cpu())  # scores, as asked for above
+        intended.append(torch.where(batch.valid, batch.intended, -1).cpu())
+    return Samples(objects=torch.cat(objects), scores=torch.cat(scores), intended=torch.cat(intended))
+
+
+def as_orders(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N O"]:
+    """Intentions as sequences to order: stop and padding become blanks."""
+    return torch.where((intended < 0) | (intended >= env.vocab), env.blank, intended)
+
+
+@torch.no_grad()
+def expected_scores(
+    env: SequenceEnv, landscape: Landscape, orders: Int[Tensor, "N O"], generator: torch.Generator, draws: int = 256
+) -> Float[Tensor, " N"]:
+    r"""Mean score of what comes out when a whole sequence is ordered at once, $E[R(x)\,|\,a_1 \dots a_L]$.
+
+    Exact where the score table is small (the kernel acts on one position after the other), else a mean over draws.
+    """
+    if not env.stop and env.num_objects <= 2_000_000:
+        return _exact_expectation(env, landscape)[env.object_index(orders)].float()
+    total = torch.zeros(orders.shape[0])
+    for _ in range(draws):
+        total += landscape.scores(_garble(env, orders, generator))
+    return total / draws
+
+
+def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, " N"]:
+    table = landscape.scores(env.all_objects()).double().reshape((env.vocab,) * env.length)
+    kernel = env.kernel(env.initial(1), torch.float64)[0]  # position matters to neither slip nor size
+    for axis in range(env.length):
+        table = torch.tensordot(kernel, table.movedim(axis, 0), 1).movedim(0, axis)
+    return table.reshape(-1)
+
+
+def _garble(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
+    state = env.initial(orders.shape[0])
+    for t in range(env.horizon):
+        action = orders[:, t].clamp(max=env.actions - 1)  # a blank is the stop action by its very code
+        outcome = draw(env.kernel_row(state, action), clocks((orders.shape[0], env.actions), generator))
+        state = env.apply(state, outcome)
+    return env.objects(state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """A sequence to order, and what to expect of it."""
+
+    order: str
+    expected: float
+    """Mean score of what is realised."""
+    intact: float
+    """Probability that it comes out as ordered."""
+    score: float
+    """Score if it does."""
+
+
+def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 10, seed: int = 0) -> list[Order]:
+    """The distinct sequences the policy intended, best expectation first; empty where orders make no sense (a grid)."""
+    if not isinstance(env, SequenceEnv):
+        return []
+    orders = as_orders(env, samples.intended).unique(dim=0)
+    lengths = env.written(orders)
+    orders = orders[lengths >= (env.min_length if env.stop else env.length)]
+    expected = expected_scores(env, landscape, orders, torch.Generator().manual_seed(seed))
+    best = expected.argsort(descending=True, stable=True)[:count]
+    keep = float(env.kernel(env.initial(1), torch.float64)[0, 0, 0])
+    scores = landscape.scores(orders[best])
+    return [
+        Order(order=text, expected=float(e), intact=keep ** int(n), score=float(s))
+        for text, e, n, s in zip(
+            env.decode(orders[best]), expected[best], env.written(orders[best]), scores, strict=True
+        )
+    ]
+
+
+def sample(run: Path, n: int, out: Path, *, seed: int = 0, device: str = "auto", overwrite: bool = False) -> int:
+    """Draw n objects from a trained run into a CSV: what was realised, its score, and what was intended."""
+    if n < 1:
+        raise ValueError(f"-n must be at least 1, got {n}")
+    if out.exists() and not overwrite:
+        raise ValueError(f"{out} exists: add --overwrite to replace it, or give --out another name")
+    trainer = Run(path=run).load(pick_device(device))
+    trainer.task.landscape.to(trainer.device)
+    samples = draw_samples(trainer, n, seed)
+    env = trainer.task.env
+    texts = env.decode(samples.objects)
+    if isinstance(env, SequenceEnv):
+        meant = env.decode(as_orders(env, samples.intended))
+    else:
+        meant = [" ".join(str(a) for a in row if a >= 0) for row in samples.intended.tolist()]
+    with replacing(out) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+        file.write("sequence,score,intended\n")
+        quoted = [f'"{text}"' if "," in text else text for text in texts]
+        file.writelines(
+            f"{text},{score:.6g},{order}\n"
+            for text, score, order in zip(quoted, samples.scores.tolist(), meant, strict=True)
+        )
+    return n

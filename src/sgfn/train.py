@@ -1,0 +1,130 @@
+"""`train`: run a task into a folder, with checkpoints, metrics and a clean stop."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sgfn import exact
+from sgfn.config import TrainConfig, one_of
+from sgfn.offline import read_objects
+from sgfn.runs import Run
+from sgfn.tasks import Task, make_task
+from sgfn.trainer import Trainer, stepper
+
+Progress = Callable[[int, dict[str, Any]], None]
+"""Called with the step and the newest figures."""
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is a GPU where there is one."""
+    one_of("device", name, ["auto", "cpu", "cuda"])
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device 'cuda' is not available here: use --device cpu")
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
+
+
+@dataclass
+class Stop:
+    """Whether someone asked the run to stop."""
+
+    asked: bool = False
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Ctrl-C and SIGTERM ask for a stop after the present step; a second one acts at once."""
+    stop = Stop()
+
+    def ask(number: int, _: object) -> None:
+        if stop.asked:
+            raise KeyboardInterrupt
+        stop.asked = True
+
+    try:
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: signals are somebody else's
+        before = {}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def train(
+    task: str,
+    config: TrainConfig,
+    out: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> Run:
+    """Train a task into the folder `out`; returns the run.
+
+    With `resume` the folder's own configuration is used and the run continues bit for bit; asked for more steps, it
+    ends where its configuration says.
+    """
+    run, where = Run(path=Path(out)), pick_device(device)
+    if resume and (run.path / "config.json").exists():
+        task, config = run.read_config()
+        trainer = _trainer(make_task(task, config), where)
+        if run.checkpoint.is_file():
+            run.restore(trainer)
+        run.rewind(trainer.done)
+    else:
+        trainer = _trainer(make_task(task, config), where)
+        run.create(task, config, overwrite=overwrite)
+    with stoppable() as stop:
+        _loop(run, trainer, progress, stop)
+    if stop.asked and trainer.done < config.steps:
+        raise KeyboardInterrupt
+    return run
+
+
+def _trainer(task: Task, device: torch.device) -> Trainer:
+    file = task.config.offline.file
+    return Trainer(task, device, None if file is None else read_objects(task.env, file))
+
+
+def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> None:
+    config, advance = trainer.config.log, stepper(trainer)
+    known = _known_target(trainer) if config.exact_every else None
+    started, first, last = time.monotonic(), trainer.done, trainer.config.steps
+    while trainer.done < last and not stop.asked:
+        advance()
+        trainer.done += 1
+        ending = trainer.done == last
+        if trainer.done % config.every == 0 or ending:
+            row = {"step": trainer.done, "trajectories": trainer.done * trainer.config.batch, **trainer.read_meters()}
+            if known is not None and (trainer.done % config.exact_every == 0 or ending):
+                row["tv"] = exact.total_variation(trainer.law(), known)
+            run.append(row)
+            rate = (trainer.done - first) * trainer.config.batch / (time.monotonic() - started)
+            if progress:
+                progress(trainer.done, row | {"rate": rate})
+        if trainer.done % config.checkpoint_every == 0 or ending:
+            _save(run, trainer)
+    if stop.asked and trainer.done > first:
+        _save(run, trainer)
+
+
+def _save(run: Run, trainer: Trainer) -> None:
+    """Checkpoint, but never one with weights that are not finite."""
+    trainer.check_finite()
+    run.save(trainer)
+
+
+def _known_target(trainer: Trainer) -> torch.Tensor | None:
+    task = trainer.task
+    if not exact.enumerable(task.env):
+        return None
+    objects = task.env.all_objects().to(trainer.device)
+    return exact.target(task.log_reward(objects).cpu(), task.beta)
