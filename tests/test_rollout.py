@@ -23,7 +23,7 @@ from exact_tables import (
 from sgfn import exact
 from sgfn.dynamics import log_known
 from sgfn.envs import Env
-from sgfn.rollout import behaviour, draw, retrace, rollout, unroll
+from sgfn.rollout import behaviour, clocks, draw, retrace, rollout, unroll
 from sgfn.trajectories import Trajectories
 
 every_env = pytest.mark.parametrize("name", ENVS)
@@ -78,36 +78,34 @@ def test_behaviour_is_the_mixture_written_by_hand() -> None:
 # What is drawn
 
 WEIGHTS = st.lists(st.just(0.0) | st.floats(2**-100, 1.0, width=32), min_size=1, max_size=6).filter(any)
-LAST = 1 - 2**-24  # the largest float32 that torch.rand returns
 
 
 @PROPERTY
-@given(weights=WEIGHTS, u=st.sampled_from([0.0, LAST]) | st.floats(0.0, LAST, width=32))
-@example(weights=[0.0, 1.0, 0.0], u=0.0)
-@example(weights=[1.0, 1e-30, 0.0], u=LAST)
-@example(weights=[0.1] * 3 + [0.0], u=LAST)
-def test_draw_never_takes_an_impossible_entry(weights: list[float], u: float) -> None:
-    probabilities = torch.tensor([weights])
-    assert probabilities[0, draw(probabilities, torch.tensor([u]))] > 0
+@given(weights=WEIGHTS, times=st.lists(st.just(0.0) | st.floats(0.0, 100.0, width=32), min_size=6, max_size=6))
+@example(weights=[0.0, 1.0, 0.0], times=[0.0] * 6)
+@example(weights=[1.0, 2**-100, 0.0], times=[100.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+def test_draw_never_takes_an_impossible_entry(weights: list[float], times: list[float]) -> None:
+    law = torch.tensor([weights]) / sum(weights)
+    clock = torch.tensor([times[: len(weights)]]).clamp(min=1e-30)  # as `clocks` hands them out
+    assert law[0, draw(law, clock)] > 0
 
 
-def test_the_usual_inverse_distribution_does_take_impossible_entries() -> None:
-    """Why `draw` compares with <= : the plain searchsorted picks entry 0 at u = 0."""
-    probabilities, u = torch.tensor([[0.0, 1.0]]), torch.zeros(1)
-    naive = torch.searchsorted(probabilities.cumsum(-1), u[:, None])[:, 0]
-    assert probabilities[0, naive] == 0
-    assert probabilities[0, draw(probabilities, u)] == 1
+def test_a_clock_at_zero_would_ring_for_anything() -> None:
+    """Why `clocks` keeps away from zero: 0/0 wins every comparison."""
+    law, times = torch.tensor([[0.0, 1.0]]), torch.tensor([[0.0, 1.0]])
+    assert law[0, draw(law, times)] == 0
+    assert law[0, draw(law, times.clamp(min=1e-30))] == 1
+    assert clocks((100_000,), torch.Generator().manual_seed(0)).min() >= 1e-30
 
 
-@pytest.mark.parametrize("weights", [[0.5, 0.5], [0.1, 0.0, 0.6, 0.3], [0.0, 0.0, 1.0], [3.0, 1.0]])
+@pytest.mark.parametrize("weights", [[0.55, 0.45], [0.1, 0.0, 0.6, 0.3], [0.05, 0.15, 0.8], [0.02, 0.02, 0.96]])
 def test_draw_frequencies(weights: list[float]) -> None:
-    """Over evenly spaced numbers the counts are exact, up to one per boundary."""
-    n = 10_000
-    law = torch.tensor(weights) / sum(weights)
-    index = draw(torch.tensor(weights).expand(n, -1), (torch.arange(n) + 0.5) / n)
+    law, n = torch.tensor(weights), 40_000
+    index = draw(law.expand(n, -1), clocks((n, len(weights)), torch.Generator().manual_seed(0)))
     counts = torch.bincount(index, minlength=len(weights))
-    assert (counts - n * law).abs().max() <= 1
-    assert len(set(weights)) == 1 or (counts - n * law.flip(0)).abs().max() > 1
+    assert chi_square(counts, torch.tensor(weights, dtype=torch.float64)) > 1e-4
+    other = torch.tensor(weights, dtype=torch.float64).sqrt()  # a race of the wrong rates
+    assert chi_square(counts, other / other.sum()) < 1e-4
 
 
 # What is recorded

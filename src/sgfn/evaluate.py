@@ -66,12 +66,26 @@ def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: in
     result: dict[str, Any] = dict.fromkeys(EXACT_KEYS)
     if exact.enumerable(task.env, max_states):
         known = reference(task, max_states)
-        result |= exact.distances(trainer.law(), known) | {"floor_kind": known.floor_kind}
+        law = trainer.law()
+        result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
+        result["histogram"] = histogram(known, law, drawn)
     result |= sample_figures(task, drawn)
     result |= calibrated
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(trainer.device)
     return result
+
+
+def histogram(known: exact.Reference, law: Float[Tensor, " N"], drawn: Samples, bins: int = 40) -> dict[str, list[float]]:
+    """How scores are distributed: under the target, the best reachable law, the policy's own law, and in samples."""
+    low, high = float(known.scores.min()), float(known.scores.max())
+    edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)
+    row = torch.bucketize(known.scores, edges[1:-1], right=True)
+    counts = torch.bucketize(drawn.scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
+    laws = {"target": known.target, "floor": known.floor, "law": law}
+    shares = {name: torch.zeros(bins, dtype=torch.float64).index_add_(0, row, p) for name, p in laws.items()}
+    shares["samples"] = counts.double() / counts.sum()
+    return {"edges": edges.tolist()} | {name: share.tolist() for name, share in shares.items()}
 
 
 def sample_figures(task: Task, drawn: Samples) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The hypergrid reward: a low plateau with a ring and a peak in every corner."""
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.landscapes.base import Landscape
@@ -16,14 +17,17 @@ class Hypergrid(Landscape):
 
     def __init__(self, *, side: int, r0: float = 1e-3, r1: float = 0.5, r2: float = 2.0) -> None:
         self.side, self.r0, self.r1, self.r2 = side, r0, r1, r2
-        axis = [abs(i / (side - 1) - 0.5) for i in range(side)]
-        peak, ring = any(0.3 < a < 0.4 for a in axis), any(a > 0.25 for a in axis)
-        self.maximum = r0 + r1 * ring + r2 * peak
+        ring, peak = self._parts(torch.arange(side)[:, None])
+        self.maximum = r0 + r1 * bool(ring.any()) + r2 * bool(peak.any())
         self.mode_level = self.maximum
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Plateau, ring and peak."""
-        away = (objects.double() / (self.side - 1) - 0.5).abs()
-        ring = (away > 0.25).all(-1)
-        peak = ((away > 0.3) & (away < 0.4)).all(-1)
-        return (self.r0 + self.r1 * ring + self.r2 * peak).float()
+        ring, peak = self._parts(objects)
+        return (self.r0 + self.r1 * ring.double() + self.r2 * peak.double()).float()
+
+    def _parts(self, objects: Int[Tensor, "*batch O"]) -> tuple[Bool[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
+        """Both indicators, in integers: rounded quotients would put x/(H-1) = .8 on the other side of .3 than .2."""
+        away, width = (2 * objects - (self.side - 1)).abs(), 2 * (self.side - 1)  # |x/(H-1) - .5| = away / width
+        ring, peak = 4 * away > width, (10 * away > 3 * width) & (10 * away < 4 * width)
+        return ring.all(-1), peak.all(-1)

