@@ -20,12 +20,26 @@ PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 """Hypothesis without wall-clock limits, the same examples on every run."""
 
 
-def sequence(length: int, alphabet: str, **stop: int | bool) -> Callable[[float], SequenceEnv]:
-    return lambda alpha: SequenceEnv(length=length, alphabet=alphabet, noise=UniformSlip(alpha=alpha), **stop)
+@dataclass(frozen=True, kw_only=True)
+class Drift(UniformSlip):
+    """Noise without symmetry: an action slips to the next one. Tells P(k|a) from P(a|k), which uniform slip cannot."""
+
+    def kernel(self, slippable: Tensor, dtype: torch.dtype) -> Tensor:
+        action, count = torch.arange(slippable.shape[-1]), slippable.sum(-1, keepdim=True).clamp(min=1)
+        following = torch.where(slippable, (action + 1) % count, action)  # the slippable actions come first
+        slip = (self.alpha * slippable.to(dtype))[..., None]
+        eye = torch.eye(slippable.shape[-1], dtype=dtype)
+        return (1 - slip) * eye + slip * eye[following]
 
 
-def grid(ndim: int, side: int) -> Callable[[float], GridEnv]:
-    return lambda alpha: GridEnv(ndim=ndim, side=side, noise=UniformSlip(alpha=alpha))
+def sequence(
+    length: int, alphabet: str, noise: type[UniformSlip] = UniformSlip, **stop: int | bool
+) -> Callable[[float], SequenceEnv]:
+    return lambda alpha: SequenceEnv(length=length, alphabet=alphabet, noise=noise(alpha=alpha), **stop)
+
+
+def grid(ndim: int, side: int, noise: type[UniformSlip] = UniformSlip) -> Callable[[float], GridEnv]:
+    return lambda alpha: GridEnv(ndim=ndim, side=side, noise=noise(alpha=alpha))
 
 
 ENVS: dict[str, Callable[[float], Env]] = {
@@ -46,7 +60,14 @@ TINY: dict[str, Callable[[float], Env]] = {
     "grid-2D-3": grid(2, 3),
     "grid-1D-4": grid(1, 4),
     "grid-3D-2": grid(3, 2),
+    "drift-L2-V3": sequence(2, "ABC", Drift),
+    "drift-grid-3D-2": grid(3, 2, Drift),
 }
+DRIFT: dict[str, Callable[[float], Env]] = {
+    "drift-L3-V3": sequence(3, "ABC", Drift, stop=True),
+    "drift-grid-3D-3": grid(3, 3, Drift),
+}
+"""Asymmetric noise, for tests that ask only what `Env.kernel` says, not what the slip formula is."""
 
 
 def rows_of(states: Tensor) -> list[tuple[int, ...]]:

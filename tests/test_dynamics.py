@@ -79,6 +79,19 @@ def test_calibration_of_a_wrong_kernel_by_hand(alpha: float, beta: float) -> Non
     assert kl > 0.01
 
 
+def test_intention_comes_first_and_outcome_second() -> None:
+    """Drift from A to B, never back: the transposed kernel would call impossible what happens all the time."""
+    env = TINY["drift-L2-V3"](0.3)
+    batch = play(env)
+    log_kernel = log_known(env, batch.states[:, :-1])
+    kept = float((batch.intended == batch.realised).double().mean())
+    wanted = -kept * math.log(0.7) - (1 - kept) * math.log(0.3)
+    assert float(negative_log_likelihood(log_kernel, batch)) == pytest.approx(wanted, abs=1e-5)
+    assert negative_log_likelihood(log_kernel.transpose(-1, -2), batch) == torch.inf
+    assert calibration(env, lambda s: log_known(env, s), batch)["dynamics_tv"] < 1e-6
+    assert calibration(env, lambda s: log_known(env, s).transpose(-1, -2), batch)["dynamics_tv"] == pytest.approx(0.3)
+
+
 def test_calibration_counts_valid_steps_only() -> None:
     env = TINY["stop-L3-V2"](0.3)
     batch = every_trajectory(env)

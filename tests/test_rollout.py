@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from exact_tables import (
+    DRIFT,
     ENVS,
     PROPERTY,
     TINY,
@@ -27,7 +28,8 @@ from sgfn.rollout import behaviour, clocks, draw, retrace, rollout, unroll
 from sgfn.trajectories import Trajectories
 
 every_env = pytest.mark.parametrize("name", ENVS)
-noisy_env = pytest.mark.parametrize("name", [name for name in ENVS if name != "grid-1D-4"])  # there slips are void
+ALL = ENVS | DRIFT
+noisy_env = pytest.mark.parametrize("name", [name for name in ALL if name != "grid-1D-4"])  # there slips are void
 
 
 def play(env: Env, table: Tensor, n: int, seed: int = 0, **options: float) -> Trajectories:
@@ -114,13 +116,13 @@ def test_draw_frequencies(weights: list[float]) -> None:
 @noisy_env
 @pytest.mark.parametrize("alpha", [0.25, 0.7])
 def test_rollouts_carry_intention_and_outcome(name: str, alpha: float) -> None:
-    env = ENVS[name](alpha)
+    env = ALL[name](alpha)
     table = random_table(env, 1)
     counts = count_triples(env, play(env, table, 4000))
     assert chi_square(counts.sum(-1), table) > 1e-4
     assert chi_square(counts.sum(-1), random_table(env, 2)) < 1e-4
     assert chi_square(counts, kernel_table(env)) > 1e-4
-    assert chi_square(counts, kernel_table(ENVS[name](alpha + 0.1))) < 1e-4
+    assert chi_square(counts, kernel_table(ALL[name](alpha + 0.1))) < 1e-4
 
 
 @every_env
@@ -134,7 +136,7 @@ def test_without_noise_outcomes_are_intentions(name: str) -> None:
 
 @noisy_env
 def test_ends_follow_the_exact_law(name: str) -> None:
-    env = ENVS[name](0.4)
+    env = ALL[name](0.4)
     table = random_table(env, 1)
     counts = count_objects(env, play(env, table, 20_000))
     assert chi_square(counts, exact.law(env, look_up(env, table))) > 1e-4
@@ -216,7 +218,7 @@ def test_retrace_reaches_its_goals(name: str, alpha: float) -> None:
 
 @noisy_env
 def test_retraced_intentions_follow_the_posterior(name: str) -> None:
-    env = ENVS[name](0.6)
+    env = ALL[name](0.6)
     table = random_table(env, 1)
     counts = count_triples(env, replay_goals(env, table, 800)).transpose(1, 2)  # state, outcome, intention
     joint = (table[:, :, None] * kernel_table(env)).transpose(1, 2)

@@ -21,6 +21,10 @@ class Words(Landscape):
         self.words = [torch.tensor([alphabet.index(c) for c in word]) for word in words]
         self.maximum, self.mode_level = 1.0, 1.0
 
+    def to(self, device: torch.device) -> None:
+        """Words move too: copying them inside a step would break its capture in a CUDA graph."""
+        self.words = [word.to(device) for word in self.words]
+
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Nearest word decides."""
         flat = objects.reshape(-1, objects.shape[-1])

@@ -1,0 +1,1 @@
+"""Studies whose results are committed; each module is one command."""

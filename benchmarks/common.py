@@ -1,0 +1,102 @@
+"""What the studies share: train many runs at once on one device, measure them exactly, write small JSON files."""
+
+import argparse
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sgfn import exact
+from sgfn.config import TrainConfig
+from sgfn.dynamics import calibration
+from sgfn.evaluate import reference
+from sgfn.files import read_json, write_json
+from sgfn.rollout import rollout
+from sgfn.tasks import make_task
+from sgfn.trainer import Trainer, stepper
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def arguments(doc: str, default: str) -> argparse.Namespace:
+    """Flags every study has."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, default=RESULTS / default)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
+    return parser.parse_args()
+
+
+def machine(device: torch.device) -> dict[str, str]:
+    """Where a result comes from."""
+    name = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    return {"device": name, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def train_together(task: str, configs: list[TrainConfig], device: torch.device) -> tuple[list[Trainer], float]:
+    """Train runs of equal length side by side, each on a stream of its own; returns them and the seconds in all."""
+    trainers = [Trainer(make_task(task, config), device) for config in configs]
+    steps = [stepper(trainer) for trainer in trainers]
+    cuda = device.type == "cuda"
+    streams = [torch.cuda.Stream() if cuda else None for _ in trainers]
+    started = time.monotonic()
+    for i in range(configs[0].steps):
+        for step, stream in zip(steps, streams, strict=True):
+            with torch.cuda.stream(stream):
+                step()
+        if cuda and i % 64 == 0:
+            torch.cuda.synchronize()  # keeps the launch queue short
+    if cuda:
+        torch.cuda.synchronize()
+    for trainer in trainers:
+        trainer.done = trainer.config.steps
+        trainer.check_finite()
+    return trainers, time.monotonic() - started
+
+
+@dataclass
+class Measure:
+    """Exact figures of trained runs; the laws that depend only on the task and the noise are computed once."""
+
+    known: dict[Any, exact.Reference] = field(default_factory=dict)
+
+    def __call__(self, trainer: Trainer) -> dict[str, Any]:
+        """Distances, expected scores and calibration of the noise model."""
+        task, config = trainer.task, trainer.config
+        key = (task.name, config.noise, config.grid, config.reward, task.beta)
+        task.landscape.to(torch.device("cpu"))
+        if key not in self.known:
+            self.known[key] = reference(task)
+        figures = exact.distances(trainer.law(), self.known[key])
+        task.landscape.to(trainer.device)
+        generator = torch.Generator(trainer.device).manual_seed(1)
+        batch = rollout(trainer.env, trainer.nets.log_policy, task.log_reward, batch=1024, generator=generator)
+        with torch.no_grad():
+            figures |= calibration(trainer.env, trainer.log_kernel, batch)
+        described = {"alpha": config.noise.alpha, "form": config.form, "objective": config.objective}
+        return {**described, "seed": config.seed, **{name: round(value, 7) for name, value in figures.items()}}
+
+
+def write_results(out: Path, module: str, device: torch.device, rows: list[dict[str, Any]], **more: Any) -> None:
+    """A small JSON file with the rows, the command and the machine."""
+    command = " ".join(["python", "-m", f"benchmarks.{module}", *sys.argv[1:]])
+    write_json(out, {"command": command, "machine": machine(device), **more, "rows": rows})
+    print(f"{len(rows)} rows in {out}")
+
+
+def read_results(name: str) -> dict[str, Any]:
+    """A committed result."""
+    return read_json(RESULTS / name)
+
+
+def spread(values: Iterable[float]) -> tuple[float, float, float]:
+    """Median, lowest and highest."""
+    values = list(values)
+    return statistics.median(values), min(values), max(values)
