@@ -132,7 +132,7 @@ def test_no_policy_is_nearer_in_kl_than_the_best_one(name: str, alpha: float) ->
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("name", ["fixed-L3-V2", "stop-L3-V2-min2"])
+@pytest.mark.parametrize("name", ["fixed-L3-V2", "stop-L3-V2-min2", "drift-L2-V3"])
 def test_eflow_solves_its_equation(name: str, alpha: float) -> None:
     """F(s) pi(a|s) = E_k F(s'): and with uniform slip over tokens pi = (1-alpha) c + alpha/V."""
     env = TINY[name](alpha)
@@ -143,8 +143,9 @@ def test_eflow_solves_its_equation(name: str, alpha: float) -> None:
     children = flow[env.index(states)][:, None] * table  # F(s')
     expected = torch.einsum("nak,nk->na", env.kernel(states, torch.float64), children)
     assert_close(flow[env.index(states)][:, None] * policy, expected, atol=1e-12, rtol=0)
-    tokens = table[:, :2].sum(-1, keepdim=True)
-    assert_close(policy[:, :2], (1 - alpha) * table[:, :2] + alpha / 2 * tokens, atol=1e-12, rtol=0)
+    if not name.startswith("drift"):
+        tokens = table[:, :2].sum(-1, keepdim=True)
+        assert_close(policy[:, :2], (1 - alpha) * table[:, :2] + alpha / 2 * tokens, atol=1e-12, rtol=0)
     assert (policy - table).abs().max() > 1e-3
 
 

@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from exact_tables import (
+    DRIFT,
     ENVS,
     final_states,
     inner_states,
@@ -17,13 +18,14 @@ from sgfn import exact
 from sgfn.envs import TabulatedEnv, tabulate, tabulated
 from sgfn.rollout import rollout
 
-every_env = pytest.mark.parametrize("name", ENVS)
+ALL = ENVS | DRIFT
+every_env = pytest.mark.parametrize("name", ALL)
 
 
 @every_env
 @pytest.mark.parametrize("alpha", [0.0, 0.25])
 def test_tables_answer_as_their_environment(name: str, alpha: float) -> None:
-    env, table = ENVS[name](alpha), TabulatedEnv(ENVS[name](alpha))
+    env, table = ALL[name](alpha), TabulatedEnv(ALL[name](alpha))
     raw = torch.cat([inner_states(env), final_states(env)])
     states = table.embed(raw)
     assert sorted(states[:, 0].tolist()) == list(range(env.num_states + env.num_objects))
@@ -39,7 +41,7 @@ def test_tables_answer_as_their_environment(name: str, alpha: float) -> None:
 
 @every_env
 def test_moves_and_their_inverse(name: str) -> None:
-    env, table = ENVS[name](0.25), TabulatedEnv(ENVS[name](0.25))
+    env, table = ALL[name](0.25), TabulatedEnv(ALL[name](0.25))
     raw = torch.cat([inner_states(env), final_states(env)])
     states = table.embed(raw)
     for k in range(env.actions):
@@ -56,7 +58,7 @@ def test_moves_and_their_inverse(name: str) -> None:
 
 @every_env
 def test_numbering_and_text_are_the_environments(name: str) -> None:
-    env, table = ENVS[name](0.25), TabulatedEnv(ENVS[name](0.25))
+    env, table = ALL[name](0.25), TabulatedEnv(ALL[name](0.25))
     assert torch.equal(table.initial(3), table.embed(env.initial(3)))
     for level, raw in zip(table.levels(), env.levels(), strict=True):
         assert torch.equal(level, table.embed(raw))
@@ -74,7 +76,7 @@ def test_numbering_and_text_are_the_environments(name: str) -> None:
 
 @every_env
 def test_rollouts_and_laws_are_the_same(name: str) -> None:
-    env, table = ENVS[name](0.4), TabulatedEnv(ENVS[name](0.4))
+    env, table = ALL[name](0.4), TabulatedEnv(ALL[name](0.4))
     policies = {e: look_up(e, random_table(env, 0)) for e in (env, table)}
     one, two = (
         rollout(e, log_of(policies[e]), no_reward, batch=50, generator=torch.Generator().manual_seed(0))
@@ -85,7 +87,7 @@ def test_rollouts_and_laws_are_the_same(name: str) -> None:
     assert torch.equal(one.valid, two.valid)
     law = exact.law(env, policies[env])
     assert torch.equal(exact.law(table, policies[table]), law)
-    assert not torch.equal(exact.law(TabulatedEnv(ENVS[name](0.0)), look_up(table, random_table(env, 1))), law)
+    assert not torch.equal(exact.law(TabulatedEnv(ALL[name](0.0)), look_up(table, random_table(env, 1))), law)
 
 
 def test_large_spaces_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
