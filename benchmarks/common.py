@@ -86,7 +86,8 @@ class Measure:
 
 def write_results(out: Path, module: str, device: torch.device, rows: list[dict[str, Any]], **more: Any) -> None:
     """A small JSON file with the rows, the command and the machine."""
-    command = " ".join(["python", "-m", f"benchmarks.{module}", *sys.argv[1:]])
+    words = [word for word in sys.argv[1:] if word != str(out) and word != "--out"]  # where it lies says nothing
+    command = " ".join(["python", "-m", f"benchmarks.{module}", *words])
     write_json(out, {"command": command, "machine": machine(device), **more, "rows": rows})
     print(f"{len(rows)} rows in {out}")
 

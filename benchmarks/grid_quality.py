@@ -1,13 +1,13 @@
 """Hypergrid 8 x 8 with the published rewards: mean L1 to the target after 20,000 steps of 16 trajectories.
 
-    python -m benchmarks.grid_quality --device cuda
+python -m benchmarks.grid_quality --device cuda
 """
 
 from typing import Any
 
 import torch
-from benchmarks.common import Measure, arguments, spread, train_together, write_results
 
+from benchmarks.common import Measure, arguments, spread, train_together, write_results
 from sgfn.config import TrainConfig
 
 ALPHAS = (0.25, 0.5)

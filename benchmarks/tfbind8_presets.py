@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 import torch
-from benchmarks.common import Measure, arguments, spread, train_together, write_results
 
+from benchmarks.common import Measure, arguments, spread, train_together, write_results
 from sgfn.presets import PRESETS
 
 STUDIES = [("exact", 0.0), ("exact", 0.1), ("exact", 0.25), ("frugal", 0.25)]
@@ -29,7 +29,9 @@ def main() -> None:
             (trainer,), _ = train_together("tfbind8", [config], device)
             seconds = time.monotonic() - started
             trajectories = config.steps * config.batch
-            rows.append({"preset": preset, "seconds": round(seconds, 2), "trajectories": trajectories, **measure(trainer)})
+            rows.append(
+                {"preset": preset, "seconds": round(seconds, 2), "trajectories": trajectories, **measure(trainer)}
+            )
         new = [row for row in rows if (row["preset"], row["alpha"]) == (preset, alpha)]
         tv, seconds = spread(r["tv"] for r in new), spread(r["seconds"] for r in new)
         print(f"{preset} alpha {alpha}: TV %.4f [%.4f, %.4f]" % tv, end=" ")

@@ -8,8 +8,8 @@ MLP 256 x 2, batch 256, 12,000 steps, learned dynamics, 5 seeds. One command reb
 from typing import Any
 
 import torch
-from benchmarks.common import Measure, arguments, spread, train_together, write_results
 
+from benchmarks.common import Measure, arguments, spread, train_together, write_results
 from sgfn.config import TrainConfig
 
 ALPHAS = (0.0, 0.1, 0.25, 0.5, 0.75)

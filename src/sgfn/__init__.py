@@ -18,4 +18,15 @@ from sgfn.tasks import make_task, task_names
 from sgfn.train import train
 
 __version__ = "0.1.0"
-__all__ = ["PRESETS", "Run", "TrainConfig", "describe", "evaluate", "fetch", "make_task", "sample", "task_names", "train"]
+__all__ = [
+    "PRESETS",
+    "Run",
+    "TrainConfig",
+    "describe",
+    "evaluate",
+    "fetch",
+    "make_task",
+    "sample",
+    "task_names",
+    "train",
+]

@@ -170,7 +170,10 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("  best reachable TV", f"{facts['tv_floor']:.4f}  ({facts['floor_kind']})"),
         ("  ignoring the noise", f"{facts['tv_blind']:.4f}"),
         ("  uniform policy", f"{facts['tv_uniform']:.4f}"),
-        ("  expected score", f"{facts['floor_expected_reward']:.4f} of the target's {facts['target_expected_reward']:.4f}"),
+        (
+            "  expected score",
+            f"{facts['floor_expected_reward']:.4f} of the target's {facts['target_expected_reward']:.4f}",
+        ),
     ]
 
 
@@ -187,12 +190,13 @@ def run_train(args: Train) -> None:
     columns = [TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
     columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
     with Progress(*columns, console=err, refresh_per_second=4) as bar:
-        shown = bar.add_task(args.task, total=steps, figures="")
         latest: dict[str, float] = {}
 
         def progress(step: int, row: dict[str, Any]) -> None:
             latest.update(row)
-            bar.update(shown, completed=step, figures=figures(latest))
+            if not bar.task_ids:  # nothing is shown before the folder is accepted
+                bar.add_task(args.task, total=steps, figures="")
+            bar.update(bar.task_ids[0], completed=step, figures=figures(latest) if row else "")
 
         run = sgfn.train(args.task, args.config, folder, **options, progress=progress)
     last = run.rows()[-1]
@@ -377,11 +381,13 @@ def check_choices(kind: type, words: list[str]) -> None:
 
 
 def one_line(box: str) -> str:
-    """The parser's framed message, without its frame."""
-    text = re.sub(r"[─-╿]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    kept = [line for line in lines if not line.lower().startswith(("for full helptext", "parsing error"))]
-    return " ".join(kept) or "the command line could not be read"
+    """The parser's framed message, without frame, headings and help text."""
+    text = re.sub(r"[\u2500-\u257f]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
+    text = " ".join(text.split())
+    text = re.sub(r"^(Value error|Parsing error|Required options|Unrecognized options|Invalid \w+) (?=[A-Z])", "", text)
+    text = re.sub(r"Error parsing (config)?(\.\w+)?: (?=\S)", "", text)
+    text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0]
+    return text.strip(" -") or "the command line could not be read"
 
 
 def main(words: list[str] | None = None) -> int:
@@ -401,6 +407,9 @@ def main(words: list[str] | None = None) -> int:
         return fail("stopped; the checkpoint is kept, --resume continues", code=130)
     except (UsageError, ValueError, NonFiniteError) as error:
         return fail(str(error))
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone: say nothing more
+        return 0
     except OSError as error:
         return fail(f"{error.filename or 'a file'}: {error.strerror or error}")
     except RuntimeError as error:

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 Objective = Literal["tb", "db", "subtb"]
 Form = Literal["marginal", "published", "blind"]
@@ -20,7 +20,9 @@ def require(condition: bool, name: str, wanted: str, value: object) -> None:
         raise ValueError(f"{name} must {wanted}, got {value}")
 
 
-def in_range(name: str, value: float, low: float, high: float = math.inf, *, open_high: bool = False) -> None:
+def in_range(
+    name: str, value: int | float, low: int | float, high: int | float = math.inf, *, open_high: bool = False
+) -> None:
     """Check low <= value <= high (or < high), finite."""
     inside = math.isfinite(value) and low <= value and (value < high if open_high else value <= high)
     bracket = ")" if open_high or math.isinf(high) else "]"
@@ -230,7 +232,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         one_of("objective", self.objective, get_args(Objective))
         one_of("form", self.form, get_args(Form))
-        in_range("subtb_lambda", self.subtb_lambda, 0.0, 1e3)
+        in_range("subtb_lambda", self.subtb_lambda, 0.0, 2.0)
         if self.beta is not None:
             in_range("beta", self.beta, 0.0, 1e3)
         in_range("steps", self.steps, 1, 10**9)
@@ -239,7 +241,7 @@ class TrainConfig:
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
 
-    def with_(self, **changes: Any) -> Self:
+    def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""
         top = {k: v for k, v in changes.items() if "__" not in k}
         for name, value in ((k, v) for k, v in changes.items() if "__" in k):

@@ -23,7 +23,7 @@ from sgfn.trainer import Trainer
 MODE_DISTANCE = 2
 REFERENCE_RADIUS, REFERENCE_TOP, REFERENCE_WITHIN = 1, 0.01, 1
 EXACT_KEYS = (
-    "tv tv_floor tv_blind tv_uniform l1_mean js kl expected_reward target_expected_reward floor_expected_reward".split()
+    ["tv", "tv_floor", "tv_blind", "tv_uniform", "l1_mean", "js", "kl", "expected_reward", "target_expected_reward", "floor_expected_reward"]
 )
 
 
@@ -76,7 +76,9 @@ def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: in
     return result
 
 
-def histogram(known: exact.Reference, law: Float[Tensor, " N"], drawn: Samples, bins: int = 40) -> dict[str, list[float]]:
+def histogram(
+    known: exact.Reference, law: Float[Tensor, " N"], drawn: Samples, bins: int = 40
+) -> dict[str, list[float]]:
     """How scores are distributed: under the target, the best reachable law, the policy's own law, and in samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
     edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)

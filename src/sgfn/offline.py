@@ -29,7 +29,9 @@ def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
         try:
             env.parse([text.strip()])
         except ValueError as error:
-            raise ValueError(f"offline.file {file}, line {number}: {str(error).partition(' ')[2].partition(' ')[2]}") from None
+            raise ValueError(
+                f"offline.file {file}, line {number}: {str(error).partition(' ')[2].partition(' ')[2]}"
+            ) from None
     return env.parse([text.strip() for _, text in lines])
 
 

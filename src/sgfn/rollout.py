@@ -110,7 +110,12 @@ def unroll(env: Env, realised: Int[Tensor, "B T"]) -> tuple[Int[Tensor, "B T+1 S
 
 
 def _stack(
-    env: Env, states: list[Tensor], intended: list[Tensor], realised: list[Tensor], valid: list[Tensor], reward: LogReward
+    env: Env,
+    states: list[Tensor],
+    intended: list[Tensor],
+    realised: list[Tensor],
+    valid: list[Tensor],
+    reward: LogReward,
 ) -> Trajectories:
     return Trajectories(
         intended=torch.stack(intended, 1),

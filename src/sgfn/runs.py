@@ -41,7 +41,9 @@ class Run:
             raise ValueError(f"{self.path} is a file: give --out another name")
         if (self.path / "config.json").exists():
             if not overwrite:
-                raise ValueError(f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it")
+                raise ValueError(
+                    f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it"
+                )
             for name in OWN_FILES:
                 (self.path / name).unlink(missing_ok=True)
         elif self.path.is_dir() and any(self.path.iterdir()):
@@ -59,7 +61,9 @@ class Run:
         if not isinstance(data, dict) or not {"format", "task", "config"} <= data.keys():
             raise ValueError(f"{file} was not written by sgfn: fields format, task and config are expected")
         if data["format"] != FORMAT:
-            raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
+            raise ValueError(
+                f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it"
+            )
         try:
             return str(data["task"]), from_dict(TrainConfig, data["config"])
         except (ValueError, TypeError) as error:

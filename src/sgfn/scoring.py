@@ -49,9 +49,7 @@ def score_marginal(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z:
 FORMS = {"blind": score_blind, "published": score_published, "marginal": score_marginal}
 
 
-def score(
-    scorer: Scorer, batch: Trajectories, form: str, log_kernel: Float[Tensor, "B T A K"]
-) -> Scores:
+def score(scorer: Scorer, batch: Trajectories, form: str, log_kernel: Float[Tensor, "B T A K"]) -> Scores:
     """Judge a batch in one pass over all its states; `log_kernel` is log P^ at the states before each step."""
     heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
     return FORMS[form](heads, log_kernel.detach(), batch, scorer.log_z)

@@ -98,6 +98,8 @@ def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> 
     config, advance = trainer.config.log, stepper(trainer)
     known = _known_target(trainer) if config.exact_every else None
     started, first, last = time.monotonic(), trainer.done, trainer.config.steps
+    if progress:
+        progress(first, {})
     while trainer.done < last and not stop.asked:
         advance()
         trainer.done += 1

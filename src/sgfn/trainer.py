@@ -13,8 +13,8 @@ from sgfn import dynamics, exact
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
 from sgfn.landscapes.base import beta_at
 from sgfn.nets.heads import DynamicsNet, FlowNets
-from sgfn.objectives import make_objective
 from sgfn.nets.shared import SharedJudge, SharedStates
+from sgfn.objectives import make_objective
 from sgfn.optim import Optimiser, schedule
 from sgfn.replay import Replay
 from sgfn.rollout import retrace, rollout
@@ -199,7 +199,9 @@ class Trainer:
     def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
         """Probabilities for the exact evaluation, in blocks."""
         with torch.no_grad():
-            blocks = [self.nets.log_policy(self.env.embed(block).to(self.device)).exp().cpu() for block in states.split(65536)]
+            blocks = [
+                self.nets.log_policy(self.env.embed(block).to(self.device)).exp().cpu() for block in states.split(65536)
+            ]
         return torch.cat(blocks).double()
 
     def law(self) -> Float[Tensor, " N"]:
@@ -231,7 +233,9 @@ class Trainer:
 
         for name, module in self.modules().items():
             module.load_state_dict(part(name))
-        moved = {name: {k: v.to(self.device) for k, v in part(name).items()} for name in ("optimiser", "dynamics_optimiser")}
+        moved = {
+            name: {k: v.to(self.device) for k, v in part(name).items()} for name in ("optimiser", "dynamics_optimiser")
+        }
         self.optimiser.load(moved["optimiser"])
         self.dynamics_optimiser.load(moved["dynamics_optimiser"])
         if self.buffer is not None:

@@ -21,7 +21,7 @@ class Trajectories:
     log_reward: Float[Tensor, " B"]
 
     @property
-    def final(self) -> Bool[Tensor, "B T+1"]:
+    def final(self) -> Bool[Tensor, "B N"]:
         """States that are the finished object: the one after the last valid step, and its repeats."""
         first = torch.zeros_like(self.valid[:, :1])
         return torch.cat([first, ~self.valid[:, 1:], torch.ones_like(first)], 1)

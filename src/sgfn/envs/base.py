@@ -92,9 +92,7 @@ class Env(ABC):
     def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
         """Text as objects; raises ValueError with the number of the first bad entry."""
 
-    def kernel(
-        self, state: Int[Tensor, "*batch S"], dtype: torch.dtype = torch.float32
-    ) -> Float[Tensor, "*batch A K"]:
+    def kernel(self, state: Int[Tensor, "*batch S"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "*batch A K"]:
         """P(k|s,a) for every intention and outcome: the one place where noise is written."""
         return self.noise.kernel(self.slippable(state), dtype)
 

@@ -25,6 +25,8 @@ class SequenceEnv(Env):
     ) -> None:
         self.length, self.alphabet, self.noise, self.stop, self.min_length = length, alphabet, noise, stop, min_length
         self.vocab = len(alphabet)
+        if self.vocab < 2 or len(set(alphabet)) < self.vocab:
+            raise ValueError(f"alphabet must hold two or more different letters, got {alphabet!r}")
         self.blank, self.end = self.vocab, self.vocab + 1
         self.actions = self.vocab + int(stop)
         self.horizon = self.width = self.object_width = length
