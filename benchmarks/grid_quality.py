@@ -23,7 +23,7 @@ def main() -> None:
         base = TrainConfig().with_(batch=16, steps=args.steps or 20000, noise__alpha=alpha)
         configs = [base.with_(form=f, objective=o, seed=s) for f, o in METHODS for s in range(args.seeds)]
         trainers, seconds = train_together("grid", configs, device)
-        new = [measure(trainer) | {"optimum_l1": None} for trainer in trainers]
+        new = [measure(trainer) for trainer in trainers]
         for row in new:
             row["optimum_l1"] = round(2 * row["tv_floor"] / 64, 7)
         rows += new

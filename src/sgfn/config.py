@@ -204,7 +204,7 @@ class TrainConfig:
     objective: Objective = "tb"
     """Balance objective: trajectory, detailed or sub-trajectory balance."""
     form: Form = "marginal"
-    """How noise enters: `marginal` sums intentions out, `published` follows Pan et al. (2023), `blind` ignores noise."""
+    """How noise enters: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores noise."""
     subtb_lambda: float = 0.9
     """lambda of SubTB."""
     beta: float | None = None

@@ -22,9 +22,18 @@ from sgfn.trainer import Trainer
 
 MODE_DISTANCE = 2
 REFERENCE_RADIUS, REFERENCE_TOP, REFERENCE_WITHIN = 1, 0.01, 1
-EXACT_KEYS = (
-    ["tv", "tv_floor", "tv_blind", "tv_uniform", "l1_mean", "js", "kl", "expected_reward", "target_expected_reward", "floor_expected_reward"]
-)
+EXACT_KEYS = [
+    "tv",
+    "tv_floor",
+    "tv_blind",
+    "tv_uniform",
+    "l1_mean",
+    "js",
+    "kl",
+    "expected_reward",
+    "target_expected_reward",
+    "floor_expected_reward",
+]
 
 
 def reference(task: Task, max_states: int = exact.MAX_STATES) -> exact.Reference:
@@ -114,7 +123,7 @@ def sample_figures(task: Task, drawn: Samples) -> dict[str, Any]:
 
 
 def reference_maxima(task: Task) -> Int[Tensor, "M O"] | None:
-    """Known maxima: of a complete table its local maxima among the top 1 %, else every object with the highest score."""
+    """Known maxima: local maxima in the top 1 % of a complete table, else every object with the highest score."""
     env = task.env
     if not exact.enumerable(env):
         return None

@@ -130,7 +130,8 @@ def best_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Poli
 def eflow_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
     r"""On a tree: the expected-flow solution, $\pi(a|s) = \sum_k P(k|s,a)\,c(k|s)$ normalised.
 
-    With uniform slip it is $(1-\alpha) c + \alpha/V$. Reference: Jiralerspong et al. (2024), Expected flow networks, ICLR.
+    With uniform slip it is $(1-\alpha) c + \alpha/V$.
+    Reference: Jiralerspong et al. (2024), Expected flow networks, ICLR.
     """
     expected = {}
     for depth, states in enumerate(env.levels()):

@@ -1,4 +1,4 @@
-"""Optimisers whose rates live in tensors, so that a schedule needs no host: the same step runs eagerly or in a graph."""
+"""Optimisers whose rates live in tensors, so that a schedule needs no host."""
 
 import math
 

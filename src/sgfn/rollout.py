@@ -19,7 +19,7 @@ LogReward = Callable[[Int[Tensor, "B O"]], Float[Tensor, " B"]]
 def behaviour(
     log_policy: Float[Tensor, "B A"], legal: Bool[Tensor, "B A"], explore: float, temperature: float
 ) -> Float[Tensor, "B A"]:
-    r"""What acts while sampling: $(1-\epsilon)\,\mathrm{softmax}(\log\pi/T) + \epsilon\,\mathrm{uniform}$ on legal actions."""
+    r"""What acts while sampling: $(1-\epsilon)\,\mathrm{softmax}(\log\pi/T) + \epsilon\,\mathrm{uniform}$."""
     tempered = log_policy.exp() if temperature == 1.0 else torch.softmax(log_policy / temperature, -1)
     if explore == 0.0:
         return tempered

@@ -14,9 +14,15 @@ from sgfn.trajectories import Scores, Trajectories
 class Scorer(Protocol):
     """Whatever can judge states: the networks in training, exact tables in tests."""
 
-    log_z: Tensor
-    reads_final: bool
-    """Whether finished states are judged too (a backward policy is read there)."""
+    @property
+    def log_z(self) -> Tensor:
+        """Logarithm of the total flow."""
+        ...
+
+    @property
+    def reads_final(self) -> bool:
+        """Whether finished states are judged too (a backward policy is read there)."""
+        ...
 
     def heads(self, state: Int[Tensor, "*batch S"]) -> Heads:
         """Log-probabilities and flows."""

@@ -30,7 +30,7 @@ class NonFiniteError(RuntimeError):
 
 
 class Trainer:
-    """Networks, optimisers, buffer and random state of one run; `step` neither waits for the device nor branches on data."""
+    """Networks, optimisers, buffer and random state of one run; `step` never waits for the device."""
 
     def __init__(self, task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> None:
         self.task, self.config, self.device = task, task.config, device
@@ -262,18 +262,18 @@ class GraphedStep:
     WARMUP = 3
 
     def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.graph, self.warm = trainer, None, 0
+        self.trainer, self.warm = trainer, 0
+        self.graph: torch.cuda.CUDAGraph | None = None
         self.stream = torch.cuda.Stream()
 
     def __call__(self) -> None:
         """One step."""
-        if self.graph is not None:
-            self.graph.replay()
-        elif self.warm < self.WARMUP:
+        if self.warm < self.WARMUP:
             self._eager()
-        else:
-            self._capture()
-            self.graph.replay()  # pyright: ignore[reportOptionalMemberAccess]
+            return
+        if self.graph is None:
+            self.graph = self._capture()
+        self.graph.replay()
 
     def _eager(self) -> None:
         self.stream.wait_stream(torch.cuda.current_stream())
@@ -282,8 +282,9 @@ class GraphedStep:
         torch.cuda.current_stream().wait_stream(self.stream)
         self.warm += 1
 
-    def _capture(self) -> None:
-        self.graph = torch.cuda.CUDAGraph()
-        self.graph.register_generator_state(self.trainer.generator)
-        with torch.cuda.graph(self.graph, stream=self.stream):
+    def _capture(self) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.trainer.generator)
+        with torch.cuda.graph(graph, stream=self.stream):
             self.trainer.step()
+        return graph

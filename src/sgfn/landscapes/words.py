@@ -33,7 +33,7 @@ class Words(Landscape):
 
 
 def edit_distance(rows: Int[Tensor, "N L"], word: Int[Tensor, " W"], blank: int) -> Int[Tensor, " N"]:
-    """Levenshtein distance of each row (up to its first blank) to one word, by the usual recursion, batched over rows."""
+    """Levenshtein distance of each row (up to its first blank) to one word, batched over rows."""
     length = (rows != blank).sum(-1)
     width = word.shape[0]
     line = [torch.full_like(length, j) for j in range(width + 1)]  # row 0 of the table
