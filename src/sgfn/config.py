@@ -90,8 +90,6 @@ class NetConfig:
     """Number of hidden layers."""
     activation: Literal["relu", "gelu", "silu"] = "gelu"
     """Non-linearity."""
-    share_states: bool = False
-    """Judge each distinct state of a small tree once per update, however often the batch visits it."""
 
     def __post_init__(self) -> None:
         in_range("net.hidden", self.hidden, 1, 65536)

@@ -41,7 +41,7 @@ def draw(probabilities: Float[Tensor, "B A"], clock: Float[Tensor, "B A"]) -> In
 @torch.no_grad()
 def rollout(
     env: Env,
-    log_policy: LogPolicy,
+    log_policy: LogPolicy | list[LogPolicy],
     log_reward: LogReward,
     *,
     batch: int,
@@ -49,13 +49,14 @@ def rollout(
     explore: float = 0.0,
     temperature: float = 1.0,
 ) -> Trajectories:
-    """Act in the noisy environment: intend by the policy, let the kernel realise."""
+    """Act in the noisy environment: intend by the policy (or by one for each step), let the kernel realise."""
+    policies = log_policy if isinstance(log_policy, list) else [log_policy] * env.horizon
     device = generator.device
     clock = clocks((env.horizon, 2, batch, env.actions), generator)
     state = env.initial(batch, device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
-        action = draw(behaviour(log_policy(state), env.legal(state), explore, temperature), clock[t, 0])
+        action = draw(behaviour(policies[t](state), env.legal(state), explore, temperature), clock[t, 0])
         outcome = draw(env.kernel_row(state, action), clock[t, 1])
         valid.append(~env.done(state))
         intended.append(action)

@@ -13,7 +13,7 @@ from sgfn import dynamics, exact
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
 from sgfn.landscapes.base import beta_at
 from sgfn.nets.heads import DynamicsNet, FlowNets
-from sgfn.nets.shared import SharedJudge, SharedStates
+from sgfn.nets.shared import Judge, share, shared_levels
 from sgfn.objectives import make_objective
 from sgfn.optim import Optimiser, schedule
 from sgfn.replay import Replay
@@ -39,7 +39,6 @@ class Trainer:
         self.offline = None if offline is None else offline.to(device)
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
-        self.shared = self._shared()
         self.objective = make_objective(self.config.objective, self.config.subtb_lambda)
         self.generator = torch.Generator(device).manual_seed(self.config.seed)
         self.index = torch.zeros((), device=device)  # the step's number, where the schedules can see it
@@ -56,15 +55,6 @@ class Trainer:
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
-    def _shared(self) -> SharedStates | None:
-        if not self.config.net.share_states:
-            return None
-        if not isinstance(self.env, TabulatedEnv) or self.nets.reads_final:
-            raise ValueError(
-                "net.share_states needs a small tree and the marginal or blind form: set it to false for this task"
-            )
-        return SharedStates(self.env, self.device)
-
     def _optimisers(self) -> tuple[Optimiser, Optimiser]:
         optim, model = self.config.optim, self.config.dynamics
         body = [p for name, p in self.nets.named_parameters() if name != "log_z"]
@@ -77,7 +67,7 @@ class Trainer:
     @torch.no_grad()
     def _guess_log_z(self) -> None:
         """Start log Z where the first trajectories balance on average, instead of spending hundreds of steps on it."""
-        judge = self.judge()
+        judge = self.judge(self.config.batch)
         batch = self.collect(judge)[1]
         scores = score(judge, batch, self.config.form, self.log_kernel(batch.states[:, :-1]))
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
@@ -88,20 +78,22 @@ class Trainer:
         """log P^ at the states: known, or learned."""
         if self.config.dynamics.mode == "known":
             return dynamics.log_known(self.env, states)
-        if self.shared is not None:
-            return self.shared.log_kernel(self.dynamics, states)
+        levels = shared_levels(self.env, self.nets, states.shape[0]) if states.ndim == 3 else 0
+        if levels and isinstance(self.env, TabulatedEnv):
+            return share(self.dynamics.log_kernel, self.env, states, levels)
         return self.dynamics.log_kernel(states)
 
-    def judge(self) -> FlowNets | SharedJudge:
-        """The networks as they are now, with states shared if so configured."""
-        return self.nets if self.shared is None else self.shared.judge(self.nets)
+    def judge(self, batch: int) -> FlowNets | Judge:
+        """The networks as they are now, set to judge a batch of that size."""
+        levels = shared_levels(self.env, self.nets, batch)
+        return Judge(self.env, self.nets, levels) if isinstance(self.env, TabulatedEnv) and levels else self.nets
 
     def step(self) -> None:
         """One batch of rollouts, the updates that follow from it, and the meters."""
         config = self.config
         beta = beta_at(self.index, self.task.beta, config.reward.ramp)
         rate = schedule(self.index, config.steps, config.optim)
-        judge = self.judge()
+        judge = self.judge(config.batch)
         own, batch = self.collect(judge)
         loss, nll = self.update(judge, own, batch, beta, rate)
         if self.buffer is not None:
@@ -114,13 +106,13 @@ class Trainer:
         self._record(own, loss, nll)
         self.index += 1.0
 
-    def collect(self, judge: FlowNets | SharedJudge) -> tuple[Trajectories, Trajectories]:
+    def collect(self, judge: FlowNets | Judge) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
         config = self.config
         known = int(config.batch * config.offline.share) if self.offline is not None else 0
         own = rollout(
             self.env,
-            judge.log_policy,
+            judge.policies() if isinstance(judge, Judge) else judge.log_policy,
             self.task.log_reward,
             batch=config.batch - known,
             generator=self.generator,
@@ -131,11 +123,11 @@ class Trainer:
             return own, own
         rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
         goals = self.offline[rows]
-        log_policy, log_reward = judge.log_policy, self.task.log_reward
+        log_policy, log_reward = self.nets.log_policy, self.task.log_reward
         return own, concatenate(own, retrace(self.env, goals, log_policy, self.log_kernel, log_reward, self.generator))
 
     def update(
-        self, judge: FlowNets | SharedJudge, own: Trajectories, batch: Trajectories, beta: Tensor, rate: Tensor
+        self, judge: FlowNets | Judge, own: Trajectories, batch: Trajectories, beta: Tensor, rate: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Balance objective on the whole batch; in `batch` mode the dynamics model learns from the agent's own part."""
         with torch.set_grad_enabled(self.config.dynamics.mode == "batch"):
@@ -152,10 +144,10 @@ class Trainer:
         batch = buffer.sample(self.config.replay.batch or self.config.batch, self.generator)
         with torch.no_grad():
             log_kernel = self.log_kernel(batch.states[:, :-1])
-        self.optimiser.step(self.balance(self.judge(), batch, beta, log_kernel), rate)
+        self.optimiser.step(self.balance(self.judge(batch.valid.shape[0]), batch, beta, log_kernel), rate)
 
     def balance(
-        self, judge: FlowNets | SharedJudge, batch: Trajectories, beta: Tensor, log_kernel: Tensor
+        self, judge: FlowNets | Judge, batch: Trajectories, beta: Tensor, log_kernel: Tensor
     ) -> Float[Tensor, ""]:
         """Mean objective of a batch at the current reward exponent."""
         tempered = replace(batch, log_reward=beta * batch.log_reward)

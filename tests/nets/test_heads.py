@@ -14,7 +14,7 @@ from sgfn.dynamics import log_known
 from sgfn.envs import Env, TabulatedEnv
 from sgfn.nets.encoders import ACTIVATIONS, MLP
 from sgfn.nets.heads import DynamicsNet, FlowNets, masked_log_softmax
-from sgfn.nets.shared import SharedStates
+from sgfn.nets.shared import Judge, share, shared_levels
 from sgfn.objectives import OBJECTIVES
 from sgfn.rollout import retrace, rollout
 from sgfn.scoring import FORMS, score
@@ -167,17 +167,22 @@ def test_mlp_by_hand(activation: str) -> None:
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("form", ["marginal", "blind"])
+@pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("name", ["fixed-L2-V4", "stop-L4-V2-min2"])
-def test_shared_states_give_the_same_loss_and_gradients(name: str, form: str, objective: str) -> None:
+def test_shared_states_give_the_same_loss_and_gradients(name: str, levels: int, form: str, objective: str) -> None:
     env = TabulatedEnv(ENVS[name](0.4))
     nets, model = networks(env, form)
     batch = play(env, nets, model)
-    shared, inner = SharedStates(env, torch.device("cpu")), batch.states[:, :-1]
-    log_kernel = shared.log_kernel(model, inner)
+    inner = batch.states[:, :-1]
+    log_kernel = share(model.log_kernel, env, inner, levels)
     assert_close(log_kernel[batch.valid], model.log_kernel(inner)[batch.valid])
-    judge = shared.judge(nets)
-    assert_close(judge.log_policy(inner)[batch.valid], nets.log_policy(inner).detach()[batch.valid])
-    assert not judge.log_policy(inner).requires_grad
+    judge = Judge(env, nets, levels)
+    policies = judge.policies()
+    assert len(policies) == env.horizon
+    for t, policy in enumerate(policies):
+        valid = batch.valid[:, t]
+        assert_close(policy(inner[:, t])[valid].detach(), nets.log_policy(inner[:, t])[valid].detach())
+    assert not policies[0](inner[:, 0]).requires_grad
     plain = gradients(nets, batch, form, objective, log_kernel)
     nets.zero_grad(set_to_none=True)
     OBJECTIVES[objective](score(judge, batch, form, log_kernel), batch).mean().backward()
@@ -186,6 +191,16 @@ def test_shared_states_give_the_same_loss_and_gradients(name: str, form: str, ob
     shorter = Trajectories(**{field: rows[:-5] for field, rows in vars(batch).items()})
     other = gradients(nets, shorter, form, objective, log_kernel[:-5])
     assert not torch.allclose(other, plain, atol=1e-5, rtol=1e-4)
+
+
+def test_levels_are_shared_while_they_are_no_larger_than_the_batch() -> None:
+    env = TabulatedEnv(ENVS["fixed-L2-V4"](0.4))
+    nets = networks(env, "marginal")[0]
+    assert [shared_levels(env, nets, batch) for batch in (1, 3, 4, 100)] == [1, 1, 2, 2]
+    assert shared_levels(env.env, nets, 100) == 0  # not numbered
+    assert shared_levels(env, networks(env, "published")[0], 100) == 0  # reads final states
+    grid = TabulatedEnv(ENVS["grid-2D-4"](0.4))
+    assert shared_levels(grid, networks(grid, "marginal")[0], 100) == 0  # not a tree
 
 
 @every_env

@@ -24,6 +24,7 @@ class TabulatedEnv(Env):
         for name in ("actions", "horizon", "object_width", "features", "tree", "num_states", "num_objects"):
             setattr(self, name, getattr(env, name))
         self.distance, self.noise = env.distance, env.noise
+        self.level_sizes = [states.shape[0] for states in env.levels()]
         raw = self._raw_states()
         numbers = torch.arange(raw.shape[0])
         tables = {

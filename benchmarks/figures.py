@@ -1,0 +1,154 @@
+"""Figures and the README's tables, from the committed results alone: `make figures`."""
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import read_results, spread
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from sgfn.files import replacing, write_text
+
+ROOT = Path(__file__).parent.parent
+NAMES = {
+    ("marginal", "tb"): "marginal TB (default)",
+    ("marginal", "db"): "marginal DB",
+    ("published", "tb"): "published TB",
+    ("published", "db"): "published DB",
+    ("blind", "db"): "noise-blind DB",
+}
+COLOURS = dict(zip(NAMES, ("#0b6e99", "#66b2cc", "#b7791f", "#ecc06a", "#9aa5b1"), strict=True))
+FLOOR = "#2f855a"
+
+
+def group(rows: list[dict[str, Any]], key: str) -> dict[tuple[float, str, str], tuple[float, float, float]]:
+    """(alpha, form, objective) -> median, lowest and highest of a figure over seeds."""
+    cells: dict[tuple[float, str, str], list[float]] = {}
+    for row in rows:
+        cells.setdefault((row["alpha"], row["form"], row["objective"]), []).append(row[key])
+    return {cell: spread(values) for cell, values in cells.items()}
+
+
+def quality_table() -> str:
+    """TV on TFBind8 by noise level and objective."""
+    rows = read_results("tfbind8_quality.json")["rows"]
+    cells, floors = group(rows, "tv"), {row["alpha"]: row["tv_floor"] for row in rows}
+    seeds = len({row["seed"] for row in rows})
+    lines = [
+        "| noise | best reachable | " + " | ".join(NAMES.values()) + " |",
+        "|---" * (len(NAMES) + 2) + "|",
+    ]
+    for alpha, floor in floors.items():
+        values = [f"{cells[alpha, *method][0]:.3f}" for method in NAMES]
+        best = min(values)
+        marked = [f"**{v}**" if v == best else v for v in values]
+        lines.append(f"| {alpha:.0%} | {floor:.3f} | " + " | ".join(marked) + " |")
+    widest = max(high - low for _, low, high in cells.values())
+    lines.append("")
+    lines.append(f"Medians over {seeds} seeds; no cell's seeds lie more than {widest:.3f} apart.")
+    return "\n".join(lines)
+
+
+def presets_table() -> str:
+    """What the presets reach."""
+    result = read_results("tfbind8_presets.json")
+    lines = ["| preset | noise | TV, median [range] | best reachable | trajectories | seconds |", "|---|---|---|---|---|---|"]
+    for preset, alpha in dict.fromkeys((row["preset"], row["alpha"]) for row in result["rows"]):
+        rows = [row for row in result["rows"] if (row["preset"], row["alpha"]) == (preset, alpha)]
+        tv = "{:.4f} [{:.4f}, {:.4f}]".format(*spread(row["tv"] for row in rows))
+        seconds = spread(row["seconds"] for row in rows)[0]
+        count = f"{rows[0]['trajectories']:,}"
+        lines.append(f"| `{preset}` | {alpha:.0%} | {tv} | {rows[0]['tv_floor']:.4f} | {count} | {seconds:.0f} |")
+    seeds = len({row["seed"] for row in result["rows"]})
+    lines += ["", f"{seeds} seeds, one {result['machine']['device']}, set-up included."]
+    return "\n".join(lines)
+
+
+def grid_table() -> str:
+    """Mean L1 on the 8 x 8 grid beside the published values."""
+    cells, optimum = {}, {}
+    rows = read_results("grid_quality.json")["rows"]
+    cells = group(rows, "l1_mean")
+    optimum = {row["alpha"]: row["optimum_l1"] for row in rows}
+    published = {0.25: "0.00139 (DB), 0.00138 (TB)", 0.5: "0.0035 (DB)"}
+    names = {method: name.replace(" (default)", "") for method, name in NAMES.items() if (0.25, *method) in cells}
+    lines = [
+        "| noise | optimum | " + " | ".join(names.values()) + " | as reported by Pan et al. (2023) |",
+        "|---" * (len(names) + 3) + "|",
+    ]
+    for alpha, best in optimum.items():
+        values = [f"{cells[alpha, *method][0]:.5f}" for method in names]
+        lines.append(f"| {alpha:.0%} | {best:.5f} | " + " | ".join(values) + f" | {published[alpha]} |")
+    return "\n".join(lines)
+
+
+def speed_table() -> str:
+    """Trajectories per second on a CPU."""
+    result = read_results("speed_cpu.json")
+    lines = ["| batch | method | updates/s | trajectories/s | times the published loop |", "|---|---|---|---|---|"]
+    for row in result["rows"]:
+        lines.append(
+            f"| {row['batch']:,} | {row['method']} | {row['updates_per_second']:.0f} | "
+            f"{row['trajectories_per_second']:,} | {row['times_published']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+TABLES = {"quality": quality_table, "presets": presets_table, "grid": grid_table, "speed": speed_table}
+
+
+def with_tables(text: str) -> str:
+    """A page with every marked table written anew."""
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        if begin in text:
+            head, _, rest = text.partition(begin)
+            text = f"{head}{begin}\n{table()}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
+def quality_figure() -> Figure:
+    """TV above the floor against noise, all objectives."""
+    rows = read_results("tfbind8_quality.json")["rows"]
+    cells, floors = group(rows, "tv"), {row["alpha"]: row["tv_floor"] for row in rows}
+    figure = Figure(figsize=(8.2, 4.3), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    alphas = list(floors)
+    for method, name in NAMES.items():
+        middle, low, high = zip(*(cells[alpha, *method] for alpha in alphas), strict=True)
+        wide = 2.6 if "default" in name else 1.7
+        axis.plot(alphas, middle, color=COLOURS[method], linewidth=wide, marker="o", markersize=4, label=name)
+        axis.fill_between(alphas, low, high, color=COLOURS[method], alpha=0.25, linewidth=0)
+    _presets_points(axis)
+    axis.fill_between(alphas, 0, list(floors.values()), color=FLOOR, alpha=0.12, linewidth=0)
+    axis.plot(alphas, list(floors.values()), color=FLOOR, linestyle="--", linewidth=1.6, label="best reachable")
+    axis.set(xlabel="noise: probability that a token slips", ylabel="total variation to the target", ylim=(0, 0.36))
+    axis.set_title("TFBind8, 12,000 updates of 256: exact distance to the target", loc="left", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", color="#e4e7eb", linewidth=0.8)
+    axis.legend(frameon=False, fontsize=9, loc="upper left", ncols=2)
+    return figure
+
+
+def _presets_points(axis: Axes) -> None:
+    rows = read_results("tfbind8_presets.json")["rows"]
+    for preset, marker in (("exact", "*"), ("frugal", "D")):
+        alphas = sorted({row["alpha"] for row in rows if row["preset"] == preset})
+        medians = [spread(r["tv"] for r in rows if (r["preset"], r["alpha"]) == (preset, a))[0] for a in alphas]
+        size = 90 if marker == "*" else 36
+        axis.scatter(alphas, medians, marker=marker, s=size, color="#c53030", zorder=5, label=f"preset `{preset}`")
+
+
+def main() -> None:
+    """Rebuild everything that is drawn from committed results."""
+    with replacing(ROOT / "docs" / "figures" / "tfbind8_quality.png") as aside:
+        quality_figure().savefig(aside, dpi=140, format="png")
+    for page in (ROOT / "README.md", ROOT / "docs" / "results.md"):
+        write_text(page, with_tables(page.read_text(encoding="utf-8")))
+    print("figures and tables are up to date")
+
+
+if __name__ == "__main__":
+    main()
