@@ -24,11 +24,13 @@ from sgfn.trainer import Trainer, stepper
 RESULTS = Path(__file__).parent / "results"
 
 
-def arguments(doc: str, default: str) -> argparse.Namespace:
-    """Flags every study has."""
-    parser = argparse.ArgumentParser(description=doc)
+def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.Namespace:
+    """Flags every study has, and positional choices of its own."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, allowed in choices.items():
+        parser.add_argument(name, choices=allowed)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--out", type=Path, default=RESULTS / default)
+    parser.add_argument("--out", type=Path, default=None if default is None else RESULTS / default)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
     return parser.parse_args()

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import read_results, spread
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from benchmarks.common import read_results, spread
 from sgfn.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -52,8 +52,12 @@ def quality_table() -> str:
 
 def presets_table() -> str:
     """What the presets reach."""
-    result = read_results("tfbind8_presets.json")
-    lines = ["| preset | noise | TV, median [range] | best reachable | trajectories | seconds |", "|---|---|---|---|---|---|"]
+    result = read_results("tfbind8_exact.json")
+    result["rows"] += read_results("tfbind8_frugal.json")["rows"]
+    lines = [
+        "| preset | noise | TV, median [range] | best reachable | trajectories | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
     for preset, alpha in dict.fromkeys((row["preset"], row["alpha"]) for row in result["rows"]):
         rows = [row for row in result["rows"] if (row["preset"], row["alpha"]) == (preset, alpha)]
         tv = "{:.4f} [{:.4f}, {:.4f}]".format(*spread(row["tv"] for row in rows))
@@ -67,7 +71,6 @@ def presets_table() -> str:
 
 def grid_table() -> str:
     """Mean L1 on the 8 x 8 grid beside the published values."""
-    cells, optimum = {}, {}
     rows = read_results("grid_quality.json")["rows"]
     cells = group(rows, "l1_mean")
     optimum = {row["alpha"]: row["optimum_l1"] for row in rows}
@@ -133,7 +136,7 @@ def quality_figure() -> Figure:
 
 
 def _presets_points(axis: Axes) -> None:
-    rows = read_results("tfbind8_presets.json")["rows"]
+    rows = [row for preset in ("exact", "frugal") for row in read_results(f"tfbind8_{preset}.json")["rows"]]
     for preset, marker in (("exact", "*"), ("frugal", "D")):
         alphas = sorted({row["alpha"] for row in rows if row["preset"] == preset})
         medians = [spread(r["tv"] for r in rows if (r["preset"], r["alpha"]) == (preset, a))[0] for a in alphas]

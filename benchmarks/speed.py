@@ -11,8 +11,8 @@ import time
 from typing import Any
 
 import torch
-from benchmarks.common import arguments, write_results
 
+from benchmarks.common import arguments, write_results
 from sgfn.config import TrainConfig
 from sgfn.tasks import make_task
 from sgfn.trainer import Trainer, stepper

@@ -126,7 +126,8 @@ class Data:
     """Print JSON."""
 
 
-out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+out = Console(highlight=False, markup=False, emoji=False)  # a path may hold brackets
+err = Console(stderr=True, highlight=False)
 
 
 def run_tasks(args: Tasks) -> None:
@@ -186,10 +187,10 @@ def run_train(args: Train) -> None:
     options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
     if args.json:
         run = sgfn.train(args.task, args.config, folder, **options)
-        return print_json(run.rows()[-1] | {"run": str(folder)})
+        return print_json(last_row(run, steps) | {"run": str(folder)})
     columns = [TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
     columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
-    with Progress(*columns, console=err, refresh_per_second=4) as bar:
+    with Progress(*columns, console=err, refresh_per_second=4, disable=not err.is_terminal) as bar:
         latest: dict[str, float] = {}
 
         def progress(step: int, row: dict[str, Any]) -> None:
@@ -199,10 +200,15 @@ def run_train(args: Train) -> None:
             bar.update(bar.task_ids[0], completed=step, figures=figures(latest) if row else "")
 
         run = sgfn.train(args.task, args.config, folder, **options, progress=progress)
-    last = run.rows()[-1]
+    last = last_row(run, steps)
     tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
     out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
     return out.print(f"next: sgfn evaluate {folder}", soft_wrap=True)
+
+
+def last_row(run: sgfn.Run, steps: int) -> dict[str, Any]:
+    """The newest figures; someone may have removed the metrics of a run that was done."""
+    return (run.rows() or [{"step": steps}])[-1]
 
 
 def figures(row: dict[str, float]) -> str:
@@ -282,12 +288,19 @@ def run_report(args: Report) -> None:
     from sgfn.report import report  # matplotlib is slow to import
 
     for path in args.runs:
-        if not (path / "exact.json").is_file():
+        if not evaluated(path):
             sgfn.evaluate(path)
     picture = report(args.runs, args.out)
     if args.json:
         return print_json({"file": str(picture), "runs": [read_json(p / "exact.json") for p in args.runs]})
     return out.print(f"figure in {picture}", soft_wrap=True)
+
+
+def evaluated(path: Path) -> bool:
+    """Whether exact.json is there, and no older than the metrics: a resumed run has moved on since."""
+    rows, file = sgfn.Run(path=path).rows(), path / "exact.json"
+    known = read_json(file) if file.is_file() else None
+    return isinstance(known, dict) and known.get("step", -1) >= (rows[-1]["step"] if rows else 0)
 
 
 def run_data(args: Data) -> None:
@@ -403,19 +416,23 @@ def one_line(box: str) -> str:
     return text.strip(" -") or "the command line could not be read"
 
 
-def main(words: list[str] | None = None) -> int:
-    """Entry point: 0, or 2 with one line for a user's error."""
-    words = sys.argv[1:] if words is None else words
+def act(words: list[str]) -> None:
+    """Do what the words say."""
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(usage())
-        return 0
-    if words[0] == "--version":
+    elif words[0] == "--version":
         sys.stdout.write(f"sgfn {sgfn.__version__}\n")
-        return 0
-    try:
+    else:
         one_of("command", words[0], COMMANDS)
         kind, action = COMMANDS[words[0]]
         action(parse(kind, words[0], words[1:]))
+
+
+def main(words: list[str] | None = None) -> int:
+    """Entry point: 0, or 2 with one line for a user's error."""
+    try:
+        act(sys.argv[1:] if words is None else words)
+        sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt:
         return fail("stopped; the checkpoint is kept, --resume continues", code=130)
     except (UsageError, ValueError, NonFiniteError) as error:

@@ -24,7 +24,7 @@ def in_range(
     name: str, value: int | float, low: int | float, high: int | float = math.inf, *, open_high: bool = False
 ) -> None:
     """Check low <= value <= high (or < high), finite."""
-    inside = math.isfinite(value) and low <= value and (value < high if open_high else value <= high)
+    inside = abs(value) < math.inf and low <= value and (value < high if open_high else value <= high)
     bracket = ")" if open_high or math.isinf(high) else "]"
     require(inside, name, f"lie in [{low:g}, {high:g}{bracket}", value)
 
@@ -174,7 +174,7 @@ class OptimConfig:
         in_range("optim.lr", self.lr, 0.0, 10.0)
         in_range("optim.log_z_factor", self.log_z_factor, 0.0, 1e6)
         in_range("optim.clip", self.clip, 0.0)
-        in_range("optim.warmup", self.warmup, 0)
+        in_range("optim.warmup", self.warmup, 0, 10**9)
         in_range("optim.final", self.final, 0.0, 1.0)
 
 
@@ -280,6 +280,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return Path(value)
     if float in options and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    if typing.get_origin(hint) is Literal or (options[0] in (int, str, bool) and type(value) is options[0]):
+    if typing.get_origin(hint) is Literal and isinstance(value, str):
+        one_of(where, value, get_args(hint))
+        return value
+    if options[0] in (int, str, bool) and type(value) is options[0]:
         return value
     raise ValueError(f"{where} has the wrong type: {value!r}")

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn import exact
-from sgfn.config import TrainConfig
+from sgfn.config import TrainConfig, in_range
 from sgfn.dynamics import calibration
 from sgfn.envs import SequenceEnv
 from sgfn.files import write_json
@@ -61,6 +61,7 @@ def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: in
     task = trainer.task
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
+    in_range("seed", seed, 0, 2**31 - 1)
     drawn = draw_samples(trainer, samples, seed)
     batch = rollout(
         trainer.env,

@@ -10,20 +10,31 @@ from typing import Any
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the disk that name the file: a failed write does not, and a temporary name tells nobody anything."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary neighbour that takes the path's place when the block ends well; the old file stays if it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    aside = Path(name)
-    try:
-        yield aside
-        with aside.open("rb") as file:
-            os.fsync(file.fileno())
-        aside.chmod(0o644)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
+        aside = Path(name)
+        try:
+            yield aside
+            with aside.open("rb") as file:
+                os.fsync(file.fileno())
+            aside.chmod(0o644)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -15,7 +15,11 @@ def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
     """One object per line, or the column `sequence` of a CSV; every error names the file and the line."""
     if not file.is_file():
         raise ValueError(f"offline.file {file} does not exist")
-    lines = [(n, line) for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1) if line.strip()]
+    try:
+        text = file.read_text(encoding="utf-8-sig")  # spreadsheets put a mark before the first column's name
+    except UnicodeDecodeError:
+        raise ValueError(f"offline.file {file}: not a text file") from None
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise ValueError(f"offline.file {file} is empty")
     header = next(csv.reader([lines[0][1]]))

@@ -1,5 +1,6 @@
 """The run folder: config.json, metrics.jsonl, checkpoint/; what is written is whole or absent."""
 
+import errno
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from sgfn.config import TrainConfig, from_dict, to_dict
-from sgfn.files import read_json, replacing, write_json, write_text
+from sgfn.files import naming, read_json, replacing, write_json, write_text
 from sgfn.tasks import Task, make_task
 from sgfn.trainer import Trainer
 
@@ -66,7 +67,7 @@ class Run:
             )
         try:
             return str(data["task"]), from_dict(TrainConfig, data["config"])
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(f"{file}: {error}") from None
 
     def task(self) -> Task:
@@ -77,7 +78,10 @@ class Run:
         """Write a checkpoint beside the old one, then put it in its place."""
         state = {name: value.cpu().contiguous().clone() for name, value in trainer.state().items()}
         with replacing(self.checkpoint) as aside:
-            save_file(state, aside)
+            try:
+                save_file(state, aside)
+            except SafetensorError as error:  # how it reports a full disk
+                raise OSError(errno.EIO, f"cannot be written ({error})") from None
 
     def load_state(self) -> dict[str, Tensor]:
         """Tensors of the checkpoint."""
@@ -104,21 +108,24 @@ class Run:
 
     def append(self, row: dict[str, Any]) -> None:
         """One more line of metrics."""
-        with self.metrics.open("a", encoding="utf-8") as file:
+        with naming(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
     def rows(self) -> list[dict[str, Any]]:
         """All whole lines of metrics; a line cut short by a crash can only be the last, and is dropped."""
         if not self.metrics.is_file():
             return []
-        lines = self.metrics.read_text(encoding="utf-8").splitlines()
+        lines = self.metrics.read_bytes().splitlines()
         rows = []
         for number, line in enumerate(lines, start=1):
             try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:
-                if number < len(lines):
-                    raise ValueError(f"{self.metrics}, line {number}: not valid JSON") from None
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            if isinstance(row, dict) and "step" in row:
+                rows.append(row)
+            elif number < len(lines):
+                raise ValueError(f"{self.metrics}, line {number}: not valid JSON with a step")
         return rows
 
     def rewind(self, step: int) -> None:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.config import in_range
 from sgfn.envs import Env, SequenceEnv
 from sgfn.files import replacing
 from sgfn.landscapes.base import Landscape
@@ -116,6 +117,7 @@ def sample(run: Path, n: int, out: Path, *, seed: int = 0, device: str = "auto",
     """Draw n objects from a trained run into a CSV: what was realised, its score, and what was intended."""
     if n < 1:
         raise ValueError(f"-n must be at least 1, got {n}")
+    in_range("seed", seed, 0, 2**31 - 1)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} exists: add --overwrite to replace it, or give --out another name")
     trainer = Run(path=run).load(pick_device(device))

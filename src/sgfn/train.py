@@ -74,7 +74,9 @@ def train(
     """
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and (run.path / "config.json").exists():
-        task, config = run.read_config()
+        found, config = run.read_config()
+        if found != task:
+            raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
         trainer = _trainer(make_task(task, config), where)
         if run.checkpoint.is_file():
             run.restore(trainer)
@@ -105,7 +107,11 @@ def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> 
         trainer.done += 1
         ending = trainer.done == last
         if trainer.done % config.every == 0 or ending:
-            row = {"step": trainer.done, "trajectories": trainer.done * trainer.config.batch, **trainer.read_meters()}
+            row = {
+                "step": trainer.done,
+                "trajectories": (trainer.done + 1) * trainer.config.batch,
+                **trainer.read_meters(),
+            }
             if known is not None and (trainer.done % config.exact_every == 0 or ending):
                 row["tv"] = exact.total_variation(trainer.law(), known)
             run.append(row)

@@ -230,9 +230,11 @@ class Trainer:
         }
         self.optimiser.load(moved["optimiser"])
         self.dynamics_optimiser.load(moved["dynamics_optimiser"])
-        if self.buffer is not None:
-            for name, value in part("buffer").items():
-                getattr(self.buffer, name).copy_(value)
+        kept, saved = {} if self.buffer is None else self.buffer.state(), part("buffer")
+        if {name: v.shape for name, v in kept.items()} != {name: v.shape for name, v in saved.items()}:
+            raise RuntimeError("the replay buffer differs")
+        for name, value in saved.items():
+            kept[name].copy_(value)
         mine = part("self")
         self.index.copy_(mine["index"])
         self.meters.copy_(mine["meters"])

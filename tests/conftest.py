@@ -1,0 +1,34 @@
+"""Trained runs, made once; each test gets a copy of its own."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import sgfn
+from small_runs import small
+
+
+@pytest.fixture(autouse=True)
+def no_cached_tables(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is in the user's cache is no concern of the tests."""
+    monkeypatch.setenv("SGFN_CACHE", str(tmp_path_factory.getbasetemp() / "no-tables"))
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of each kind: on the grid, and on words."""
+    folder = tmp_path_factory.mktemp("trained")
+    for task in ("grid", "words"):
+        sgfn.train(task, small(), folder / task, device="cpu")
+    return folder
+
+
+@pytest.fixture
+def grid_run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained / "grid", tmp_path / "grid"))
+
+
+@pytest.fixture
+def words_run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained / "words", tmp_path / "words"))
