@@ -217,6 +217,9 @@ class ExactScorer:
             log_flow=log_flow,
             log_backward=None if self.env.tree else joint.sum(-1).log(),
             log_joint_backward=joint.log(),
+            log_outcome=torch.einsum(
+                "...a,...ak->...k", self.policy(state), self.env.kernel(state, torch.float64)
+            ).log(),
         )
 
 

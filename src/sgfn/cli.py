@@ -156,6 +156,11 @@ def print_facts(facts: dict[str, Any]) -> None:
     out.print(table)
 
 
+def number(value: float | None) -> str:
+    """Four decimals, or a dash for what is not known."""
+    return "-" if value is None else f"{value:.4f}"
+
+
 def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Facts with their labels."""
     lines = [
@@ -168,12 +173,12 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         *lines,
         ("mean, top-100 mean", f"{facts['mean']:.4f}, {facts['top100_mean']:.4f}"),
         (f"at noise {facts['alpha']:g}, beta {facts['beta']:g}:", ""),
-        ("  best reachable TV", f"{facts['tv_floor']:.4f}  ({facts['floor_kind']})"),
+        ("  best reachable TV", f"{number(facts['tv_floor'])}  ({facts['floor_kind']})"),
         ("  ignoring the noise", f"{facts['tv_blind']:.4f}"),
         ("  uniform policy", f"{facts['tv_uniform']:.4f}"),
         (
             "  expected score",
-            f"{facts['floor_expected_reward']:.4f} of the target's {facts['target_expected_reward']:.4f}",
+            f"{number(facts['floor_expected_reward'])} of the target's {facts['target_expected_reward']:.4f}",
         ),
     ]
 
@@ -191,7 +196,7 @@ def run_train(args: Train) -> None:
     columns = [TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
     columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
     with Progress(*columns, console=err, refresh_per_second=4, disable=not err.is_terminal) as bar:
-        latest: dict[str, float] = {}
+        latest: dict[str, Any] = {}
 
         def progress(step: int, row: dict[str, Any]) -> None:
             latest.update(row)
@@ -211,7 +216,7 @@ def last_row(run: sgfn.Run, steps: int) -> dict[str, Any]:
     return (run.rows() or [{"step": steps}])[-1]
 
 
-def figures(row: dict[str, float]) -> str:
+def figures(row: dict[str, Any]) -> str:
     """What the progress bar tells."""
     tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
     return f"{tv}loss {row['loss']:.3f}  mean score {row['reward']:.3f}  {row['rate']:,.0f} trajectories/s"
@@ -250,15 +255,15 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Rows of that table."""
     lines = []
     if r["tv"] is not None:
-        gap = r["tv"] - r["tv_floor"]
+        gap = None if r["tv_floor"] is None else r["tv"] - r["tv_floor"]
         lines += [
-            ("TV to target", f"{r['tv']:.4f}", f"{r['tv_floor']:.4f}", "0"),
-            ("gap to best reachable", f"{gap:.4f}", "0", ""),
+            ("TV to target", f"{r['tv']:.4f}", number(r["tv_floor"]), "0"),
+            ("gap to best reachable", number(gap), "0", ""),
             ("  ignoring noise / uniform", f"{r['tv_blind']:.4f} / {r['tv_uniform']:.4f}", "", ""),
             (
                 "expected score",
                 f"{r['expected_reward']:.4f}",
-                f"{r['floor_expected_reward']:.4f}",
+                number(r["floor_expected_reward"]),
                 f"{r['target_expected_reward']:.4f}",
             ),
         ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-Objective = Literal["tb", "db", "subtb"]
+Objective = Literal["tb", "db", "subtb", "kl"]
 Form = Literal["marginal", "published", "blind"]
 Preset = Literal["none", "demo", "exact", "frugal"]
 
@@ -156,6 +156,20 @@ class OfflineConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KLConfig:
+    """The `kl` objective: an outcome flow, and a policy projected onto it."""
+
+    flow: Literal["tb", "db", "subtb"] = "tb"
+    """Balance objective of the outcome flow."""
+    weight: float = 1.0
+    """Weight of the projection."""
+
+    def __post_init__(self) -> None:
+        one_of("kl.flow", self.flow, ["tb", "db", "subtb"])
+        in_range("kl.weight", self.weight, 0.0, 1e6)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OptimConfig:
     """Adam on the balance objective."""
 
@@ -200,9 +214,9 @@ class TrainConfig:
     """Everything that decides a run's numbers."""
 
     objective: Objective = "tb"
-    """Balance objective: trajectory, detailed or sub-trajectory balance."""
+    """Trajectory, detailed or sub-trajectory balance, or `kl`: an outcome flow with the policy projected onto it."""
     form: Form = "marginal"
-    """How noise enters: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores noise."""
+    """How noise enters a balance: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores."""
     subtb_lambda: float = 0.9
     """lambda of SubTB."""
     beta: float | None = None
@@ -222,6 +236,7 @@ class TrainConfig:
     reward: RewardConfig = field(default_factory=RewardConfig)
     net: NetConfig = field(default_factory=NetConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
+    kl: KLConfig = field(default_factory=KLConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     offline: OfflineConfig = field(default_factory=OfflineConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
@@ -238,6 +253,11 @@ class TrainConfig:
         in_range("seed", self.seed, 0, 2**31 - 1)
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
+
+    @property
+    def scored_as(self) -> str:
+        """What `scoring` is asked for: the form, or outcomes alone for the KL objective."""
+        return "outcome" if self.objective == "kl" else self.form
 
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""

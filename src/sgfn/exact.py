@@ -5,6 +5,7 @@ Everything here is dynamic programming over the state graph, in float64, batched
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -16,6 +17,7 @@ Policy = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
 """States to probabilities of intentions."""
 
 MAX_STATES = 2_000_000
+MAX_PROGRAMME = 1_100  # a grid of 32 x 32 fits
 
 
 def check_size(env: Env, max_states: int = MAX_STATES) -> None:
@@ -202,8 +204,8 @@ class Reference:
 
     scores: Float[Tensor, " N"]
     target: Float[Tensor, " N"]
-    floor: Float[Tensor, " N"]
-    """Best reachable law: on a tree the forward-KL optimum, on a graph the least total variation."""
+    floor: Float[Tensor, " N"] | None
+    """Best reachable law: on a tree the forward-KL optimum, on a graph the least total variation (up to a size)."""
     blind: Float[Tensor, " N"]
     """Law of the policy that would be exact without noise."""
     uniform: Float[Tensor, " N"]
@@ -217,15 +219,26 @@ def reference(
     check_size(env, max_states)
     wanted = target(log_reward, beta)
     _, conditionals = flows(env, wanted)
-    best = law(env, best_policy(env, conditionals)) if env.tree else grid_floor(env, wanted)
+    best, kind = _floor(env, wanted, conditionals)
     return Reference(
         scores=scores.double(),
         target=wanted,
         floor=best,
         blind=law(env, table_policy(env, conditionals)),
         uniform=law(env, uniform_policy(env)),
-        floor_kind="forward-KL optimum" if env.tree else "least total variation (linear programme)",
+        floor_kind=kind,
     )
+
+
+def _floor(
+    env: Env, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
+) -> tuple[Float[Tensor, " N"] | None, str]:
+    """The best reachable law, and in which sense it is best."""
+    if env.tree:
+        return law(env, best_policy(env, conditionals)), "forward-KL optimum"
+    if env.num_states > MAX_PROGRAMME:
+        return None, f"not computed: the linear programme is limited to {MAX_PROGRAMME:,} states"
+    return grid_floor(env, wanted), "least total variation (linear programme)"
 
 
 def total_variation(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
@@ -248,11 +261,12 @@ def jensen_shannon(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
     return (kl(p, mixture) + kl(q, mixture)) / 2
 
 
-def distances(p: Float[Tensor, " N"], known: Reference) -> dict[str, float]:
-    """All distances of a law to the target, and its expected score."""
+def distances(p: Float[Tensor, " N"], known: Reference) -> dict[str, Any]:
+    """All distances of a law to the target, and its expected score; floors are None where they are not known."""
+    floor = known.floor
     return {
         "tv": total_variation(p, known.target),
-        "tv_floor": total_variation(known.floor, known.target),
+        "tv_floor": None if floor is None else total_variation(floor, known.target),
         "tv_blind": total_variation(known.blind, known.target),
         "tv_uniform": total_variation(known.uniform, known.target),
         "l1_mean": 2 * total_variation(p, known.target) / p.shape[0],
@@ -260,5 +274,5 @@ def distances(p: Float[Tensor, " N"], known: Reference) -> dict[str, float]:
         "kl": kl(known.target, p),
         "expected_reward": float((p * known.scores).sum()),
         "target_expected_reward": float((known.target * known.scores).sum()),
-        "floor_expected_reward": float((known.floor * known.scores).sum()),
+        "floor_expected_reward": None if floor is None else float((floor * known.scores).sum()),
     }

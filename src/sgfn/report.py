@@ -42,7 +42,7 @@ def _draw_run(folder: Run, axes: list[Axes]) -> None:
         axis.tick_params(colors=INK, labelsize=9)
         axis.grid(axis="y", color="#e4e7eb", linewidth=0.8)
         axis.set_axisbelow(True)
-    _draw_loss(axes[0], rows, f"{name}, {noise}: {config.form} {config.objective}")
+    _draw_loss(axes[0], rows, f"{name}, {noise}: {config.scored_as} {config.objective}")
     _draw_scores(axes[1], results)
     _draw_tv(axes[2], rows, results)
 

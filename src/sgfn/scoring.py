@@ -1,5 +1,6 @@
 """Scoring: networks + Trajectories -> Scores. The only place where networks meet batches."""
 
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -52,13 +53,38 @@ def score_marginal(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z:
     return _scores(batch, heads, log_pf, torch.zeros_like(log_pf), _log_parent(heads, batch), log_z)
 
 
+def score_outcome(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+    r"""For the KL objective: balance over outcomes alone, and how far the policy is from making them happen.
+
+    .. math:: KL\big(c(\cdot|s)\,\|\,\textstyle\sum_a \pi(a|s) \hat P(\cdot|s,a)\big), \quad c \text{ detached}
+    """
+    assert heads.log_outcome is not None
+    log_outcome = heads.log_outcome[:, : batch.valid.shape[1]]  # B T K
+    log_pf = _pick(log_outcome, batch.realised)
+    scores = _scores(batch, heads, log_pf, torch.zeros_like(log_pf), _log_parent(heads, batch), log_z)
+    log_policy = heads.log_policy[:, : batch.valid.shape[1]]
+    # An outcome that cannot happen has a column of minus infinity: its gradient would be nan though its weight is zero.
+    possible = (log_outcome > -torch.inf)[..., None, :]
+    log_law = torch.logsumexp(torch.where(possible, log_policy[..., None] + log_kernel, 0.0), -2)  # B T K
+    projection = kl_divergence(log_outcome.detach(), log_law)
+    return replace(scores, projection=torch.where(batch.valid, projection, 0.0))
+
+
+def kl_divergence(log_p: Float[Tensor, "*batch K"], log_q: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch"]:
+    r"""$\sum_k p_k (\log p_k - \log q_k)$, with terms of p = 0 left out before they can turn into nan."""
+    possible = log_p > -torch.inf
+    gap = torch.where(possible, log_p, 0.0) - torch.where(possible, log_q, 0.0)
+    return torch.where(possible, log_p.exp() * gap, 0.0).sum(-1)
+
+
 FORMS = {"blind": score_blind, "published": score_published, "marginal": score_marginal}
 
 
 def score(scorer: Scorer, batch: Trajectories, form: str, log_kernel: Float[Tensor, "B T A K"]) -> Scores:
     """Judge a batch in one pass over all its states; `log_kernel` is log P^ at the states before each step."""
     heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
-    return FORMS[form](heads, log_kernel.detach(), batch, scorer.log_z)
+    scorings = {**FORMS, "outcome": score_outcome}
+    return scorings[form](heads, log_kernel.detach(), batch, scorer.log_z)
 
 
 def _scores(

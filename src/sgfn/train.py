@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from sgfn import exact
-from sgfn.config import TrainConfig, one_of
+from sgfn.config import TrainConfig, one_of, to_dict
 from sgfn.offline import read_objects
 from sgfn.runs import Run
 from sgfn.tasks import Task, make_task
@@ -69,14 +69,18 @@ def train(
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
-    With `resume` the folder's own configuration is used and the run continues bit for bit; asked for more steps, it
-    ends where its configuration says.
+    With `resume` the folder's own configuration is used and the run continues bit for bit; another configuration than
+    that, or the default one, is refused.
     """
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and (run.path / "config.json").exists():
-        found, config = run.read_config()
+        wanted, (found, config) = config, run.read_config()
         if found != task:
             raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
+        if wanted not in (config, TrainConfig()):
+            raise ValueError(
+                f"{run.path} continues with its own configuration: with --resume leave {_changed(wanted)} out"
+            )
         trainer = _trainer(make_task(task, config), where)
         if run.checkpoint.is_file():
             run.restore(trainer)
@@ -89,6 +93,14 @@ def train(
     if stop.asked and trainer.done < config.steps:
         raise KeyboardInterrupt
     return run
+
+
+def _changed(config: TrainConfig) -> str:
+    """Flags in which a configuration differs from the default."""
+    mine, default = to_dict(config), to_dict(TrainConfig())
+    names = [n for n in mine if not isinstance(mine[n], dict) and mine[n] != default[n]]
+    names += [f"{p}.{n}" for p in mine if isinstance(mine[p], dict) for n in mine[p] if mine[p][n] != default[p][n]]
+    return ", ".join(f"--{name}" for name in names)
 
 
 def _trainer(task: Task, device: torch.device) -> Trainer:
@@ -107,11 +119,7 @@ def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> 
         trainer.done += 1
         ending = trainer.done == last
         if trainer.done % config.every == 0 or ending:
-            row = {
-                "step": trainer.done,
-                "trajectories": (trainer.done + 1) * trainer.config.batch,
-                **trainer.read_meters(),
-            }
+            row = _figures(trainer)
             if known is not None and (trainer.done % config.exact_every == 0 or ending):
                 row["tv"] = exact.total_variation(trainer.law(), known)
             run.append(row)
@@ -122,6 +130,12 @@ def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> 
             _save(run, trainer)
     if stop.asked and trainer.done > first:
         _save(run, trainer)
+
+
+def _figures(trainer: Trainer) -> dict[str, Any]:
+    """One line of metrics; a batch more than the steps had was drawn, to guess log Z."""
+    trajectories = (trainer.done + 1) * trainer.config.batch
+    return {"step": trainer.done, "trajectories": trajectories, **trainer.read_meters()}
 
 
 def _save(run: Run, trainer: Trainer) -> None:

@@ -39,7 +39,7 @@ class Trainer:
         self.offline = None if offline is None else offline.to(device)
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
-        self.objective = make_objective(self.config.objective, self.config.subtb_lambda)
+        self.objective = make_objective(self.config)
         self.generator = torch.Generator(device).manual_seed(self.config.seed)
         self.index = torch.zeros((), device=device)  # the step's number, where the schedules can see it
         self.meters = torch.zeros(len(METERS) + 1, device=device)
@@ -51,7 +51,7 @@ class Trainer:
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
-            nets = FlowNets(self.env, self.config.form, self.config.net)
+            nets = FlowNets(self.env, self.config.scored_as, self.config.net)
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
@@ -69,7 +69,7 @@ class Trainer:
         """Start log Z where the first trajectories balance on average, instead of spending hundreds of steps on it."""
         judge = self.judge(self.config.batch)
         batch = self.collect(judge)[1]
-        scores = score(judge, batch, self.config.form, self.log_kernel(batch.states[:, :-1]))
+        scores = score(judge, batch, self.config.scored_as, self.log_kernel(batch.states[:, :-1]))
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
@@ -151,7 +151,7 @@ class Trainer:
     ) -> Float[Tensor, ""]:
         """Mean objective of a batch at the current reward exponent."""
         tempered = replace(batch, log_reward=beta * batch.log_reward)
-        return self.objective(score(judge, batch, self.config.form, log_kernel), tempered).mean()
+        return self.objective(score(judge, batch, self.config.scored_as, log_kernel), tempered).mean()
 
     def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
         """One round of maximum likelihood on past outcomes."""

@@ -44,6 +44,8 @@ class Scores:
     """Backward: of the (parent, intention) or of the parent, read at the next state."""
     log_flow: Float[Tensor, "B T+1"]
     log_z: Float[Tensor, ""]
+    projection: Float[Tensor, "B T"] | None = None
+    """KL from the outcome policy to the policy's law over outcomes, per step; for the KL objective."""
 
 
 def masked_mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:

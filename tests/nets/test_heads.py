@@ -15,7 +15,7 @@ from sgfn.envs import Env, TabulatedEnv
 from sgfn.nets.encoders import ACTIVATIONS, MLP
 from sgfn.nets.heads import DynamicsNet, FlowNets, masked_log_softmax
 from sgfn.nets.shared import Judge, share, shared_levels
-from sgfn.objectives import OBJECTIVES
+from sgfn.objectives import BALANCE
 from sgfn.rollout import retrace, rollout
 from sgfn.scoring import FORMS, score
 from sgfn.trajectories import Trajectories, concatenate
@@ -51,7 +51,7 @@ def play(env: Env, nets: FlowNets, model: DynamicsNet) -> Trajectories:
 
 def gradients(nets: FlowNets, batch: Trajectories, form: str, objective: str, log_kernel: Tensor) -> Tensor:
     nets.zero_grad(set_to_none=True)
-    OBJECTIVES[objective](score(nets, batch, form, log_kernel), batch).mean().backward()
+    BALANCE[objective](score(nets, batch, form, log_kernel), batch).mean().backward()
     return torch.cat([p.grad.flatten() for p in nets.parameters() if p.grad is not None])
 
 
@@ -109,7 +109,7 @@ def test_new_networks_start_near_uniform(name: str) -> None:
 # Gradients
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", BALANCE)
 @every_form
 @pytest.mark.parametrize("alpha", [0.0, 0.4])
 @pytest.mark.parametrize("name", ["fixed-L2-V4", "stop-L4-V2-min2", "grid-2D-4", "grid-1D-4", *DRIFT])
@@ -165,7 +165,7 @@ def test_mlp_by_hand(activation: str) -> None:
 # State sharing
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", BALANCE)
 @pytest.mark.parametrize("form", ["marginal", "blind"])
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("name", ["fixed-L2-V4", "stop-L4-V2-min2"])
@@ -185,7 +185,7 @@ def test_shared_states_give_the_same_loss_and_gradients(name: str, levels: int, 
     assert not policies[0](inner[:, 0]).requires_grad
     plain = gradients(nets, batch, form, objective, log_kernel)
     nets.zero_grad(set_to_none=True)
-    OBJECTIVES[objective](score(judge, batch, form, log_kernel), batch).mean().backward()
+    BALANCE[objective](score(judge, batch, form, log_kernel), batch).mean().backward()
     found = torch.cat([p.grad.flatten() for p in nets.parameters() if p.grad is not None])
     assert_close(found, plain, atol=1e-5, rtol=1e-4)
     shorter = Trajectories(**{field: rows[:-5] for field, rows in vars(batch).items()})

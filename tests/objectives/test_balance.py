@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from exact_tables import TINY, balanced, every_trajectory, look_up, random_table
 from sgfn import config, exact
-from sgfn.objectives import OBJECTIVES, make_objective
+from sgfn.objectives import BALANCE, OBJECTIVES, make_objective
 from sgfn.objectives.detailed_balance import detailed_balance
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
@@ -20,7 +20,7 @@ from sgfn.trajectories import Scores, Trajectories
 every_env = pytest.mark.parametrize("name", TINY)
 every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 0.9])
 every_form = pytest.mark.parametrize("form", FORMS)
-every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
+every_objective = pytest.mark.parametrize("objective", BALANCE)
 
 
 def shifted(scores: Scores, field: str, t: int, where: Tensor, by: float = 0.1) -> Scores:
@@ -71,7 +71,7 @@ def test_every_trajectory_is_enumerated(name: str, alpha: float) -> None:
 def test_balance_vanishes_only_at_the_exact_solution(name: str, alpha: float, form: str, objective: str) -> None:
     """Every policy is balanced for the reward it induces; any one wrong term is noticed wherever it matters."""
     scorer, batch, log_kernel = balanced(name, alpha, form)
-    loss, scores = OBJECTIVES[objective], score(scorer, batch, form, log_kernel)
+    loss, scores = BALANCE[objective], score(scorer, batch, form, log_kernel)
     assert loss(scores, batch).max() < 1e-18  # squares of residuals below 1e-9
 
     for t in range(batch.valid.shape[1]):
@@ -99,7 +99,7 @@ def test_a_wrong_kernel_is_noticed_by_the_forms_that_read_it(name: str, alpha: f
     for form, reads in (("marginal", True), ("published", True), ("blind", False)):
         scorer, batch, _ = balanced(name, alpha, form)
         wrong = wrong_env.kernel(batch.states[:, :-1], torch.float64).log()
-        value = OBJECTIVES[objective](score(scorer, batch, form, wrong), batch)
+        value = BALANCE[objective](score(scorer, batch, form, wrong), batch)
         assert (value.max() > 1e-6) == reads
 
 
@@ -168,8 +168,8 @@ def one_trajectory() -> tuple[Scores, Trajectories]:
 )
 def test_value_by_hand(objective: str, value: float) -> None:
     scores, batch = one_trajectory()
-    assert OBJECTIVES[objective](scores, batch).tolist() == pytest.approx([value], abs=1e-12)
-    wrong = OBJECTIVES[objective](replace(scores, log_pb=-scores.log_pb), batch)
+    assert BALANCE[objective](scores, batch).tolist() == pytest.approx([value], abs=1e-12)
+    wrong = BALANCE[objective](replace(scores, log_pb=-scores.log_pb), batch)
     assert wrong.tolist() != pytest.approx([value], abs=1e-3)
 
 
@@ -203,11 +203,12 @@ def test_subtb_has_its_neighbours_as_limits() -> None:
 
 def test_make_objective_binds_lambda() -> None:
     scores, batch = random_scores(6, 4)
-    bound = make_objective("subtb", 0.3)(scores, batch)
+    base = config.TrainConfig().with_(objective="subtb", subtb_lambda=0.3)
+    bound = make_objective(base)(scores, batch)
     assert torch.equal(bound, subtrajectory_balance(scores, batch, decay=0.3))
-    assert not torch.equal(bound, make_objective("subtb", 0.9)(scores, batch))
-    assert make_objective("db", 0.3) is detailed_balance
-    assert make_objective("tb", 0.3) is trajectory_balance
+    assert not torch.equal(bound, make_objective(base.with_(subtb_lambda=0.9))(scores, batch))
+    assert make_objective(base.with_(objective="db")) is detailed_balance
+    assert make_objective(base.with_(objective="tb")) is trajectory_balance
 
 
 def test_names_equal_the_config() -> None:
@@ -237,12 +238,12 @@ def test_padding_has_no_effect(name: str, form: str, objective: str) -> None:
     scorer, batch, log_kernel = balanced(name, 0.5, form)
     batch = replace(batch, log_reward=batch.log_reward + 0.3 * torch.arange(len(batch.log_reward)))  # residuals differ
     longer = padded(batch, 2)
-    value = OBJECTIVES[objective](score(scorer, batch, form, log_kernel), batch)
+    value = BALANCE[objective](score(scorer, batch, form, log_kernel), batch)
     log_kernel = scorer.env.kernel(longer.states[:, :-1], torch.float64).log()
-    found = OBJECTIVES[objective](score(scorer, longer, form, log_kernel), longer)
+    found = BALANCE[objective](score(scorer, longer, form, log_kernel), longer)
     assert_close(found, value, atol=1e-12, rtol=1e-12)
     mistaken = replace(longer, valid=torch.ones_like(longer.valid))  # padding taken for steps does change the value
-    other = OBJECTIVES[objective](score(scorer, mistaken, form, log_kernel), mistaken)
+    other = BALANCE[objective](score(scorer, mistaken, form, log_kernel), mistaken)
     assert not torch.allclose(other, value)
 
 

@@ -21,10 +21,12 @@ class Heads:
     """Over parents, for the noise-blind and marginal forms on a graph; None on a tree, where the parent is known."""
     log_joint_backward: Float[Tensor, "*batch K A"] | None = None
     """Over (parent, intention) pairs, for the published form."""
+    log_outcome: Float[Tensor, "*batch K"] | None = None
+    """The outcome policy c(k|s): what should happen, for the KL objective."""
 
 
 class FlowNets(nn.Module):
-    """Encoder, policy head, flow head, backward head where the form needs one, and log Z."""
+    """Encoder, policy and flow heads, backward and outcome heads where the form needs them, and log Z."""
 
     def __init__(self, env: Env, form: str, config: NetConfig) -> None:
         super().__init__()
@@ -35,6 +37,7 @@ class FlowNets(nn.Module):
         size = env.actions**2 if form == "published" else 0 if env.tree else env.actions
         self.backward = _small(nn.Linear(self.encoder.width, size)) if size else None
         self.reads_final = self.backward is not None
+        self.outcome = _small(nn.Linear(self.encoder.width, env.actions)) if form == "outcome" else None
         self.log_z = nn.Parameter(torch.zeros(()))
 
     def log_policy(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
@@ -45,16 +48,29 @@ class FlowNets(nn.Module):
         """Everything, in one pass over the states."""
         hidden = self.encoder(self.env.encode(state))
         log_flow = self.flow(hidden)[..., 0]
-        log_policy = self._log_policy(hidden, state)
+        log_policy, log_outcome = self._log_policy(hidden, state), None
+        if self.outcome is not None:
+            log_outcome = masked_log_softmax(self.outcome(hidden), self.env.legal(state))
+        log_backward, log_joint = self._log_backward(hidden, state)
+        return Heads(
+            log_policy=log_policy,
+            log_flow=log_flow,
+            log_backward=log_backward,
+            log_joint_backward=log_joint,
+            log_outcome=log_outcome,
+        )
+
+    def _log_backward(
+        self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Over parents, or over (parent, intention) pairs; neither on a tree where the parent says it all."""
         if self.backward is None:
-            return Heads(log_policy=log_policy, log_flow=log_flow)
+            return None, None
         logits = self.backward(hidden)
         if self.form != "published":
-            log_backward = masked_log_softmax(logits, self.env.parents(state))
-            return Heads(log_policy=log_policy, log_flow=log_flow, log_backward=log_backward)
+            return masked_log_softmax(logits, self.env.parents(state)), None
         joint = masked_log_softmax(logits, self.env.support(state).flatten(-2))
-        joint = joint.unflatten(-1, (self.env.actions, self.env.actions))
-        return Heads(log_policy=log_policy, log_flow=log_flow, log_joint_backward=joint)
+        return None, joint.unflatten(-1, (self.env.actions, self.env.actions))
 
     def _log_policy(self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]) -> Tensor:
         return masked_log_softmax(self.policy(hidden).float(), self.env.legal(state))

@@ -40,13 +40,16 @@ class Judge:
         return [early] * self.levels + [self.nets.log_policy] * (self.env.horizon - self.levels)
 
     def heads(self, state: Int[Tensor, "B T 1"]) -> Heads:
-        """Policy and flow; on a tree there is no backward head to read."""
+        """Policy, flow and outcome policy; on a tree there is no backward head to read."""
         early = state[:, : self.levels]
-        policy, flow = look_up(self.table.log_policy, early), look_up(self.table.log_flow, early)
-        if self.levels == state.shape[1]:
-            return Heads(log_policy=policy, log_flow=flow)
-        late = self.nets.heads(state[:, self.levels :])
-        return Heads(log_policy=torch.cat([policy, late.log_policy], 1), log_flow=torch.cat([flow, late.log_flow], 1))
+        late = self.nets.heads(state[:, self.levels :]) if self.levels < state.shape[1] else None
+
+        def joined(name: str) -> Tensor:
+            found = look_up(getattr(self.table, name), early)
+            return found if late is None else torch.cat([found, getattr(late, name)], 1)
+
+        log_outcome = None if self.table.log_outcome is None else joined("log_outcome")
+        return Heads(log_policy=joined("log_policy"), log_flow=joined("log_flow"), log_outcome=log_outcome)
 
 
 def share(

@@ -1,4 +1,4 @@
-"""Balance objectives: each a pure function (Scores, Trajectories) -> one loss per trajectory."""
+"""Objectives: each a pure function (Scores, Trajectories) -> one loss per trajectory."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,22 +6,25 @@ from functools import partial
 from jaxtyping import Float
 from torch import Tensor
 
+from sgfn.config import TrainConfig
 from sgfn.objectives.detailed_balance import detailed_balance
+from sgfn.objectives.kl import outcome_flow_kl
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
 from sgfn.trajectories import Scores, Trajectories
 
 Objective = Callable[[Scores, Trajectories], Float[Tensor, " B"]]
 
-OBJECTIVES: dict[str, Callable[..., Float[Tensor, " B"]]] = {
+BALANCE: dict[str, Callable[..., Float[Tensor, " B"]]] = {
     "db": detailed_balance,
     "tb": trajectory_balance,
     "subtb": subtrajectory_balance,
 }
+OBJECTIVES: dict[str, Callable[..., Float[Tensor, " B"]]] = {**BALANCE, "kl": outcome_flow_kl}
 
 
-def make_objective(name: str, subtb_lambda: float) -> Objective:
-    """The objective of that name, its parameters bound."""
-    if name == "subtb":
-        return partial(subtrajectory_balance, decay=subtb_lambda)
-    return OBJECTIVES[name]
+def make_objective(config: TrainConfig) -> Objective:
+    """The configured objective, its parameters bound."""
+    name = config.kl.flow if config.objective == "kl" else config.objective
+    balance = partial(subtrajectory_balance, decay=config.subtb_lambda) if name == "subtb" else BALANCE[name]
+    return partial(outcome_flow_kl, flow=balance, weight=config.kl.weight) if config.objective == "kl" else balance

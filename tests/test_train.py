@@ -1,0 +1,342 @@
+"""Training into a folder: killed, interrupted, out of disk or of numbers, it goes on bit for bit or stops cleanly."""
+
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+import sgfn
+from sgfn import runs
+from sgfn.cli import main
+from sgfn.runs import Run
+from sgfn.train import pick_device, stoppable
+from sgfn.trainer import Trainer
+from small_runs import CPU, FLAGS, complaint, contents, same_runs, small
+
+PLAIN = ["grid", *FLAGS]
+FULL = ["words", *FLAGS, "--objective", "subtb", "--beta", "2", "--reward.ramp", "10", "--temperature", "1.5"]
+FULL += ["--replay.updates", "1", "--replay.capacity", "50", "--dynamics.mode", "replay", "--dynamics.rounds", "2"]
+FULL += ["--offline.share", "0.25", "--offline.file"]  # the file's name follows
+
+# What a child process does instead of the real thing, once, at step 13: between the checkpoints of steps 10 and 20.
+CHILD = """
+import json, os, signal, sys
+from pathlib import Path
+from sgfn import cli, runs
+
+way, words = sys.argv[1], sys.argv[2:]
+append, save_file, saves = runs.Run.append, runs.save_file, []
+
+def append_and_die(run, row):
+    if row["step"] == 13 and way == "inside a line":
+        with run.metrics.open("a") as file:
+            file.write(json.dumps(row)[:40])
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    append(run, row)
+    if row["step"] == 13 and way in ("SIGKILL", "SIGINT"):
+        os.kill(os.getpid(), getattr(signal, way))
+
+def save_and_die(state, path):
+    save_file(state, path)
+    saves.append(path)
+    if len(saves) == 2 and way == "inside a checkpoint":
+        os.truncate(path, Path(path).stat().st_size // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+runs.Run.append, runs.save_file = append_and_die, save_and_die
+sys.exit(cli.main(words))
+"""
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("offline") / "known.csv"
+    path.write_text("sequence,score\nGATTACA,1\nCAT,1\nTAG,0.4\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def recipes(known: Path) -> dict[str, list[str]]:
+    every = ["--log.every", "1"]
+    return {"plain": ["train", *PLAIN, *every], "full": ["train", *FULL, str(known), *every]}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(recipes: dict[str, list[str]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The runs as they are when nothing happens."""
+    folders = {name: tmp_path_factory.mktemp(name) / "run" for name in recipes}
+    for name, words in recipes.items():
+        assert main([*words, "--out", str(folders[name])]) == 0
+    return folders
+
+
+def step_of(folder: Path) -> int:
+    return int(load_file(Run(path=folder).checkpoint)["self.done"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "way", "code", "checkpoint", "lines"),
+    [
+        ("plain", "SIGKILL", -signal.SIGKILL, 10, 13),
+        ("plain", "inside a line", -signal.SIGKILL, 10, 12),
+        ("full", "inside a checkpoint", -signal.SIGKILL, 10, 20),
+        ("full", "SIGINT", 130, 13, 13),
+    ],
+)
+def test_a_run_cut_short_resumes_bit_for_bit(
+    recipe: str,
+    way: str,
+    code: int,
+    checkpoint: int,
+    lines: int,
+    recipes: dict[str, list[str]],
+    undisturbed: dict[str, Path],
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+    words = [*recipes[recipe], "--out", str(folder)]
+    child = subprocess.run([sys.executable, "-c", CHILD, way, *words], capture_output=True, text=True, check=False)
+    assert child.returncode == code, child.stderr
+    assert "Traceback" not in child.stderr
+    if code == 130:
+        assert child.stderr == "sgfn: stopped; the checkpoint is kept, --resume continues\n"
+    assert step_of(folder) == checkpoint
+    assert [row["step"] for row in Run(path=folder).rows()] == list(range(1, lines + 1))
+    assert not same_runs(folder, undisturbed[recipe])
+    assert main([*words, "--resume"]) == 0
+    assert same_runs(folder, undisturbed[recipe])
+
+
+def test_identity_is_not_for_free(recipes: dict[str, list[str]], undisturbed: dict[str, Path], tmp_path: Path) -> None:
+    """Without its checkpoint a run starts again and comes out the same; with another seed it does not."""
+    folder = Path(shutil.copytree(undisturbed["plain"], tmp_path / "run"))
+    shutil.rmtree(folder / "checkpoint")
+    assert main([*recipes["plain"], "--out", str(folder), "--resume"]) == 0
+    assert same_runs(folder, undisturbed["plain"])
+    other = tmp_path / "other"
+    assert main([*recipes["plain"], "--seed", "1", "--out", str(other)]) == 0
+    assert not same_runs(other, undisturbed["plain"])
+
+
+def stop_at(step: int, action: Callable[[], int]) -> int:
+    """Ctrl-C, from within."""
+    append = Run.append
+
+    def append_and_stop(run: Run, row: dict[str, Any]) -> None:
+        append(run, row)
+        if row["step"] == step:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "append", append_and_stop)
+        return action()
+
+
+def test_resume_goes_on_with_its_own_configuration(
+    recipes: dict[str, list[str]], undisturbed: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    words = [*recipes["plain"], "--out", str(folder)]
+    assert stop_at(7, lambda: main(words)) == 130
+    assert step_of(folder) == 7
+    assert main(["train", "grid", "--resume", "--seed", "5", "--device", "cpu", "--out", str(folder)]) == 0
+    assert same_runs(folder, undisturbed["plain"])
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_resuming_a_finished_run_changes_nothing(
+    flags: list[str], undisturbed: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(undisturbed["plain"], tmp_path / "run"))
+    before = contents(folder)
+    assert main(["train", "grid", "--out", str(folder), "--resume", *flags]) == 0
+    assert contents(folder) == before
+    out = capsys.readouterr().out
+    assert json.loads(out)["step"] == 20 if flags else "trained 20 steps" in out
+    (folder / "metrics.jsonl").unlink()
+    assert main(["train", "grid", "--out", str(folder), "--resume", *flags]) == 0
+
+
+def test_a_stop_in_the_last_step_is_no_stop(
+    recipes: dict[str, list[str]], undisturbed: dict[str, Path], tmp_path: Path
+) -> None:
+    words = [*recipes["plain"], "--out", str(tmp_path / "run")]
+    assert stop_at(20, lambda: main(words)) == 0
+    assert same_runs(tmp_path / "run", undisturbed["plain"])
+
+
+# Stopping
+
+
+def test_a_second_signal_acts_at_once_and_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with stoppable() as stop:
+        assert not stop.asked
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_training_works_outside_the_main_thread(undisturbed: dict[str, Path], tmp_path: Path) -> None:
+    config = Run(path=undisturbed["plain"]).read_config()[1]
+    thread = threading.Thread(target=sgfn.train, args=("grid", config, tmp_path), kwargs={"device": "cpu"})
+    thread.start()
+    thread.join()
+    assert same_runs(tmp_path, undisturbed["plain"])
+
+
+# Disks
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def full_disk_as_safetensors_has_it(*_: object) -> None:
+    raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+
+@pytest.mark.parametrize("failure", [full_disk, full_disk_as_safetensors_has_it])
+def test_a_full_disk_keeps_the_last_checkpoint(
+    failure: Callable[..., None],
+    recipes: dict[str, list[str]],
+    undisturbed: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words, save, saves = [*recipes["plain"], "--out", str(tmp_path)], runs.save_file, []
+
+    def save_once(state: dict[str, Tensor], path: Path) -> None:
+        saves.append(path)
+        (save if len(saves) == 1 else failure)(state, path)
+
+    monkeypatch.setattr(runs, "save_file", save_once)
+    line = complaint(capsys, words)
+    assert line.startswith(f"{tmp_path}/checkpoint/state.safetensors: ")
+    assert "No space left on device" in line
+    assert step_of(tmp_path) == 10
+    assert [path.name for path in (tmp_path / "checkpoint").iterdir()] == ["state.safetensors"]
+    assert Run(path=tmp_path).load(CPU).done == 10
+    monkeypatch.undo()
+    assert main([*words, "--resume"]) == 0
+    assert same_runs(tmp_path, undisturbed["plain"])
+
+
+@contextmanager
+def files_no_larger_than(size: int) -> Iterator[None]:
+    """The system refuses to write more: what a full disk or a quota does, for real."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(("size", "file"), [(6000, "checkpoint/state.safetensors"), (100, "config.json")])
+def test_a_write_that_the_system_refuses(
+    size: int, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    words = ["train", *PLAIN, "--out", str(folder)]
+    with files_no_larger_than(size):
+        line = complaint(capsys, words)
+    assert line.startswith(f"{folder}/{file}: ")
+    assert "File too large" in line
+    assert not any(path.name.startswith(".") for path in folder.rglob("*"))
+    assert main([*words, *(["--resume"] if file != "config.json" else [])]) == 0
+
+
+def test_metrics_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "metrics.jsonl").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    line = complaint(capsys, ["train", *PLAIN, "--out", str(tmp_path), "--overwrite"])
+    assert line.startswith(f"{tmp_path}/metrics.jsonl: ")
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("every", ["1", "100"])
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(
+    every: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    balance = Trainer.balance
+
+    def balance_until(trainer: Trainer, *args: Any) -> Tensor:
+        return balance(trainer, *args) * (torch.nan if trainer.done == 12 else 1.0)
+
+    monkeypatch.setattr(Trainer, "balance", balance_until)
+    words = ["train", *PLAIN, "--out", str(tmp_path), "--log.every", every]
+    line = complaint(capsys, words)
+    assert line.startswith(f"training left the finite numbers near step {13 if every == '1' else 20} (loss nan); ")
+    assert "lower --optim.lr" in line
+    trainer = Run(path=tmp_path).load(CPU)
+    assert trainer.done == 10
+    trainer.check_finite()
+    monkeypatch.undo()
+    assert main([*words, "--resume"]) == 0
+    assert step_of(tmp_path) == 20
+
+
+def test_rates_that_are_too_high_are_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", *PLAIN, "--out", str(tmp_path), "--net.layers", "16"]
+    assert main(words) == 0
+    wild = ["--optim.lr", "10", "--optim.warmup", "0", "--optim.clip", "0", "--overwrite"]
+    line = complaint(capsys, [*words, *wild])
+    assert line.startswith("training left the finite numbers near step ")
+    assert not Run(path=tmp_path).checkpoint.exists()
+
+
+# Progress and devices
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[int, dict[str, Any]]] = []
+    run = sgfn.train("grid", small(), tmp_path, device="cpu", progress=lambda step, row: told.append((step, dict(row))))
+    assert told[0] == (0, {})
+    assert [step for step, _ in told[1:]] == [5, 10, 15, 20]
+    assert [{k: v for k, v in row.items() if k != "rate"} for _, row in told[1:]] == run.rows()
+    assert all(row["rate"] > 0 for _, row in told[1:])
+    assert not any("rate" in row for row in run.rows())  # a clock in the metrics would end their identity
+
+
+def test_figures_of_the_metrics(tmp_path: Path) -> None:
+    run = sgfn.train("grid", small(log__exact_every=0, steps=7), tmp_path, device="cpu")
+    rows = run.rows()
+    assert [row["step"] for row in rows] == [5, 7]
+    keys = {"step", "trajectories", "loss", "dynamics_nll", "log_reward", "log_z", "length", "reward"}
+    assert all(set(row) == keys for row in rows)
+    assert step_of(tmp_path) == 7
+
+
+def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for available, found in ((False, "cpu"), (True, "cuda")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda available=available: available)
+        assert pick_device("auto").type == found
+        assert pick_device("cpu").type == "cpu"
+    assert pick_device("cuda").type == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="device 'cuda' is not available here: use --device cpu"):
+        pick_device("cuda")
+    with pytest.raises(ValueError, match=r"device 'cdua' is unknown: .*did you mean 'cuda'\?"):
+        pick_device("cdua")

@@ -1,0 +1,370 @@
+"""The trainer: what a step changes, what its state must hold, and that it learns what can be learned."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from sgfn import exact
+from sgfn.config import OfflineConfig
+from sgfn.evaluate import reference
+from sgfn.landscapes.base import beta_at
+from sgfn.nets.heads import FlowNets
+from sgfn.nets.shared import Judge
+from sgfn.objectives import OBJECTIVES
+from sgfn.scoring import FORMS
+from sgfn.tasks import make_task
+from sgfn.trainer import METERS, NonFiniteError, Trainer
+from small_runs import CPU, same_tensors, small, tiny_task, tiny_trainer, weights
+
+EVERYTHING: dict[str, Any] = {
+    "noise__alpha": 0.3,
+    "objective": "subtb",
+    "dynamics__mode": "replay",
+    "dynamics__rounds": 2,
+    "replay__updates": 1,
+    "replay__capacity": 30,
+    "reward__ramp": 5.0,
+    "beta": 3.0,
+    "temperature": 1.5,
+}
+
+
+def saved(trainer: Trainer) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in trainer.state().items()}
+
+
+def build(task: str, **changes: Any) -> Trainer:
+    return tiny_trainer(**changes) if task == "tiny" else Trainer(make_task(task, small(**changes)), CPU)
+
+
+def advance(trainer: Trainer, steps: int) -> dict[str, Tensor]:
+    for _ in range(steps):
+        trainer.step()
+        trainer.done += 1
+    return saved(trainer)
+
+
+# State
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        ("tiny", {}),
+        ("tiny", {"dynamics__mode": "known", "form": "blind", "objective": "db"}),
+        ("tiny", EVERYTHING),
+        ("grid", {"form": "published"}),
+        ("grid", EVERYTHING),
+    ],
+)
+def test_a_trainer_continues_from_the_state_of_another(task: str, changes: dict[str, Any]) -> None:
+    first, second = build(task, **changes), build(task, **changes)
+    state = advance(first, 5)
+    advance(second, 2)  # it has a past of its own, which must go
+    second.load({name: value.clone() for name, value in state.items()})
+    assert same_tensors(saved(second), state)
+    assert second.done == 5
+    straight = advance(first, 4)
+    assert same_tensors(advance(second, 4), straight)
+    assert not same_tensors(advance(build(task, **changes), 4), straight)
+
+
+PARTS = ("nets", "dynamics", "optimiser", "dynamics_optimiser", "buffer", "self.generator", "self.index", "self.meters")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_the_state_is_superfluous(part: str) -> None:
+    """Whatever is left as it was in a new trainer, the run goes another way."""
+    first = build("tiny", **EVERYTHING)
+    state, untouched = advance(first, 5), saved(build("tiny", **EVERYTHING))
+    assert {name.partition(".")[0] for name in state} == {name.partition(".")[0] for name in PARTS}
+
+    def inside(name: str) -> bool:
+        return name == part or name.startswith(part + ".")
+
+    mixed = {n: v for n, v in state.items() if not inside(n)} | {n: v for n, v in untouched.items() if inside(n)}
+    forgetful = build("tiny", **EVERYTHING)
+    forgetful.load({name: value.clone() for name, value in mixed.items()})
+    assert not same_tensors(advance(forgetful, 3), advance(first, 3))
+
+
+def test_a_state_that_does_not_fit_is_refused() -> None:
+    plain, state = tiny_trainer(), saved(tiny_trainer())
+    for name in ("nets.log_z", "dynamics.outcome.bias", "self.index", "self.generator"):
+        with pytest.raises((RuntimeError, KeyError)):
+            plain.load({key: value for key, value in state.items() if key != name})
+    wider, buffered = tiny_trainer(net__hidden=17), tiny_trainer(replay__updates=1, replay__capacity=9)
+    with pytest.raises(RuntimeError):
+        wider.load(state)
+    with pytest.raises(RuntimeError, match="the replay buffer differs"):
+        buffered.load(state)
+    with pytest.raises(RuntimeError, match="the replay buffer differs"):
+        plain.load(saved(buffered))
+    with pytest.raises(RuntimeError, match="the replay buffer differs"):
+        buffered.load(saved(tiny_trainer(replay__updates=1, replay__capacity=1)))  # would broadcast
+    plain.load(state)
+
+
+def test_the_seed_decides_everything() -> None:
+    first, same, other = (advance(tiny_trainer(seed=seed), 3) for seed in (4, 4, 5))
+    assert same_tensors(first, same)
+    assert not same_tensors(first, other)
+    torch.manual_seed(123)
+    before = torch.get_rng_state()
+    assert same_tensors(advance(tiny_trainer(seed=4), 3), first)
+    assert torch.equal(torch.get_rng_state(), before)  # and nothing else is touched
+
+
+# Gradients
+
+
+@pytest.mark.parametrize(("mode", "learns"), [("known", False), ("batch", True), ("replay", True)])
+def test_the_dynamics_model_learns_only_where_it_is_used(mode: str, learns: bool) -> None:
+    trainer = tiny_trainer(dynamics__mode=mode)
+    before = weights(trainer, "dynamics"), weights(trainer, "nets")
+    advance(trainer, 3)
+    assert torch.equal(weights(trainer, "dynamics"), before[0]) != learns
+    assert not torch.equal(weights(trainer, "nets"), before[1])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_policy_and_dynamics_do_not_share_gradients(form: str) -> None:
+    trainer = tiny_trainer(form=form, noise__alpha=0.3)
+    judge = trainer.judge(8)
+    _, batch = trainer.collect(judge)
+    log_kernel = trainer.log_kernel(batch.states[:, :-1])
+    assert log_kernel.requires_grad
+    trainer.balance(judge, batch, torch.tensor(1.0), log_kernel).backward()
+    assert all(p.grad is None for p in trainer.dynamics.parameters())
+    assert trainer.nets.policy.weight.grad is not None
+    trainer.nets.zero_grad(set_to_none=True)
+    trainer.fit_dynamics(batch, torch.tensor(1.0))
+    assert all(p.grad is not None for p in trainer.dynamics.parameters())
+    assert all(p.grad is None for p in trainer.nets.parameters())
+
+
+def test_a_rate_of_zero_holds_one_model_and_not_the_other() -> None:
+    for changes, still, moving in (
+        ({"dynamics__lr": 0.0}, "dynamics", "nets"),
+        ({"optim__lr": 0.0}, "nets", "dynamics"),
+    ):
+        trainer = tiny_trainer(**changes)
+        before = weights(trainer, still), weights(trainer, moving)
+        advance(trainer, 3)
+        assert torch.equal(weights(trainer, still), before[0])
+        assert not torch.equal(weights(trainer, moving), before[1])
+
+
+def test_the_model_learns_the_noise() -> None:
+    trainer = tiny_trainer(noise__alpha=0.6, batch=64, steps=150, dynamics__lr=0.02)
+    states = trainer.env.initial(1)
+    truth = trainer.env.kernel(states)
+
+    def gap() -> float:
+        return float((trainer.log_kernel(states).exp() - truth).detach().abs().max())
+
+    assert gap() > 0.15
+    advance(trainer, 150)
+    assert gap() < 0.08
+
+
+# Batches
+
+
+def test_the_guess_of_log_z_spares_the_first_losses() -> None:
+    trainer = tiny_trainer(reward__norm=1e-4)  # rewards far from one
+    own, batch = trainer.collect(trainer.judge(8))
+    log_kernel = trainer.log_kernel(batch.states[:, :-1])
+
+    def loss() -> float:
+        return float(trainer.balance(trainer.judge(8), own, torch.tensor(1.0), log_kernel).detach())
+
+    guessed = loss()
+    with torch.no_grad():
+        trainer.nets.log_z.zero_()
+    assert loss() > 50 * guessed
+
+
+def test_the_ramp_of_the_exponent_reaches_the_loss() -> None:
+    trainer = tiny_trainer(beta=5.0, reward__ramp=3.0)
+    judge = trainer.judge(8)
+    _, batch = trainer.collect(judge)
+    log_kernel = trainer.log_kernel(batch.states[:, :-1])
+    losses = [
+        float(trainer.balance(judge, batch, beta_at(torch.tensor(t), 5.0, 3.0), log_kernel).detach())
+        for t in (0.0, 0.0, 3.0, 1e9)
+    ]
+    assert losses[0] == losses[1]
+    assert len(set(losses)) == 3
+
+
+def test_the_offline_share_comes_from_the_file() -> None:
+    goals = torch.tensor([[0, 0, 0], [2, 1, 2]])
+    task = tiny_task(small(batch=40, noise__alpha=0.3, offline=OfflineConfig(file=Path("known.csv"), share=0.25)))
+    trainer = Trainer(task, CPU, goals)
+    own, batch = trainer.collect(trainer.judge(40))
+    assert own.valid.shape[0] == 30
+    assert batch.valid.shape[0] == 40
+    assert torch.equal(batch.states[:30], own.states)
+    objects = trainer.env.objects(batch.states[:, -1])
+    known = (objects[:, None] == goals).all(-1).any(-1)
+    assert known[30:].all()
+    assert not known[:30].all()
+    assert len(objects[30:].unique(dim=0)) == 2
+    assert_close(batch.log_reward[30:], trainer.task.log_reward(objects[30:]))
+    alone, together = Trainer(task, CPU).collect(trainer.judge(40))
+    assert alone is together
+    assert alone.valid.shape[0] == 40
+
+
+def test_known_objects_are_learned_from() -> None:
+    config = small(offline=OfflineConfig(file=Path("known.csv"), share=0.5))
+    goals = torch.tensor([[0, 0, 0]])
+    trained, plain = Trainer(tiny_task(config), CPU, goals), Trainer(tiny_task(config), CPU)
+    assert not same_tensors(advance(trained, 3), advance(plain, 3))
+    assert torch.isfinite(weights(trained)).all()
+
+
+def test_replay_makes_further_updates() -> None:
+    plain, replayed = tiny_trainer(), tiny_trainer(replay__updates=2, replay__capacity=20)
+    assert torch.equal(weights(plain), weights(replayed))
+    advance(plain, 3)
+    advance(replayed, 3)
+    assert not torch.equal(weights(plain), weights(replayed))
+    assert plain.buffer is None
+    assert replayed.buffer is not None
+    assert int(replayed.buffer.added) == 24
+    assert float(replayed.optimiser.state()["0.step"]) == 9.0
+    assert float(plain.optimiser.state()["0.step"]) == 3.0
+
+
+def test_replayed_batches_have_their_own_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    for batch, wanted in ((0, 8), (33, 33)):
+        trainer = tiny_trainer(replay__updates=1, replay__batch=batch)
+        assert trainer.buffer is not None
+        sizes, sample = [], trainer.buffer.sample
+        monkeypatch.setattr(trainer.buffer, "sample", lambda n, g, s=sample, z=sizes: z.append(n) or s(n, g))
+        trainer.step()
+        assert sizes == [wanted]
+
+
+@pytest.mark.parametrize(("batch", "levels"), [(1, 1), (3, 2), (8, 2), (9, 3), (50, 3)])
+@pytest.mark.parametrize("form", ["marginal", "blind"])
+def test_shared_states_give_the_same_loss_and_gradients(form: str, batch: int, levels: int) -> None:
+    trainer = tiny_trainer(form=form, batch=batch, noise__alpha=0.3)
+    advance(trainer, 2)
+    judge = trainer.judge(batch)
+    assert isinstance(judge, Judge)
+    assert judge.levels == levels
+    _, rollouts = trainer.collect(judge)
+    log_kernel = trainer.log_kernel(rollouts.states[:, :-1])
+    assert_close(log_kernel, trainer.dynamics.log_kernel(rollouts.states[:, :-1]))
+
+    def gradients(scorer: FlowNets | Judge, beta: float = 1.0) -> Tensor:
+        trainer.nets.zero_grad()
+        trainer.balance(scorer, rollouts, torch.tensor(beta), log_kernel).backward()
+        return torch.cat([p.grad.flatten() for p in trainer.nets.parameters() if p.grad is not None])
+
+    shared = gradients(judge)
+    assert_close(shared, gradients(trainer.nets), atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(shared, gradients(trainer.nets, beta=2.0), atol=1e-5, rtol=1e-4)
+
+
+def test_graphs_and_the_published_form_are_judged_plainly() -> None:
+    assert isinstance(build("grid").judge(100), FlowNets)
+    assert isinstance(tiny_trainer(form="published").judge(100), FlowNets)
+    assert isinstance(tiny_trainer().judge(100), Judge)
+
+
+# Every combination
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+@pytest.mark.parametrize("task", ["tiny", "grid", "words"])
+@pytest.mark.parametrize(("form", "objective"), list(product(FORMS, OBJECTIVES)))
+def test_every_combination_runs(task: str, form: str, objective: str, alpha: float) -> None:
+    trainer = build(task, form=form, objective=objective, noise__alpha=alpha)
+    before = weights(trainer)
+    advance(trainer, 3)
+    meters = trainer.read_meters()  # raises unless all is finite
+    assert set(meters) == set(METERS)
+    assert not torch.equal(weights(trainer), before)
+    assert (meters["dynamics_nll"] > 0.3) or alpha == 0.0 or task == "grid"
+
+
+@pytest.mark.parametrize("mode", ["batch", "replay", "known"])
+@pytest.mark.parametrize("task", ["tfbind8", "grid"])
+def test_every_way_to_have_the_dynamics_runs(task: str, mode: str) -> None:
+    trainer = build(task, dynamics__mode=mode, replay__updates=1)
+    before = weights(trainer)
+    advance(trainer, 2)
+    trainer.read_meters()
+    assert not torch.equal(weights(trainer), before)
+
+
+# Meters
+
+
+def test_meters_are_means_since_the_last_reading() -> None:
+    often, seldom = tiny_trainer(), tiny_trainer()
+    readings = []
+    for _ in range(3):
+        often.step()
+        readings.append(often.read_meters())
+        seldom.step()
+    means = seldom.read_meters()
+    for name in ("loss", "dynamics_nll", "log_reward", "length", "reward"):
+        assert means[name] == pytest.approx(sum(r[name] for r in readings) / 3, rel=1e-5)
+    assert means["log_z"] == readings[-1]["log_z"] == float(seldom.nets.log_z.detach())
+    assert means["length"] == 3.0
+    assert len({r["loss"] for r in readings}) == 3
+
+
+@pytest.mark.parametrize("part", ["nets", "dynamics"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_noticed(part: str, value: float) -> None:
+    trainer = tiny_trainer()
+    trainer.step()
+    trainer.check_finite()
+    trainer.read_meters()
+    with torch.no_grad():
+        next(trainer.modules()[part].parameters()).view(-1)[0] = value
+    with pytest.raises(NonFiniteError, match=r"near step 0 .*lower --optim\.lr"):
+        trainer.check_finite()
+    with pytest.raises(NonFiniteError):
+        trainer.read_meters()
+
+
+def test_a_loss_that_is_no_number_is_noticed() -> None:
+    trainer = tiny_trainer()
+    trainer.step()
+    trainer.meters[METERS.index("loss")] = torch.nan
+    with pytest.raises(NonFiniteError, match="loss nan"):
+        trainer.read_meters()
+    assert trainer.read_meters()["loss"] == 0.0  # the reading has cleared it
+
+
+# Learning
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_the_marginal_form_comes_to_the_floor_and_the_blind_one_does_not(stop: bool) -> None:
+    recipe: dict[str, Any] = {"noise__alpha": 0.5, "steps": 150, "batch": 64, "net__hidden": 32, "dynamics__lr": 0.03}
+    recipe |= {"optim__lr": 0.03, "optim__warmup": 10}
+
+    def tv(form: str) -> tuple[float, float, float]:
+        trainer = tiny_trainer("AB" if stop else "ABC", stop=stop, form=form, **recipe)
+        known = reference(trainer.task)
+        advance(trainer, 150)
+        return tuple(exact.total_variation(law, known.target) for law in (trainer.law(), known.floor, known.blind))
+
+    found, floor, blind = tv("marginal")
+    assert found < floor + 0.03
+    ignoring = tv("blind")[0]
+    assert ignoring > floor + 0.05
+    assert ignoring == pytest.approx(blind, abs=0.01)  # it learns what theory says it learns
