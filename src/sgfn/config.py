@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-Objective = Literal["tb", "db", "subtb", "kl"]
+Objective = Literal["tb", "db", "subtb", "kl", "eflow"]
 Form = Literal["marginal", "published", "blind"]
 Preset = Literal["none", "demo", "exact", "frugal"]
 
@@ -214,7 +214,8 @@ class TrainConfig:
     """Everything that decides a run's numbers."""
 
     objective: Objective = "tb"
-    """Trajectory, detailed or sub-trajectory balance, or `kl`: an outcome flow with the policy projected onto it."""
+    """Trajectory, detailed or sub-trajectory balance; `kl`: an outcome flow with the policy projected onto it;
+    `eflow`: expected flows, on trees only."""
     form: Form = "marginal"
     """How noise enters a balance: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores."""
     subtb_lambda: float = 0.9
@@ -256,8 +257,8 @@ class TrainConfig:
 
     @property
     def scored_as(self) -> str:
-        """What `scoring` is asked for: the form, or outcomes alone for the KL objective."""
-        return "outcome" if self.objective == "kl" else self.form
+        """What `scoring` is asked for: the form of a balance, or what the objective itself needs."""
+        return {"kl": "outcome", "eflow": "marginal"}.get(self.objective, self.form)
 
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""

@@ -7,7 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.envs.base import Env
 from sgfn.nets.heads import Heads
+from sgfn.rollout import LogReward
 from sgfn.trajectories import Scores, Trajectories
 
 
@@ -85,6 +87,27 @@ def score(scorer: Scorer, batch: Trajectories, form: str, log_kernel: Float[Tens
     heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
     scorings = {**FORMS, "outcome": score_outcome}
     return scorings[form](heads, log_kernel.detach(), batch, scorer.log_z)
+
+
+def score_expected(
+    env: Env, scorer: Scorer, batch: Trajectories, log_kernel: Float[Tensor, "B T A K"], log_reward: LogReward
+) -> Scores:
+    r"""For expected flows, on a tree: $\log\sum_k \hat P(k|s,a) F(s'_k)$ from the flows of all children of all visited states.
+
+    `log_reward` gives the (raised) reward of finished children, most of which the batch did not reach.
+    """
+    heads = scorer.heads(batch.states[:, :-1])
+    scores = score_marginal(heads, log_kernel.detach(), batch, scorer.log_z)
+    states = batch.states[:, :-1, None].expand(-1, -1, env.actions, -1)  # B T K S
+    outcome = torch.arange(env.actions, device=states.device).expand(states.shape[:-1])
+    children = env.apply(states, outcome)
+    possible = env.legal(batch.states[:, :-1]) & batch.valid[..., None]
+    reward = log_reward(env.objects(children).flatten(0, 2)).view(outcome.shape)
+    log_flow = torch.where(env.done(children), reward, scorer.heads(children).log_flow)
+    terms = torch.where(possible[..., None, :], log_kernel.detach() + log_flow[..., None, :], -torch.inf)
+    finite = (terms > -torch.inf).any(-1, keepdim=True)
+    log_expected = torch.logsumexp(torch.where(finite, terms, 0.0), -1)  # B T A
+    return replace(scores, log_policy=heads.log_policy, log_expected=log_expected)
 
 
 def _scores(

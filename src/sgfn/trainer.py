@@ -18,7 +18,7 @@ from sgfn.objectives import make_objective
 from sgfn.optim import Optimiser, schedule
 from sgfn.replay import Replay
 from sgfn.rollout import retrace, rollout
-from sgfn.scoring import score
+from sgfn.scoring import score, score_expected
 from sgfn.tasks import Task
 from sgfn.trajectories import Trajectories, concatenate
 
@@ -37,6 +37,8 @@ class Trainer:
         self.env = tabulate(task.env, device)
         task.landscape.to(device)
         self.offline = None if offline is None else offline.to(device)
+        if self.config.objective == "eflow" and not self.env.tree:
+            raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
         self.objective = make_objective(self.config)
@@ -151,6 +153,9 @@ class Trainer:
     ) -> Float[Tensor, ""]:
         """Mean objective of a batch at the current reward exponent."""
         tempered = replace(batch, log_reward=beta * batch.log_reward)
+        if self.config.objective == "eflow":
+            scores = score_expected(self.env, self.nets, batch, log_kernel, lambda x: beta * self.task.log_reward(x))
+            return self.objective(scores, tempered).mean()
         return self.objective(score(judge, batch, self.config.scored_as, log_kernel), tempered).mean()
 
     def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:

@@ -46,6 +46,10 @@ class Scores:
     log_z: Float[Tensor, ""]
     projection: Float[Tensor, "B T"] | None = None
     """KL from the outcome policy to the policy's law over outcomes, per step; for the KL objective."""
+    log_policy: Float[Tensor, "B T A"] | None = None
+    """log pi of every intention; for expected flows."""
+    log_expected: Float[Tensor, "B T A"] | None = None
+    """Logarithm of the flow expected after each intention; for expected flows."""
 
 
 def masked_mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:

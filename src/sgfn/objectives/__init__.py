@@ -8,6 +8,7 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig
 from sgfn.objectives.detailed_balance import detailed_balance
+from sgfn.objectives.expected_flow import expected_flow
 from sgfn.objectives.kl import outcome_flow_kl
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
@@ -20,11 +21,13 @@ BALANCE: dict[str, Callable[..., Float[Tensor, " B"]]] = {
     "tb": trajectory_balance,
     "subtb": subtrajectory_balance,
 }
-OBJECTIVES: dict[str, Callable[..., Float[Tensor, " B"]]] = {**BALANCE, "kl": outcome_flow_kl}
+OBJECTIVES: dict[str, Callable[..., Float[Tensor, " B"]]] = {**BALANCE, "kl": outcome_flow_kl, "eflow": expected_flow}
 
 
 def make_objective(config: TrainConfig) -> Objective:
     """The configured objective, its parameters bound."""
+    if config.objective == "eflow":
+        return expected_flow
     name = config.kl.flow if config.objective == "kl" else config.objective
     balance = partial(subtrajectory_balance, decay=config.subtb_lambda) if name == "subtb" else BALANCE[name]
     return partial(outcome_flow_kl, flow=balance, weight=config.kl.weight) if config.objective == "kl" else balance
