@@ -31,4 +31,4 @@ figures: install
 	$(BIN)/python -m benchmarks.figures
 
 clean:
-	rm -rf runs build dist .pytest_cache .ruff_cache
+	rm -rf $(DEMO) build dist .pytest_cache .ruff_cache

@@ -38,8 +38,17 @@ def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.N
 
 def machine(device: torch.device) -> dict[str, str]:
     """Where a result comes from."""
-    name = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    name = (
+        torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} threads, {cpu_model()}"
+    )
     return {"device": name, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def cpu_model() -> str:
+    """What the processor calls itself, where the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown CPU")
 
 
 def train_together(task: str, configs: list[TrainConfig], device: torch.device) -> tuple[list[Trainer], float]:
@@ -82,8 +91,13 @@ class Measure:
         batch = rollout(trainer.env, trainer.nets.log_policy, task.log_reward, batch=1024, generator=generator)
         with torch.no_grad():
             figures |= calibration(trainer.env, trainer.log_kernel, batch)
+        rounded = {name: None if value is None else round(value, 7) for name, value in figures.items()}
         described = {"alpha": config.noise.alpha, "form": config.form, "objective": config.objective}
-        return {**described, "seed": config.seed, **{name: round(value, 7) for name, value in figures.items()}}
+        return {
+            **described,
+            "seed": config.seed,
+            **rounded,
+        }
 
 
 def write_results(out: Path, module: str, device: torch.device, rows: list[dict[str, Any]], **more: Any) -> None:

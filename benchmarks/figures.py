@@ -1,5 +1,6 @@
 """Figures and the README's tables, from the committed results alone: `make figures`."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def quality_table() -> str:
         best = min(values)
         marked = [f"**{v}**" if v == best else v for v in values]
         lines.append(f"| {alpha:.0%} | {floor:.3f} | " + " | ".join(marked) + " |")
-    widest = max(high - low for _, low, high in cells.values())
+    widest = math.ceil(1000 * max(high - low for _, low, high in cells.values())) / 1000
     lines.append("")
     lines.append(f"Medians over {seeds} seeds; no cell's seeds lie more than {widest:.3f} apart.")
     return "\n".join(lines)

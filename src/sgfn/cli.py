@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
+import torch
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -41,7 +42,7 @@ class Tasks:
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train a task into a run folder; Ctrl-C stops it with a checkpoint, --resume continues bit for bit."""
+    """Train a task into a run folder; Ctrl-C stops it with a checkpoint, --resume continues."""
 
     task: Annotated[Positional[str], arg(metavar="TASK")]
     """Task name; `sgfn tasks` lists them."""
@@ -106,6 +107,8 @@ class Report:
     """Run folders."""
     out: Path | None = None
     """PNG file; by default report.png in the first run folder."""
+    overwrite: bool = False
+    """Replace a file given by --out that is there."""
     json: bool = False
     """Print JSON."""
 
@@ -292,6 +295,8 @@ def run_report(args: Report) -> None:
     """`sgfn report`."""
     from sgfn.report import report  # matplotlib is slow to import
 
+    if args.out is not None and args.out.exists() and not args.overwrite:
+        raise ValueError(f"{args.out} exists: add --overwrite to replace it, or give --out another name")
     for path in args.runs:
         if not evaluated(path):
             sgfn.evaluate(path)
@@ -438,18 +443,20 @@ def main(words: list[str] | None = None) -> int:
     try:
         act(sys.argv[1:] if words is None else words)
         sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
-    except KeyboardInterrupt:
-        return fail("stopped; the checkpoint is kept, --resume continues", code=130)
+    except KeyboardInterrupt as stop:
+        return fail(str(stop) or "stopped")
+    except (MemoryError, torch.OutOfMemoryError):
+        return fail("out of memory: lower --batch, --net.hidden, --replay.capacity or -n")
     except (UsageError, ValueError, NonFiniteError) as error:
         return fail(str(error))
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone: say nothing more
         return 0
     except OSError as error:
-        return fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+        return fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
     except RuntimeError as error:
-        if str(error).startswith(("pip", "download", "the wheel", "cannot")):
-            return fail(str(error))
+        if "DefaultCPUAllocator" in str(error):
+            return fail("out of memory: lower --batch, --net.hidden, --replay.capacity or -n")
         raise
     return 0
 

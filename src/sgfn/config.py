@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 Objective = Literal["tb", "db", "subtb", "kl", "eflow"]
+Balance = Literal["tb", "db", "subtb"]
+Activation = Literal["relu", "gelu", "silu"]
+DynamicsMode = Literal["batch", "replay", "known"]
 Form = Literal["marginal", "published", "blind"]
 Preset = Literal["none", "demo", "exact", "frugal"]
 
@@ -88,20 +91,20 @@ class NetConfig:
     """Width of each layer."""
     layers: int = 2
     """Number of hidden layers."""
-    activation: Literal["relu", "gelu", "silu"] = "gelu"
+    activation: Activation = "gelu"
     """Non-linearity."""
 
     def __post_init__(self) -> None:
         in_range("net.hidden", self.hidden, 1, 65536)
         in_range("net.layers", self.layers, 1, 64)
-        one_of("net.activation", self.activation, ["relu", "gelu", "silu"])
+        one_of("net.activation", self.activation, get_args(Activation))
 
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicsConfig:
     """How P^(k|s,a) is had: the true kernel, or a network fitted to realised outcomes."""
 
-    mode: Literal["batch", "replay", "known"] = "batch"
+    mode: DynamicsMode = "batch"
     """`batch`: learned on the current batch; `replay`: learned off-policy from the buffer; `known`: the true kernel."""
     hidden: int = 64
     """Width of its layers."""
@@ -115,7 +118,7 @@ class DynamicsConfig:
     """Updates per step in `replay` mode."""
 
     def __post_init__(self) -> None:
-        one_of("dynamics.mode", self.mode, ["batch", "replay", "known"])
+        one_of("dynamics.mode", self.mode, get_args(DynamicsMode))
         in_range("dynamics.hidden", self.hidden, 1, 65536)
         in_range("dynamics.layers", self.layers, 1, 64)
         in_range("dynamics.lr", self.lr, 0.0, 10.0)
@@ -159,13 +162,13 @@ class OfflineConfig:
 class KLConfig:
     """The `kl` objective: an outcome flow, and a policy projected onto it."""
 
-    flow: Literal["tb", "db", "subtb"] = "tb"
+    flow: Balance = "tb"
     """Balance objective of the outcome flow."""
     weight: float = 1.0
     """Weight of the projection."""
 
     def __post_init__(self) -> None:
-        one_of("kl.flow", self.flow, ["tb", "db", "subtb"])
+        one_of("kl.flow", self.flow, get_args(Balance))
         in_range("kl.weight", self.weight, 0.0, 1e6)
 
 
@@ -243,6 +246,11 @@ class TrainConfig:
     optim: OptimConfig = field(default_factory=OptimConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
+    @property
+    def offline_batch(self) -> int:
+        """Trajectories of each batch that come from the offline file."""
+        return round(self.batch * self.offline.share)
+
     def __post_init__(self) -> None:
         one_of("objective", self.objective, get_args(Objective))
         one_of("form", self.form, get_args(Form))
@@ -254,6 +262,11 @@ class TrainConfig:
         in_range("seed", self.seed, 0, 2**31 - 1)
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
+        share = self.offline.share
+        if share > 0 and not 0 < self.offline_batch < self.batch:
+            raise ValueError(
+                f"offline.share {share:g} of a batch of {self.batch} leaves no whole trajectory on one side"
+            )
 
     @property
     def scored_as(self) -> str:

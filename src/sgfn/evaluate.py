@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -13,6 +14,7 @@ from sgfn.dynamics import calibration
 from sgfn.envs import SequenceEnv
 from sgfn.files import write_json
 from sgfn.metrics import samples as metrics
+from sgfn.offline import read_objects
 from sgfn.rollout import rollout
 from sgfn.runs import Run
 from sgfn.sampling import Samples, best_orders, draw_samples
@@ -45,10 +47,10 @@ def reference(task: Task, max_states: int = exact.MAX_STATES) -> exact.Reference
 
 
 def evaluate(
-    run: Path, *, samples: int = 2048, seed: int = 0, device: str = "auto", max_states: int = exact.MAX_STATES
+    run: Path | str, *, samples: int = 2048, seed: int = 0, device: str = "auto", max_states: int = exact.MAX_STATES
 ) -> dict[str, Any]:
     """Compare a trained run with the exact answer; writes exact.json inside RUN."""
-    folder = Run(path=run)
+    folder = Run(path=Path(run))
     trainer = folder.load(pick_device(device))
     result = {"task": trainer.task.name, "step": trainer.done, "samples": samples, "seed": seed}
     result |= measure(trainer, samples, seed, max_states)
@@ -79,7 +81,7 @@ def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: in
         law = trainer.law()
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result["histogram"] = histogram(known, law, drawn)
-    result |= sample_figures(task, drawn)
+    result |= sample_figures(task, drawn, max_states)
     result |= calibrated
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(trainer.device)
@@ -100,33 +102,43 @@ def histogram(
     return {"edges": edges.tolist()} | {name: share.tolist() for name, share in shares.items()}
 
 
-def sample_figures(task: Task, drawn: Samples) -> dict[str, Any]:
-    """Top-100, modes under both definitions, and diversity of a set of samples; thresholds go along."""
+def sample_figures(task: Task, drawn: Samples, max_states: int = exact.MAX_STATES) -> dict[str, Any]:
+    """Top-100, modes under both definitions, diversity and novelty of a set of samples; thresholds go along."""
     objects, scores = drawn.objects.numpy(), drawn.scores.numpy()
     top = metrics.top_k(objects, scores, 100)
     level = task.landscape.mode_level - 1e-6
     modes = metrics.greedy_modes(
         objects, scores, threshold=MODE_DISTANCE, level=level, distance="l1" if task.env.distance == "l1" else "hamming"
     )
-    maxima = reference_maxima(task)
+    maxima = reference_maxima(task, max_states)
     within = REFERENCE_WITHIN if isinstance(task.env, SequenceEnv) else 0
     return {
         "sample_mean": float(scores.mean()),
         "top100_mean": top.mean,
         "top100_median": top.median,
+        "top100_count": top.count,
         "modes_greedy": len(modes),
         "modes_greedy_rule": f"score >= {task.landscape.mode_level:g}, {task.env.distance} distance > {MODE_DISTANCE}",
         "modes_reference": None if maxima is None else metrics.reference_modes(objects, maxima.numpy(), within=within),
         "modes_reference_total": None if maxima is None else maxima.shape[0],
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
+        "novelty": _novelty(task, objects),
         "unique": len(metrics.unique_objects(objects, scores)[0]),
     }
 
 
-def reference_maxima(task: Task) -> Int[Tensor, "M O"] | None:
+def _novelty(task: Task, objects: Int[np.ndarray, "N O"]) -> float | None:
+    """Mean distance to the nearest object of the offline file, where there is one."""
+    file = task.config.offline.file
+    if file is None or not isinstance(task.env, SequenceEnv):
+        return None
+    return float(metrics.novelty(objects, read_objects(task.env, file).numpy()).mean())
+
+
+def reference_maxima(task: Task, max_states: int = exact.MAX_STATES) -> Int[Tensor, "M O"] | None:
     """Known maxima: local maxima in the top 1 % of a complete table, else every object with the highest score."""
     env = task.env
-    if not exact.enumerable(env):
+    if not exact.enumerable(env, max_states):
         return None
     objects = env.all_objects()
     scores = task.landscape.scores(objects)

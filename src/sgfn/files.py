@@ -1,9 +1,10 @@
 """Files that are whole or absent: write aside, flush to disk, rename."""
 
+import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ def naming(path: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary neighbour that takes the path's place when the block ends well; the old file stays if it does not."""
     with naming(path):
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "not a regular file, give another name", str(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
         os.close(handle)
@@ -31,10 +34,34 @@ def replacing(path: Path) -> Iterator[Path]:
             yield aside
             with aside.open("rb") as file:
                 os.fsync(file.fileno())
-            aside.chmod(0o644)
+            aside.chmod(0o666 & ~_umask())
             aside.replace(path)
+            _flush_folder(path.parent)
         finally:
             aside.unlink(missing_ok=True)
+
+
+def sweep(folder: Path, names: Iterable[str]) -> None:
+    """Remove what killed writers left beside these files."""
+    for name in names:
+        path = folder / name
+        for left in path.parent.glob(f".{path.name}.*"):
+            left.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _flush_folder(folder: Path) -> None:
+    """A rename is on disk only when its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -18,7 +18,7 @@ def report(runs: list[Path], out: Path | None = None) -> Path:
     """One picture per call: learning curve, scores of samples against the target, TV over time with the floor."""
     if not runs:
         raise ValueError("name at least one run folder")
-    folders = [Run(path=path) for path in runs]
+    folders = [Run(path=Path(path)) for path in runs]
     target = folders[0].path / "report.png" if out is None else out
     figure = Figure(figsize=(13.5, 3.9 * len(folders) + 0.3), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)

@@ -1,7 +1,10 @@
 """The run folder: config.json, metrics.jsonl, checkpoint/; what is written is whole or absent."""
 
 import errno
+import fcntl
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +15,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from sgfn.config import TrainConfig, from_dict, to_dict
-from sgfn.files import naming, read_json, replacing, write_json, write_text
+from sgfn.files import naming, read_json, replacing, sweep, write_json, write_text
 from sgfn.tasks import Task, make_task
 from sgfn.trainer import Trainer
 
 FORMAT = 1
-OWN_FILES = ("config.json", "metrics.jsonl", "exact.json", "report.png", "checkpoint/state.safetensors")
+LOCK = ".lock"
+OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "samples.csv", "checkpoint/state.safetensors", "config.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +40,8 @@ class Run:
         """One JSON object per logged step."""
         return self.path / "metrics.jsonl"
 
-    def create(self, task: str, config: TrainConfig, *, overwrite: bool) -> None:
-        """Start a folder; an existing run is replaced only when asked, and foreign files are never touched."""
+    def check(self, *, overwrite: bool) -> None:
+        """Refuse a folder that holds a run, unless it may be replaced, or anything else."""
         if self.path.is_file():
             raise ValueError(f"{self.path} is a file: give --out another name")
         if (self.path / "config.json").exists():
@@ -45,10 +49,15 @@ class Run:
                 raise ValueError(
                     f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it"
                 )
-            for name in OWN_FILES:
-                (self.path / name).unlink(missing_ok=True)
-        elif self.path.is_dir() and any(self.path.iterdir()):
+            self.read_config()  # whatever is not a run of ours raises here
+        elif self.path.is_dir() and any(file.name != LOCK for file in self.path.iterdir()):
             raise ValueError(f"{self.path} exists, is not empty and holds no run: give --out another name")
+
+    def create(self, task: str, config: TrainConfig, *, overwrite: bool) -> None:
+        """Start a folder; of a run that is there only our own files are removed."""
+        self.check(overwrite=overwrite)
+        for name in OWN_FILES:
+            (self.path / name).unlink(missing_ok=True)
         write_json(self.path / "config.json", {"format": FORMAT, "task": task, "config": to_dict(config)})
 
     def read_config(self) -> tuple[str, TrainConfig]:
@@ -92,16 +101,33 @@ class Run:
         except (SafetensorError, OSError) as error:
             raise ValueError(f"{self.checkpoint} cannot be read ({error}): the run must be trained again") from None
 
-    def load(self, device: torch.device, task: Task | None = None) -> Trainer:
-        """The trainer as the checkpoint left it."""
-        trainer = Trainer(self.task() if task is None else task, device)
-        self.restore(trainer)
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder against a second training, for as long as this process lives."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / LOCK).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"another process is training in {self.path}: wait for it, or give --out") from None
+            sweep(self.path, OWN_FILES)
+            yield
+
+    def load(self, device: torch.device) -> Trainer:
+        """The networks as the checkpoint left them, on any device; to continue training, see `restore`."""
+        state = self.load_state()
+        trainer = Trainer(self.task(), device)
+        self._put(trainer.load_networks, state)
+        trainer.done = int(state["self.done"])
         return trainer
 
     def restore(self, trainer: Trainer) -> None:
-        """Put the checkpoint into a trainer."""
+        """Put the whole checkpoint into a trainer, random state included: the next step is the next step."""
+        self._put(trainer.load, self.load_state())
+
+    def _put(self, load: Callable[[dict[str, Tensor]], None], state: dict[str, Tensor]) -> None:
         try:
-            trainer.load(self.load_state())
+            load(state)
         except (RuntimeError, KeyError) as error:
             reason = str(error).splitlines()[0]
             raise ValueError(f"{self.checkpoint} does not fit config.json ({reason}): were the two mixed?") from None

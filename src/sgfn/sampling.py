@@ -66,8 +66,8 @@ def expected_scores(
 
 def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, " N"]:
     table = landscape.scores(env.all_objects()).double().reshape((env.vocab,) * env.length)
-    kernel = env.kernel(env.initial(1), torch.float64)[0]  # position matters to neither slip nor size
-    for axis in range(env.length):
+    for axis, states in enumerate(env.levels()):
+        kernel = env.kernel(states[:1], torch.float64)[0]  # noise may depend on the position, not on the tokens
         table = torch.tensordot(kernel, table.movedim(axis, 0), 1).movedim(0, axis)
     return table.reshape(-1)
 
@@ -103,25 +103,36 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
     orders = orders[lengths >= (env.min_length if env.stop else env.length)]
     expected = expected_scores(env, landscape, orders, torch.Generator().manual_seed(seed))
     best = expected.argsort(descending=True, stable=True)[:count]
-    keep = float(env.kernel(env.initial(1), torch.float64)[0, 0, 0])
-    scores = landscape.scores(orders[best])
+    orders = orders[best]
+    figures = (expected[best], _intact(env, orders), landscape.scores(orders))
     return [
-        Order(order=text, expected=float(e), intact=keep ** int(n), score=float(s))
-        for text, e, n, s in zip(
-            env.decode(orders[best]), expected[best], env.written(orders[best]), scores, strict=True
-        )
+        Order(order=text, expected=float(e), intact=float(i), score=float(s))
+        for text, e, i, s in zip(env.decode(orders), *figures, strict=True)
     ]
 
 
-def sample(run: Path, n: int, out: Path, *, seed: int = 0, device: str = "auto", overwrite: bool = False) -> int:
+def _intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
+    """Probability that every token comes out as ordered."""
+    chance, state = torch.ones(orders.shape[0], dtype=torch.float64), env.initial(orders.shape[0])
+    for t in range(env.horizon):
+        action = orders[:, t].clamp(max=env.actions - 1)
+        here = env.kernel(state, torch.float64)[torch.arange(orders.shape[0]), action, action]
+        chance = torch.where(env.done(state), chance, chance * here)
+        state = env.apply(state, action)
+    return chance
+
+
+def sample(
+    run: Path | str, n: int, out: Path | str, *, seed: int = 0, device: str = "auto", overwrite: bool = False
+) -> int:
     """Draw n objects from a trained run into a CSV: what was realised, its score, and what was intended."""
+    out = Path(out)
     if n < 1:
         raise ValueError(f"-n must be at least 1, got {n}")
     in_range("seed", seed, 0, 2**31 - 1)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} exists: add --overwrite to replace it, or give --out another name")
-    trainer = Run(path=run).load(pick_device(device))
-    trainer.task.landscape.to(trainer.device)
+    trainer = Run(path=Path(run)).load(pick_device(device))
     samples = draw_samples(trainer, n, seed)
     env = trainer.task.env
     texts = env.decode(samples.objects)

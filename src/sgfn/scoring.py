@@ -92,7 +92,7 @@ def score(scorer: Scorer, batch: Trajectories, form: str, log_kernel: Float[Tens
 def score_expected(
     env: Env, scorer: Scorer, batch: Trajectories, log_kernel: Float[Tensor, "B T A K"], log_reward: LogReward
 ) -> Scores:
-    r"""For expected flows, on a tree: $\log\sum_k \hat P(k|s,a) F(s'_k)$ from the flows of all children of all visited states.
+    r"""For expected flows, on a tree: $\log\sum_k \hat P(k|s,a) F(s'_k)$ from the flows of all children.
 
     `log_reward` gives the (raised) reward of finished children, most of which the batch did not reach.
     """
@@ -102,8 +102,10 @@ def score_expected(
     outcome = torch.arange(env.actions, device=states.device).expand(states.shape[:-1])
     children = env.apply(states, outcome)
     possible = env.legal(batch.states[:, :-1]) & batch.valid[..., None]
-    reward = log_reward(env.objects(children).flatten(0, 2)).view(outcome.shape)
-    log_flow = torch.where(env.done(children), reward, scorer.heads(children).log_flow)
+    done, finished = env.done(children), env.objects(batch.states[:, -1])[:, None, None]
+    objects = torch.where(done[..., None], env.objects(children), finished)  # an unfinished one has no score
+    reward = log_reward(objects.flatten(0, 2)).view(outcome.shape)
+    log_flow = torch.where(done, reward, scorer.heads(children).log_flow)
     terms = torch.where(possible[..., None, :], log_kernel.detach() + log_flow[..., None, :], -torch.inf)
     finite = (terms > -torch.inf).any(-1, keepdim=True)
     log_expected = torch.logsumexp(torch.where(finite, terms, 0.0), -1)  # B T A

@@ -36,9 +36,12 @@ class Stop:
     asked: bool = False
 
 
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Ctrl-C and SIGTERM ask for a stop after the present step; a second one acts at once."""
+    """Ctrl-C, SIGTERM and a closed terminal ask for a stop after the present step; a second one acts at once."""
     stop = Stop()
 
     def ask(number: int, _: object) -> None:
@@ -47,7 +50,7 @@ def stoppable() -> Iterator[Stop]:
         stop.asked = True
 
     try:
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, ask) for number in STOPS}
     except ValueError:  # not the main thread: signals are somebody else's
         before = {}
     try:
@@ -73,26 +76,40 @@ def train(
     that, or the default one, is refused.
     """
     run, where = Run(path=Path(out)), pick_device(device)
-    if resume and (run.path / "config.json").exists():
-        wanted, (found, config) = config, run.read_config()
-        if found != task:
-            raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
-        if wanted not in (config, TrainConfig()):
-            raise ValueError(
-                f"{run.path} continues with its own configuration: with --resume leave {_changed(wanted)} out"
-            )
-        trainer = _trainer(make_task(task, config), where)
-        if run.checkpoint.is_file():
-            run.restore(trainer)
-        run.rewind(trainer.done)
+    if resume and overwrite:
+        raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
+    if config.offline.file is not None:
+        config = config.with_(offline__file=config.offline.file.resolve())
+    if resume:
+        run.read_config()
+        trainer = None
     else:
         trainer = _trainer(make_task(task, config), where)
-        run.create(task, config, overwrite=overwrite)
-    with stoppable() as stop:
+        run.check(overwrite=overwrite)
+    with run.locked(), stoppable() as stop:  # nothing is written before this line
+        if trainer is None:
+            trainer = _resumed(run, task, config, where)
+        else:
+            run.create(task, config, overwrite=overwrite)
         _loop(run, trainer, progress, stop)
-    if stop.asked and trainer.done < config.steps:
-        raise KeyboardInterrupt
+    if stop.asked and trainer.done < trainer.config.steps:
+        raise KeyboardInterrupt(f"stopped at step {trainer.done:,}; continue with --resume --out {run.path}")
     return run
+
+
+def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> Trainer:
+    found, config = run.read_config()
+    if found != task:
+        raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
+    if wanted not in (config, TrainConfig()):
+        raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {_changed(wanted)} out")
+    trainer = _trainer(make_task(task, config), device)
+    if run.checkpoint.is_file():
+        run.restore(trainer)
+    elif any(row["step"] > config.log.checkpoint_every for row in run.rows()):
+        raise ValueError(f"{run.path} has lost its checkpoint: train it again with --overwrite")
+    run.rewind(trainer.done)
+    return trainer
 
 
 def _changed(config: TrainConfig) -> str:
@@ -118,9 +135,10 @@ def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> 
         advance()
         trainer.done += 1
         ending = trainer.done == last
-        if trainer.done % config.every == 0 or ending:
+        looks = config.exact_every > 0 and trainer.done % config.exact_every == 0
+        if trainer.done % config.every == 0 or looks or ending:
             row = _figures(trainer)
-            if known is not None and (trainer.done % config.exact_every == 0 or ending):
+            if known is not None and (looks or ending):
                 row["tv"] = exact.total_variation(trainer.law(), known)
             run.append(row)
             rate = (trainer.done - first) * trainer.config.batch / (time.monotonic() - started)
@@ -134,7 +152,7 @@ def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> 
 
 def _figures(trainer: Trainer) -> dict[str, Any]:
     """One line of metrics; a batch more than the steps had was drawn, to guess log Z."""
-    trajectories = (trainer.done + 1) * trainer.config.batch
+    trajectories = (trainer.done + 1) * (trainer.config.batch - trainer.config.offline_batch)
     return {"step": trainer.done, "trajectories": trajectories, **trainer.read_meters()}
 
 

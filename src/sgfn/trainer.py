@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 import torch
@@ -22,7 +23,7 @@ from sgfn.scoring import score, score_expected
 from sgfn.tasks import Task
 from sgfn.trajectories import Trajectories, concatenate
 
-METERS = ("loss", "dynamics_nll", "log_reward", "log_z", "length", "reward")
+METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
 
 class NonFiniteError(RuntimeError):
@@ -43,7 +44,9 @@ class Trainer:
         self.optimiser, self.dynamics_optimiser = self._optimisers()
         self.objective = make_objective(self.config)
         self.generator = torch.Generator(device).manual_seed(self.config.seed)
-        self.index = torch.zeros((), device=device)  # the step's number, where the schedules can see it
+        self.index = torch.zeros(
+            (), device=device, dtype=torch.float64
+        )  # the step's number, where the schedules can see it
         self.meters = torch.zeros(len(METERS) + 1, device=device)
         self.done = 0
         self._guess_log_z()
@@ -52,7 +55,7 @@ class Trainer:
 
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.config.seed)
+            torch.default_generator.manual_seed(self.config.seed)  # of the CPU alone: a GPU keeps the caller's state
             nets = FlowNets(self.env, self.config.scored_as, self.config.net)
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
@@ -111,7 +114,7 @@ class Trainer:
     def collect(self, judge: FlowNets | Judge) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
         config = self.config
-        known = int(config.batch * config.offline.share) if self.offline is not None else 0
+        known = self.config.offline_batch if self.offline is not None else 0
         own = rollout(
             self.env,
             judge.policies() if isinstance(judge, Judge) else judge.log_policy,
@@ -165,9 +168,9 @@ class Trainer:
         return nll.detach()
 
     def _record(self, own: Trajectories, loss: Tensor, nll: Tensor) -> None:
-        length, log_z = own.length.float().mean(), self.nets.log_z.detach()
+        length = own.length.float().mean()
         reward = own.log_reward.exp().mean()
-        values = [loss, nll, own.log_reward.mean(), log_z, length, reward, torch.ones_like(loss)]
+        values = [loss, nll, own.log_reward.mean(), length, reward, torch.ones_like(loss)]
         self.meters += torch.stack([v.to(torch.float32) for v in values])
 
     def read_meters(self) -> dict[str, float]:
@@ -189,8 +192,8 @@ class Trainer:
 
     def _complain(self, loss: float) -> NoReturn:
         raise NonFiniteError(
-            f"training left the finite numbers near step {self.done} (loss {loss:g}); the last checkpoint is kept: "
-            "lower --optim.lr or --beta, or raise --reward.minimum, and start again"
+            f"training left the finite numbers near step {self.done} (loss {loss:g}); "
+            "the last good checkpoint, if any, is kept: lower --optim.lr or --beta, or raise --reward.minimum"
         )
 
     def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
@@ -218,18 +221,23 @@ class Trainer:
             "index": self.index,
             "meters": self.meters,
             "done": torch.tensor(self.done),
+            "cuda": torch.tensor(self.device.type == "cuda"),
             "generator": self.generator.get_state(),
         }
         return {f"{part}.{name}": value.detach() for part, named in parts.items() for name, value in named.items()}
 
+    def load_networks(self, state: dict[str, Tensor]) -> None:
+        """Weights alone: enough to sample and to evaluate."""
+        for name, module in self.modules().items():
+            module.load_state_dict(_part(state, name))
+
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state."""
-
-        def part(name: str) -> dict[str, Tensor]:
-            return {key.partition(".")[2]: v for key, v in state.items() if key.startswith(name + ".")}
-
-        for name, module in self.modules().items():
-            module.load_state_dict(part(name))
+        part = partial(_part, state)
+        self.load_networks(state)
+        if int(part("self")["cuda"]) != (self.device.type == "cuda"):
+            there = "cuda" if self.device.type == "cpu" else "cpu"
+            raise ValueError(f"the run was trained on {there}: continue it with --device {there}")
         moved = {
             name: {k: v.to(self.device) for k, v in part(name).items()} for name in ("optimiser", "dynamics_optimiser")
         }
@@ -245,6 +253,11 @@ class Trainer:
         self.meters.copy_(mine["meters"])
         self.done = int(mine["done"])
         self.generator.set_state(mine["generator"].cpu())
+
+
+def _part(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a part's name."""
+    return {key.partition(".")[2]: value for key, value in state.items() if key.startswith(name + ".")}
 
 
 def stepper(trainer: Trainer) -> Callable[[], None]:

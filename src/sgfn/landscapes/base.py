@@ -1,5 +1,6 @@
 """Landscapes: terminal object -> score, with the facts known of it."""
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -30,7 +31,7 @@ class Landscape(ABC):
 
 def log_reward(scores: Float[Tensor, "*batch"], config: RewardConfig) -> Float[Tensor, "*batch"]:
     r"""Log-reward before the exponent: $\log(\mathrm{clip}(score, min)/norm)$."""
-    return (scores.clamp(min=config.minimum) / config.norm).log()
+    return scores.clamp(min=config.minimum).log() - math.log(config.norm)
 
 
 def beta_at(step: Float[Tensor, ""], beta: float, ramp: float) -> Float[Tensor, ""]:

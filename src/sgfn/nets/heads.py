@@ -73,7 +73,7 @@ class FlowNets(nn.Module):
         return None, joint.unflatten(-1, (self.env.actions, self.env.actions))
 
     def _log_policy(self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]) -> Tensor:
-        return masked_log_softmax(self.policy(hidden).float(), self.env.legal(state))
+        return masked_log_softmax(self.policy(hidden), self.env.legal(state))
 
 
 class DynamicsNet(nn.Module):

@@ -1,4 +1,4 @@
-"""Expected-flow detailed balance: flows follow the expectation over outcomes, so the equations always have a solution."""
+"""Expected-flow detailed balance: flows follow the expectation over outcomes, so a solution always exists."""
 
 import torch
 from jaxtyping import Float
@@ -12,7 +12,7 @@ def expected_flow(scores: Scores, batch: Trajectories) -> Float[Tensor, " B"]:
 
     .. math:: \big(\log F(s) + \log\pi(a|s) - \log\textstyle\sum_k \hat P(k|s,a)\,F(\mathrm{apply}(s,k))\big)^2
 
-    It samples in proportion to the expected reward downstream, not to the reward: with uniform slip on a tree the solution
+    It samples in proportion to the expected reward downstream, not to the reward: with uniform slip the solution
     is $\pi = (1-\alpha)c + \alpha/V$. Reference: Jiralerspong et al. (2024), Expected flow networks, ICLR.
     """
     assert scores.log_policy is not None

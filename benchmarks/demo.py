@@ -1,0 +1,30 @@
+"""What `make demo` reaches on this machine: time and distance of the preset `demo`.
+
+python -m benchmarks.demo --device cpu --seeds 1
+"""
+
+import time
+from typing import Any
+
+import torch
+
+from benchmarks.common import Measure, arguments, train_together, write_results
+from sgfn.presets import PRESETS
+
+
+def main() -> None:
+    """Run the study."""
+    args = arguments(__doc__ or "", "demo_cpu.json")
+    device, measure = torch.device(args.device), Measure()
+    rows: list[dict[str, Any]] = []
+    for seed in range(args.seeds):
+        config = PRESETS["demo"].with_(seed=seed)
+        started = time.monotonic()
+        (trainer,), _ = train_together("tfbind8", [config.with_(steps=args.steps or config.steps)], device)
+        rows.append({"preset": "demo", "seconds": round(time.monotonic() - started, 1), **measure(trainer)})
+        print(rows[-1], flush=True)
+    write_results(args.out, "demo", device, rows)
+
+
+if __name__ == "__main__":
+    main()
