@@ -27,6 +27,8 @@ ALSO = {
         "modes_greedy_rule",
         "modes_reference_total",
         "diversity",
+        "novelty",
+        "top100_count",
         "unique",
         "dynamics_nll",
         "dynamics_entropy",
@@ -135,8 +137,7 @@ def test_histograms_are_laws_of_the_score(stop: bool) -> None:
     result = measure(tiny_trainer(stop=stop, noise__alpha=0.5, beta=4.0), 200)
     shares, edges = result["histogram"], np.array(result["histogram"]["edges"])
     half = (edges[1] - edges[0]) / 2
-    truth = {"target": "target_expected_reward", "floor": "floor_expected_reward", "law": "expected_reward"}
-    truth["samples"] = "sample_mean"
+    truth = {"target": "target_expected_reward", "law": "expected_reward", "samples": "sample_mean"}
     assert set(shares) == {"edges", *truth}
     for name, mean in truth.items():
         assert len(shares[name]) == len(edges) - 1
@@ -148,15 +149,32 @@ def test_histograms_are_laws_of_the_score(stop: bool) -> None:
         assert abs(middle - wrong) > half
 
 
+def test_a_floor_that_is_not_computed_is_null(grid_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_floor = evaluate(grid_run, samples=20, device="cpu")
+    monkeypatch.setattr(exact, "MAX_PROGRAMME", 8)
+    result = evaluate(grid_run, samples=20, device="cpu")
+    nulls = {"tv_floor", "floor_expected_reward"}
+    assert {key for key in result if result[key] is None} - {"diversity", "novelty"} == nulls
+    assert result["floor_kind"] == "not computed: the linear programme is limited to 8 states"
+    changed = nulls | {"floor_kind"}
+    assert {k: v for k, v in result.items() if k not in changed} == {
+        k: v for k, v in with_floor.items() if k not in changed
+    }
+    assert with_floor["tv_floor"] is not None
+
+
 def test_a_space_too_large_gives_nulls_and_samples(grid_run: Path) -> None:
-    exactly = evaluate(grid_run, samples=50, device="cpu", max_states=32)
+    exactly = evaluate(grid_run, samples=50, device="cpu", max_states=18)
     assert exactly["tv"] is not None
-    result = evaluate(grid_run, samples=50, device="cpu", max_states=31)
+    result = evaluate(grid_run, samples=50, device="cpu", max_states=17)
     assert all(result[key] is None for key in EXACT_KEYS)
     assert "histogram" not in result
-    assert {key: result[key] for key in result if key not in EXACT_KEYS} == {
-        key: exactly[key] for key in exactly if key not in {*EXACT_KEYS, "histogram", "floor_kind"}
+    left_out = {*EXACT_KEYS, "histogram", "floor_kind", "modes_reference", "modes_reference_total"}
+    assert {key: result[key] for key in result if key not in left_out} == {
+        key: exactly[key] for key in exactly if key not in left_out
     }
+    assert result["modes_reference"] is None
+    assert exactly["modes_reference"] is not None
 
 
 def test_the_reference_refuses_with_the_count() -> None:
@@ -197,9 +215,9 @@ def test_describe_tells_what_evaluate_will_compare_with(grid_run: Path) -> None:
     assert facts["exact"]
     for key in ("tv_floor", "tv_blind", "tv_uniform", "target_expected_reward", "floor_expected_reward", "floor_kind"):
         assert facts[key] == pytest.approx(result[key])
-    assert (facts["objects"], facts["states"], facts["horizon"], facts["actions"]) == (16, 16, 7, 3)
-    assert sgfn.describe("grid", config.with_(noise__alpha=0.5))["tv_floor"] != pytest.approx(facts["tv_floor"])
-    limited = sgfn.describe("grid", config, max_states=31)
+    assert (facts["objects"], facts["states"], facts["horizon"], facts["actions"]) == (9, 9, 5, 3)
+    assert sgfn.describe("grid", config.with_(noise__alpha=0.5))["tv_blind"] != pytest.approx(facts["tv_blind"])
+    limited = sgfn.describe("grid", config, max_states=17)
     assert not limited["exact"]
     assert "tv_floor" not in limited
     assert limited.keys() < facts.keys()

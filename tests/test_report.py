@@ -36,7 +36,7 @@ def test_one_run(grid_run: Path) -> None:
 
 def test_several_runs_in_one_figure(grid_run: Path, words_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "all.png"
-    for runs, rows in (([grid_run], 1), ([grid_run, words_run], 2), ([grid_run, words_run, grid_run], 3)):
+    for runs, rows in (([words_run], 1), ([grid_run, words_run], 2)):
         height, width, _ = picture(report(runs, out)).shape
         assert round(height / width * 13.5 / 3.9) == rows
     assert not (grid_run / "report.png").exists()
@@ -117,6 +117,7 @@ def test_the_command_evaluates_what_is_missing_or_out_of_date(
     seen: list[Path] = []
     evaluate = sgfn.evaluate
     monkeypatch.setattr(sgfn, "evaluate", lambda path: seen.append(path) or evaluate(path, samples=10))
+    monkeypatch.setattr("sgfn.report.report", lambda runs, _: runs[0] / "report.png")  # drawn in other tests
     other = Path(shutil.copytree(grid_run, tmp_path / "other"))
     assert cli.main(["report", str(grid_run), str(other)]) == 0
     assert seen == [grid_run, other]

@@ -15,7 +15,7 @@ from sgfn.evaluate import reference
 from sgfn.landscapes.base import beta_at
 from sgfn.nets.heads import FlowNets
 from sgfn.nets.shared import Judge
-from sgfn.objectives import OBJECTIVES
+from sgfn.objectives import BALANCE, OBJECTIVES
 from sgfn.scoring import FORMS
 from sgfn.tasks import make_task
 from sgfn.trainer import METERS, NonFiniteError, Trainer
@@ -39,7 +39,9 @@ def saved(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def build(task: str, **changes: Any) -> Trainer:
-    return tiny_trainer(**changes) if task == "tiny" else Trainer(make_task(task, small(**changes)), CPU)
+    if task.startswith("tiny"):
+        return tiny_trainer(stop=task == "tiny-stop", **changes)
+    return Trainer(make_task(task, small(**changes)), CPU)
 
 
 def advance(trainer: Trainer, steps: int) -> dict[str, Tensor]:
@@ -77,20 +79,19 @@ def test_a_trainer_continues_from_the_state_of_another(task: str, changes: dict[
 PARTS = ("nets", "dynamics", "optimiser", "dynamics_optimiser", "buffer", "self.generator", "self.index", "self.meters")
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_no_part_of_the_state_is_superfluous(part: str) -> None:
+def test_no_part_of_the_state_is_superfluous() -> None:
     """Whatever is left as it was in a new trainer, the run goes another way."""
-    first = build("tiny", **EVERYTHING)
-    state, untouched = advance(first, 5), saved(build("tiny", **EVERYTHING))
+    first, other = build("tiny", **EVERYTHING), build("tiny", **EVERYTHING)
+    untouched, state = saved(other), advance(first, 5)
+    straight = advance(first, 3)
     assert {name.partition(".")[0] for name in state} == {name.partition(".")[0] for name in PARTS}
-
-    def inside(name: str) -> bool:
-        return name == part or name.startswith(part + ".")
-
-    mixed = {n: v for n, v in state.items() if not inside(n)} | {n: v for n, v in untouched.items() if inside(n)}
-    forgetful = build("tiny", **EVERYTHING)
-    forgetful.load({name: value.clone() for name, value in mixed.items()})
-    assert not same_tensors(advance(forgetful, 3), advance(first, 3))
+    for part in (None, *PARTS):
+        left = {name for name in state | untouched if part and f"{name}.".startswith(f"{part}.")}
+        mixed = {n: v for n, v in state.items() if n not in left} | {n: v for n, v in untouched.items() if n in left}
+        for optimiser in (other.optimiser, other.dynamics_optimiser):
+            optimiser.adam.state.clear()  # as in a new trainer
+        other.load({name: value.clone() for name, value in mixed.items()})
+        assert same_tensors(advance(other, 3), straight) == (part is None), part
 
 
 def test_a_state_that_does_not_fit_is_refused() -> None:
@@ -158,19 +159,6 @@ def test_a_rate_of_zero_holds_one_model_and_not_the_other() -> None:
         advance(trainer, 3)
         assert torch.equal(weights(trainer, still), before[0])
         assert not torch.equal(weights(trainer, moving), before[1])
-
-
-def test_the_model_learns_the_noise() -> None:
-    trainer = tiny_trainer(noise__alpha=0.6, batch=64, steps=150, dynamics__lr=0.02)
-    states = trainer.env.initial(1)
-    truth = trainer.env.kernel(states)
-
-    def gap() -> float:
-        return float((trainer.log_kernel(states).exp() - truth).detach().abs().max())
-
-    assert gap() > 0.15
-    advance(trainer, 150)
-    assert gap() < 0.08
 
 
 # Batches
@@ -284,21 +272,37 @@ def test_graphs_and_the_published_form_are_judged_plainly() -> None:
 # Every combination
 
 
+COMBINATIONS = [*product(FORMS, BALANCE), *[("marginal", name) for name in OBJECTIVES if name not in BALANCE]]
+"""What is not a balance has a form of its own."""
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.3])
-@pytest.mark.parametrize("task", ["tiny", "grid", "words"])
-@pytest.mark.parametrize(("form", "objective"), list(product(FORMS, OBJECTIVES)))
+@pytest.mark.parametrize("task", ["tiny", "tiny-stop", "grid"])
+@pytest.mark.parametrize(("form", "objective"), COMBINATIONS)
 def test_every_combination_runs(task: str, form: str, objective: str, alpha: float) -> None:
+    if (objective, task) == ("eflow", "grid"):
+        with pytest.raises(ValueError, match=r"^objective 'eflow' needs a tree"):
+            build(task, form=form, objective=objective, noise__alpha=alpha)
+        return
     trainer = build(task, form=form, objective=objective, noise__alpha=alpha)
     before = weights(trainer)
     advance(trainer, 3)
     meters = trainer.read_meters()  # raises unless all is finite
-    assert set(meters) == set(METERS)
+    assert set(meters) == {*METERS, "log_z"}
     assert not torch.equal(weights(trainer), before)
-    assert (meters["dynamics_nll"] > 0.3) or alpha == 0.0 or task == "grid"
+
+
+@pytest.mark.parametrize(("task", "objective"), [("words", "tb"), ("words", "kl"), ("tfbind8", "subtb")])
+def test_the_larger_tasks_run(task: str, objective: str) -> None:
+    trainer = build(task, objective=objective)
+    before = weights(trainer)
+    advance(trainer, 3)
+    trainer.read_meters()
+    assert not torch.equal(weights(trainer), before)
 
 
 @pytest.mark.parametrize("mode", ["batch", "replay", "known"])
-@pytest.mark.parametrize("task", ["tfbind8", "grid"])
+@pytest.mark.parametrize("task", ["tiny", "grid"])
 def test_every_way_to_have_the_dynamics_runs(task: str, mode: str) -> None:
     trainer = build(task, dynamics__mode=mode, replay__updates=1)
     before = weights(trainer)
@@ -352,19 +356,37 @@ def test_a_loss_that_is_no_number_is_noticed() -> None:
 # Learning
 
 
-@pytest.mark.parametrize("stop", [False, True])
-def test_the_marginal_form_comes_to_the_floor_and_the_blind_one_does_not(stop: bool) -> None:
-    recipe: dict[str, Any] = {"noise__alpha": 0.5, "steps": 150, "batch": 64, "net__hidden": 32, "dynamics__lr": 0.03}
-    recipe |= {"optim__lr": 0.03, "optim__warmup": 10}
+RECIPE: dict[str, Any] = {"noise__alpha": 0.5, "steps": 400, "batch": 64, "net__hidden": 32, "optim__warmup": 10}
+RECIPE |= {"optim__lr": 0.03, "dynamics__lr": 0.03}
 
-    def tv(form: str) -> tuple[float, float, float]:
-        trainer = tiny_trainer("AB" if stop else "ABC", stop=stop, form=form, **recipe)
-        known = reference(trainer.task)
-        advance(trainer, 150)
-        return tuple(exact.total_variation(law, known.target) for law in (trainer.law(), known.floor, known.blind))
 
-    found, floor, blind = tv("marginal")
-    assert found < floor + 0.03
-    ignoring = tv("blind")[0]
-    assert ignoring > floor + 0.05
-    assert ignoring == pytest.approx(blind, abs=0.01)  # it learns what theory says it learns
+@pytest.mark.parametrize("task", ["tiny", "tiny-stop"])
+def test_the_marginal_form_comes_to_the_floor(task: str) -> None:
+    trainer = build(task, **RECIPE)
+    known, root = reference(trainer.task), trainer.env.initial(1)
+    assert known.floor is not None
+
+    def tv() -> float:
+        return exact.total_variation(trainer.law(), known.target)
+
+    def noise_gap() -> float:
+        """At the root, over letters: a stop cannot be meant there."""
+        gap = trainer.log_kernel(root).exp() - trainer.env.kernel(root)
+        return float(gap[:, :3, :3].detach().abs().max())
+
+    floor, ignoring = (exact.total_variation(law, known.target) for law in (known.floor, known.blind))
+    assert min(tv(), ignoring) > floor + 0.05
+    assert noise_gap() > 0.1
+    advance(trainer, 400)
+    assert tv() < floor + 0.03
+    assert noise_gap() < 0.1
+
+
+def test_the_blind_form_stays_above_it() -> None:
+    trainer = build("tiny", form="blind", **RECIPE)
+    known = reference(trainer.task)
+    assert known.floor is not None
+    advance(trainer, 400)
+    found = exact.total_variation(trainer.law(), known.target)
+    assert found > exact.total_variation(known.floor, known.target) + 0.05
+    assert found == pytest.approx(exact.total_variation(known.blind, known.target), abs=0.01)  # as theory says

