@@ -40,7 +40,7 @@ def saved(trainer: Trainer) -> dict[str, Tensor]:
 
 def build(task: str, **changes: Any) -> Trainer:
     if task.startswith("tiny"):
-        return tiny_trainer(stop=task == "tiny-stop", **changes)
+        return tiny_trainer("AB" if task == "tiny-stop" else "ABC", stop=task == "tiny-stop", **changes)
     return Trainer(make_task(task, small(**changes)), CPU)
 
 
@@ -356,7 +356,7 @@ def test_a_loss_that_is_no_number_is_noticed() -> None:
 # Learning
 
 
-RECIPE: dict[str, Any] = {"noise__alpha": 0.5, "steps": 400, "batch": 64, "net__hidden": 32, "optim__warmup": 10}
+RECIPE: dict[str, Any] = {"noise__alpha": 0.5, "steps": 150, "batch": 64, "net__hidden": 32, "optim__warmup": 10}
 RECIPE |= {"optim__lr": 0.03, "dynamics__lr": 0.03}
 
 
@@ -372,12 +372,12 @@ def test_the_marginal_form_comes_to_the_floor(task: str) -> None:
     def noise_gap() -> float:
         """At the root, over letters: a stop cannot be meant there."""
         gap = trainer.log_kernel(root).exp() - trainer.env.kernel(root)
-        return float(gap[:, :3, :3].detach().abs().max())
+        return float(gap[:, :2, :2].detach().abs().max())
 
     floor, ignoring = (exact.total_variation(law, known.target) for law in (known.floor, known.blind))
     assert min(tv(), ignoring) > floor + 0.05
     assert noise_gap() > 0.1
-    advance(trainer, 400)
+    advance(trainer, 150)
     assert tv() < floor + 0.03
     assert noise_gap() < 0.1
 
@@ -386,7 +386,7 @@ def test_the_blind_form_stays_above_it() -> None:
     trainer = build("tiny", form="blind", **RECIPE)
     known = reference(trainer.task)
     assert known.floor is not None
-    advance(trainer, 400)
+    advance(trainer, 150)
     found = exact.total_variation(trainer.law(), known.target)
     assert found > exact.total_variation(known.floor, known.target) + 0.05
     assert found == pytest.approx(exact.total_variation(known.blind, known.target), abs=0.01)  # as theory says
