@@ -113,6 +113,13 @@ def read_results(name: str) -> dict[str, Any]:
     return read_json(RESULTS / name)
 
 
+def tell(rows: list[dict[str, Any]], methods: Iterable[tuple[str, str]], key: str) -> None:
+    """Print the median and range of a figure for each (form, objective)."""
+    for form, objective in methods:
+        values = [row[key] for row in rows if (row["form"], row["objective"]) == (form, objective)]
+        print(f"  {form} {objective}: median %.5f [%.5f, %.5f]" % spread(values), flush=True)
+
+
 def spread(values: Iterable[float]) -> tuple[float, float, float]:
     """Median, lowest and highest."""
     values = list(values)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import Measure, arguments, spread, train_together, write_results
+from benchmarks.common import Measure, arguments, tell, train_together, write_results
 from sgfn.config import TrainConfig
 
 ALPHAS = (0.25, 0.5)
@@ -28,9 +28,7 @@ def main() -> None:
             row["optimum_l1"] = round(2 * row["tv_floor"] / 64, 7)
         rows += new
         print(f"alpha {alpha}: {len(new)} runs in {seconds:.0f} s, optimum {new[0]['optimum_l1']:.5f}")
-        for form, objective in METHODS:
-            values = [row["l1_mean"] for row in new if (row["form"], row["objective"]) == (form, objective)]
-            print(f"  {form} {objective}: median %.5f [%.5f, %.5f]" % spread(values), flush=True)
+        tell(new, METHODS, "l1_mean")
         write_results(args.out, "grid_quality", device, rows)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import Measure, arguments, spread, train_together, write_results
+from benchmarks.common import Measure, arguments, tell, train_together, write_results
 from sgfn.config import TrainConfig
 
 ALPHAS = (0.0, 0.1, 0.25, 0.5, 0.75)
@@ -32,9 +32,7 @@ def main() -> None:
         new = [measure(trainer) for trainer in trainers]
         rows += new
         print(f"alpha {alpha}: {len(new)} runs in {seconds:.0f} s, floor {new[0]['tv_floor']:.4f}")
-        for form, objective in METHODS:
-            values = [row["tv"] for row in new if (row["form"], row["objective"]) == (form, objective)]
-            print(f"  {form} {objective}: median %.4f [%.4f, %.4f]" % spread(values), flush=True)
+        tell(new, METHODS, "tv")
         write_results(args.out, "tfbind8_quality", device, rows)
 
 
