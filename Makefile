@@ -25,7 +25,7 @@ lint: install
 	$(BIN)/pyright
 
 test: lint
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2  # one thread per worker: two would wait for each other
 
 figures: install
 	$(BIN)/python -m benchmarks.figures

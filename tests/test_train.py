@@ -114,7 +114,7 @@ def test_a_run_cut_short_resumes_bit_for_bit(
     assert child.returncode == code, child.stderr
     assert "Traceback" not in child.stderr
     if code == 2:
-        assert child.stderr == f"sgfn: stopped at step 13; continue with --resume --out {folder}\n"
+        assert child.stderr == f"sgfn: stopped at step 13; continue with: sgfn train words --resume --out {folder}\n"
     assert step_of(folder) == checkpoint
     assert [row["step"] for row in Run(path=folder).rows()] == list(range(1, lines + 1))
     assert not same_runs(folder, undisturbed[recipe])
@@ -270,7 +270,7 @@ def test_a_write_that_the_system_refuses(
     assert line.startswith(f"{folder}/{file}: ")
     assert "File too large" in line
     assert not any(path.name.startswith(".") and path.name != ".lock" for path in folder.rglob("*"))
-    assert main([*words, *(["--resume"] if file != "config.json" else [])]) == 0
+    assert main([*words, *(["--overwrite"] if file != "config.json" else [])]) == 0
 
 
 def test_metrics_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

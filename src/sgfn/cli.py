@@ -204,6 +204,8 @@ def run_train(args: Train) -> None:
         def progress(step: int, row: dict[str, Any]) -> None:
             latest.update(row)
             if not bar.task_ids:  # nothing is shown before the folder is accepted
+                if step:
+                    err.print(f"resuming at step {step:,} of {steps:,}")
                 bar.add_task(args.task, total=steps, figures="")
             bar.update(bar.task_ids[0], completed=step, figures=figures(latest) if row else "")
 
@@ -242,6 +244,9 @@ def run_evaluate(args: Evaluate) -> None:
     if args.json:
         return print_json(result)
     print_result(result)
+    steps = sgfn.Run(path=args.run).read_config()[1].steps
+    if result["step"] < steps:
+        out.print(f"training is not finished: step {result['step']:,} of {steps:,}")
     return print_orders(result)
 
 
@@ -421,7 +426,7 @@ def one_line(box: str) -> str:
         text,
     )
     text = re.sub(r"Error parsing (config)?(\.\w+)?: (?=\S)", "", text)
-    text = re.sub(r"(Perhaps you meant: --[\w.-]+).*", r"\1", text)
+    text = re.sub(r" Perhaps you meant: (--[\w.-]+).*", r"; did you mean \1?", text)
     text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0]
     return text.strip(" -") or "the command line could not be read"
 

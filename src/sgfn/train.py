@@ -93,7 +93,8 @@ def train(
             run.create(task, config, overwrite=overwrite)
         _loop(run, trainer, progress, stop)
     if stop.asked and trainer.done < trainer.config.steps:
-        raise KeyboardInterrupt(f"stopped at step {trainer.done:,}; continue with --resume --out {run.path}")
+        again = f"sgfn train {task} --resume --out {run.path}"
+        raise KeyboardInterrupt(f"stopped at step {trainer.done:,}; continue with: {again}")
     return run
 
 
@@ -106,8 +107,8 @@ def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> 
     trainer = _trainer(make_task(task, config), device)
     if run.checkpoint.is_file():
         run.restore(trainer)
-    elif any(row["step"] > config.log.checkpoint_every for row in run.rows()):
-        raise ValueError(f"{run.path} has lost its checkpoint: train it again with --overwrite")
+    elif run.rows():
+        raise ValueError(f"{run.path} has no checkpoint to continue from: start it again with --overwrite")
     run.rewind(trainer.done)
     return trainer
 
