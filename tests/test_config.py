@@ -47,6 +47,12 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "dynamics__clip": ([0.0, 1e30], [-1e-9]),
     "dynamics__rounds": ([1, 1000], [0, 1001]),
     "kl__weight": ([0.0, 1e6], [-1e-9, 1.1e6]),
+    "entropy__gamma": ([0.001, 0.999], [0.0, 1.0]),
+    "entropy__quantile": ([0.5, 1.0], [0.49, 1.01]),
+    "entropy__rate_high": ([0.0, 20.0], [-1e-9, 20.1]),
+    "entropy__rate_low": ([0.0, 20.0], [-1e-9, 20.1]),
+    "entropy__weight_kl": ([0.0, 1e6], [-1e-9, 1.1e6]),
+    "entropy__weight_dynamics": ([0.0, 1e6], [-1e-9, 1.1e6]),
     "replay__capacity": ([1, 10**9], [0, 10**9 + 1]),
     "replay__updates": ([0, 10000], [-1, 10001]),
     "replay__batch": ([0, 10**7], [-1, 10**7 + 1]),
@@ -66,6 +72,9 @@ LITERALS = {
     "net__activation": "rleu",
     "dynamics__mode": "bach",
     "kl__flow": "subt",
+    "exploration": "entrpy",
+    "entropy__base": "subt",
+    "entropy__variant": "quantil",
 }
 
 

@@ -289,12 +289,15 @@ def test_metrics_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(
     every: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    balance = Trainer.balance
+    update = Trainer.update
 
-    def balance_until(trainer: Trainer, *args: Any) -> Tensor:
-        return balance(trainer, *args) * (torch.nan if trainer.done == 12 else 1.0)
+    def update_until(trainer: Trainer, *args: Any) -> tuple[Tensor, Tensor]:
+        objective = trainer.objective
+        if trainer.done == 12:
+            trainer.objective = lambda scores, batch: objective(scores, batch) * torch.nan
+        return update(trainer, *args)
 
-    monkeypatch.setattr(Trainer, "balance", balance_until)
+    monkeypatch.setattr(Trainer, "update", update_until)
     words = ["train", *PLAIN, "--out", str(tmp_path), "--log.every", every]
     words += ["--log.exact-every", "0", "--log.checkpoint-every", "5"]
     line = complaint(capsys, words)

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from sgfn import exact
 from sgfn.config import OfflineConfig
+from sgfn.entropy import ENTROPY_METERS
 from sgfn.evaluate import reference
 from sgfn.landscapes.base import beta_at
 from sgfn.nets.heads import FlowNets
@@ -31,6 +32,8 @@ EVERYTHING: dict[str, Any] = {
     "reward__ramp": 5.0,
     "beta": 3.0,
     "temperature": 1.5,
+    "exploration": "entropy",
+    "entropy__variant": "exponential",  # its ratio is far from one at any entropy
 }
 
 
@@ -76,7 +79,8 @@ def test_a_trainer_continues_from_the_state_of_another(task: str, changes: dict[
     assert not same_tensors(advance(build(task, **changes), 4), straight)
 
 
-PARTS = ("nets", "dynamics", "optimiser", "dynamics_optimiser", "buffer", "self.generator", "self.index", "self.meters")
+PARTS = ("nets", "dynamics", "optimiser", "dynamics_optimiser", "buffer", "self.generator", "self.index")
+PARTS += ("self.meters", "self.heat")
 
 
 def test_no_part_of_the_state_is_superfluous() -> None:
@@ -288,7 +292,8 @@ def test_every_combination_runs(task: str, form: str, objective: str, alpha: flo
     before = weights(trainer)
     advance(trainer, 3)
     meters = trainer.read_meters()  # raises unless all is finite
-    assert set(meters) == {*METERS, "log_z"}
+    entropy = ENTROPY_METERS if objective == "kl-entropy" else ()
+    assert set(meters) == {*METERS, *entropy, "log_z"}
     assert not torch.equal(weights(trainer), before)
 
 

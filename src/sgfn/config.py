@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-Objective = Literal["tb", "db", "subtb", "kl", "eflow"]
+Objective = Literal["tb", "db", "subtb", "kl", "eflow", "kl-entropy"]
 Balance = Literal["tb", "db", "subtb"]
+EntropyBase = Literal["tb", "db", "subtb", "kl"]
+EntropyVariant = Literal["quantile", "per-state", "exponential"]
+Exploration = Literal["constant", "entropy"]
 Activation = Literal["relu", "gelu", "silu"]
 DynamicsMode = Literal["batch", "replay", "known"]
 Form = Literal["marginal", "published", "blind"]
@@ -173,6 +176,38 @@ class KLConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EntropyConfig:
+    """The entropy ratio r_gamma: of the `kl-entropy` objective, and of exploration guided by it."""
+
+    base: EntropyBase = "tb"
+    """What `kl-entropy` adds its terms to: a balance in the chosen form, or the `kl` objective."""
+    variant: EntropyVariant = "quantile"
+    """High and low entropy: quantiles of the batch; each state's own, capped; or decaying exponentially with it."""
+    gamma: float = 0.5
+    """Share of the high end in the mixture: r_gamma lies in [1, 1/gamma]."""
+    quantile: float = 0.9
+    """q: the high end is the q-quantile of the entropies, the low end the (1-q)-quantile."""
+    rate_high: float = 1.0
+    """b_high of the exponential variant."""
+    rate_low: float = 2.0
+    """b_low of the exponential variant."""
+    weight_kl: float = 0.01
+    """lambda_kl: weight of the policy KL with entropy ratio; 0 is none."""
+    weight_dynamics: float = 0.01
+    """lambda_dyn: weight of the dynamics balance; 0 is none."""
+
+    def __post_init__(self) -> None:
+        one_of("entropy.base", self.base, get_args(EntropyBase))
+        one_of("entropy.variant", self.variant, get_args(EntropyVariant))
+        in_range("entropy.gamma", self.gamma, 0.001, 0.999)
+        in_range("entropy.quantile", self.quantile, 0.5, 1.0)
+        in_range("entropy.rate_high", self.rate_high, 0.0, 20.0)
+        in_range("entropy.rate_low", self.rate_low, 0.0, 20.0)
+        in_range("entropy.weight_kl", self.weight_kl, 0.0, 1e6)
+        in_range("entropy.weight_dynamics", self.weight_dynamics, 0.0, 1e6)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OptimConfig:
     """Adam on the balance objective."""
 
@@ -218,7 +253,7 @@ class TrainConfig:
 
     objective: Objective = "tb"
     """Trajectory, detailed or sub-trajectory balance; `kl`: an outcome flow with the policy projected onto it;
-    `eflow`: expected flows, on trees only."""
+    `eflow`: expected flows, on trees only; `kl-entropy`: a base objective with entropy ratio and dynamics balance."""
     form: Form = "marginal"
     """How noise enters a balance: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores."""
     subtb_lambda: float = 0.9
@@ -235,12 +270,15 @@ class TrainConfig:
     """Probability of a uniform action while sampling."""
     temperature: float = 1.0
     """Sampling temperature: above 1 flattens the policy while exploring."""
+    exploration: Exploration = "constant"
+    """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     net: NetConfig = field(default_factory=NetConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
     kl: KLConfig = field(default_factory=KLConfig)
+    entropy: EntropyConfig = field(default_factory=EntropyConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     offline: OfflineConfig = field(default_factory=OfflineConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
@@ -262,6 +300,9 @@ class TrainConfig:
         in_range("seed", self.seed, 0, 2**31 - 1)
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
+        one_of("exploration", self.exploration, get_args(Exploration))
+        if self.objective == "kl-entropy" and self.form == "blind" and self.entropy.base != "kl":
+            raise ValueError("objective 'kl-entropy' needs a law over intentions: use form marginal or published")
         share = self.offline.share
         if share > 0 and not 0 < self.offline_batch < self.batch:
             raise ValueError(
@@ -271,7 +312,13 @@ class TrainConfig:
     @property
     def scored_as(self) -> str:
         """What `scoring` is asked for: the form of a balance, or what the objective itself needs."""
-        return {"kl": "outcome", "eflow": "marginal"}.get(self.objective, self.form)
+        objective = self.entropy.base if self.objective == "kl-entropy" else self.objective
+        return {"kl": "outcome", "eflow": "marginal"}.get(objective, self.form)
+
+    @property
+    def watches_entropy(self) -> bool:
+        """Whether the entropy ratio has a part in the run."""
+        return self.objective == "kl-entropy" or self.exploration == "entropy"
 
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""

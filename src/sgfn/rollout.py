@@ -17,10 +17,11 @@ LogReward = Callable[[Int[Tensor, "B O"]], Float[Tensor, " B"]]
 
 
 def behaviour(
-    log_policy: Float[Tensor, "B A"], legal: Bool[Tensor, "B A"], explore: float, temperature: float
+    log_policy: Float[Tensor, "B A"], legal: Bool[Tensor, "B A"], explore: float, temperature: float | Tensor
 ) -> Float[Tensor, "B A"]:
     r"""What acts while sampling: $(1-\epsilon)\,\mathrm{softmax}(\log\pi/T) + \epsilon\,\mathrm{uniform}$."""
-    tempered = log_policy.exp() if temperature == 1.0 else torch.softmax(log_policy / temperature, -1)
+    plain = isinstance(temperature, float) and temperature == 1.0
+    tempered = log_policy.exp() if plain else torch.softmax(log_policy / temperature, -1)
     if explore == 0.0:
         return tempered
     uniform = legal.to(tempered.dtype)
@@ -47,7 +48,7 @@ def rollout(
     batch: int,
     generator: torch.Generator,
     explore: float = 0.0,
-    temperature: float = 1.0,
+    temperature: float | Tensor = 1.0,
 ) -> Trajectories:
     """Act in the noisy environment: intend by the policy (or by one for each step), let the kernel realise."""
     policies = log_policy if isinstance(log_policy, list) else [log_policy] * env.horizon

@@ -34,8 +34,10 @@ class Scorer(Protocol):
 
 def score_blind(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
     """Noise-blind form: pi is read at the outcome, as if the agent had meant it. The published baselines."""
-    log_pf = _pick(heads.log_policy[:, : batch.valid.shape[1]], batch.realised)
-    return _scores(batch, heads, log_pf, torch.zeros_like(log_pf), _log_parent(heads, batch), log_z)
+    log_policy = heads.log_policy[:, : batch.valid.shape[1]]
+    log_pf = _pick(log_policy, batch.realised)
+    _, log_intention = _posterior(log_policy, log_kernel, batch)
+    return _scores(batch, heads, log_z, log_pf=log_pf, log_pb=_log_parent(heads, batch), log_intention=log_intention)
 
 
 def score_published(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
@@ -43,16 +45,17 @@ def score_published(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z
     log_pf = _pick(heads.log_policy[:, : batch.valid.shape[1]], batch.intended)
     log_dynamics = _pick(_row(log_kernel, batch.intended), batch.realised)
     assert heads.log_joint_backward is not None
-    joint = heads.log_joint_backward[:, 1:]  # B T K A
-    log_pb = _pick(_row(joint, batch.realised), batch.intended)
-    return _scores(batch, heads, log_pf, log_dynamics, log_pb, log_z)
+    joint = _row(heads.log_joint_backward[:, 1:], batch.realised)  # B T A
+    scores = _scores(batch, heads, log_z, log_pf=log_pf, log_pb=_pick(joint, batch.intended), log_intention=joint)
+    known = batch.valid[..., None]  # a padded step has no parent, and nothing to normalise
+    log_intention = torch.log_softmax(torch.where(known, joint, 0.0), -1)
+    return replace(scores, log_dynamics=torch.where(batch.valid, log_dynamics, 0.0), log_intention=log_intention)
 
 
 def score_marginal(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
     r"""Marginal form: the intention is summed out, $\log\bar P(k|s) = \log\sum_a \pi(a|s) \hat P(k|s,a)$."""
-    column = _row(log_kernel.transpose(-1, -2), batch.realised)  # B T A
-    log_pf = torch.logsumexp(heads.log_policy[:, : batch.valid.shape[1]] + column, -1)
-    return _scores(batch, heads, log_pf, torch.zeros_like(log_pf), _log_parent(heads, batch), log_z)
+    log_pf, log_intention = _posterior(heads.log_policy[:, : batch.valid.shape[1]], log_kernel, batch)
+    return _scores(batch, heads, log_z, log_pf=log_pf, log_pb=_log_parent(heads, batch), log_intention=log_intention)
 
 
 def score_outcome(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
@@ -62,14 +65,24 @@ def score_outcome(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: 
     """
     assert heads.log_outcome is not None
     log_outcome = heads.log_outcome[:, : batch.valid.shape[1]]  # B T K
-    log_pf = _pick(log_outcome, batch.realised)
-    scores = _scores(batch, heads, log_pf, torch.zeros_like(log_pf), _log_parent(heads, batch), log_z)
     log_policy = heads.log_policy[:, : batch.valid.shape[1]]
+    log_pf, log_pb = _pick(log_outcome, batch.realised), _log_parent(heads, batch)
+    _, log_intention = _posterior(log_policy, log_kernel, batch)
+    scores = _scores(batch, heads, log_z, log_pf=log_pf, log_pb=log_pb, log_intention=log_intention)
     # An outcome that cannot happen has a column of minus infinity: its gradient would be nan though its weight is zero.
     possible = (log_outcome > -torch.inf)[..., None, :]
     log_law = torch.logsumexp(torch.where(possible, log_policy[..., None] + log_kernel, 0.0), -2)  # B T K
     projection = kl_divergence(log_outcome.detach(), log_law)
     return replace(scores, projection=torch.where(batch.valid, projection, 0.0))
+
+
+def _posterior(
+    log_policy: Float[Tensor, "B T A"], log_kernel: Float[Tensor, "B T A K"], batch: Trajectories
+) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T A"]]:
+    r"""$\log\bar P(k|s)$ of the realised outcomes, and $\log\pi(a|s)\hat P(k|s,a) - \log\bar P(k|s)$."""
+    joint = log_policy + _row(log_kernel.transpose(-1, -2), batch.realised)  # B T A
+    log_law = torch.logsumexp(joint, -1)
+    return log_law, joint - log_law[..., None]
 
 
 def kl_divergence(log_p: Float[Tensor, "*batch K"], log_q: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch"]:
@@ -109,20 +122,22 @@ def score_expected(
     terms = torch.where(possible[..., None, :], log_kernel.detach() + log_flow[..., None, :], -torch.inf)
     finite = (terms > -torch.inf).any(-1, keepdim=True)
     log_expected = torch.logsumexp(torch.where(finite, terms, 0.0), -1)  # B T A
-    return replace(scores, log_policy=heads.log_policy, log_expected=log_expected)
+    return replace(scores, log_expected=log_expected)
 
 
 def _scores(
-    batch: Trajectories, heads: Heads, log_pf: Tensor, log_dynamics: Tensor, log_pb: Tensor, log_z: Tensor
+    batch: Trajectories, heads: Heads, log_z: Tensor, *, log_pf: Tensor, log_pb: Tensor, log_intention: Tensor
 ) -> Scores:
     root = log_z.expand(batch.states.shape[0], 1).to(heads.log_flow.dtype)  # F(s_0) = Z
     inner = heads.log_flow[:, 1 : batch.valid.shape[1]]
     return Scores(
         log_pf=torch.where(batch.valid, log_pf, 0.0),
-        log_dynamics=torch.where(batch.valid, log_dynamics, 0.0),
+        log_dynamics=torch.zeros_like(log_pf),
         log_pb=torch.where(batch.valid, log_pb, 0.0),
         log_flow=torch.cat([root, inner, torch.zeros_like(root)], 1),  # the last state is always final
         log_z=log_z,
+        log_policy=heads.log_policy[:, : batch.valid.shape[1]],
+        log_intention=log_intention,
     )
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn import dynamics, exact
+from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
 from sgfn.landscapes.base import beta_at
 from sgfn.nets.heads import DynamicsNet, FlowNets
@@ -21,7 +22,7 @@ from sgfn.replay import Replay
 from sgfn.rollout import retrace, rollout
 from sgfn.scoring import score, score_expected
 from sgfn.tasks import Task
-from sgfn.trajectories import Trajectories, concatenate
+from sgfn.trajectories import Scores, Trajectories, concatenate
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
@@ -47,7 +48,10 @@ class Trainer:
         self.index = torch.zeros(
             (), device=device, dtype=torch.float64
         )  # the step's number, where the schedules can see it
-        self.meters = torch.zeros(len(METERS) + 1, device=device)
+        self.meter_names = METERS + (ENTROPY_METERS if self.config.watches_entropy else ())
+        self.meters = torch.zeros(len(self.meter_names) + 1, device=device)
+        self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
+        self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.done = 0
         self._guess_log_z()
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
@@ -122,7 +126,7 @@ class Trainer:
             batch=config.batch - known,
             generator=self.generator,
             explore=config.explore,
-            temperature=config.temperature,
+            temperature=config.temperature * self.heat if config.exploration == "entropy" else config.temperature,
         )
         if self.offline is None or known == 0:
             return own, own
@@ -138,8 +142,11 @@ class Trainer:
         with torch.set_grad_enabled(self.config.dynamics.mode == "batch"):
             log_kernel = self.log_kernel(batch.states[:, :-1])
             nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
-        loss = self.balance(judge, batch, beta, log_kernel)
+        scores, tempered = self.judged(judge, batch, beta, log_kernel)
+        loss = self.objective(scores, tempered).mean()
         self.optimiser.step(loss, rate)
+        if self.config.watches_entropy:
+            self.watch(scores, batch)
         if self.config.dynamics.mode == "batch":
             self.dynamics_optimiser.step(nll, rate)
         return loss.detach(), nll.detach()
@@ -154,12 +161,24 @@ class Trainer:
     def balance(
         self, judge: FlowNets | Judge, batch: Trajectories, beta: Tensor, log_kernel: Tensor
     ) -> Float[Tensor, ""]:
-        """Mean objective of a batch at the current reward exponent."""
+        """Mean objective of a batch at a reward exponent."""
+        return self.objective(*self.judged(judge, batch, beta, log_kernel)).mean()
+
+    def judged(
+        self, judge: FlowNets | Judge, batch: Trajectories, beta: Tensor, log_kernel: Tensor
+    ) -> tuple[Scores, Trajectories]:
+        """What the objective reads: scores, and the batch at the current reward exponent."""
         tempered = replace(batch, log_reward=beta * batch.log_reward)
         if self.config.objective == "eflow":
-            scores = score_expected(self.env, self.nets, batch, log_kernel, lambda x: beta * self.task.log_reward(x))
-            return self.objective(scores, tempered).mean()
-        return self.objective(score(judge, batch, self.config.scored_as, log_kernel), tempered).mean()
+            reward = lambda x: beta * self.task.log_reward(x)  # noqa: E731
+            return score_expected(self.env, self.nets, batch, log_kernel, reward), tempered
+        return score(judge, batch, self.config.scored_as, log_kernel), tempered
+
+    @torch.no_grad()
+    def watch(self, scores: Scores, batch: Trajectories) -> None:
+        """Note the entropy's figures, and the ratio that the next rollout's temperature may follow."""
+        self.figures.copy_(entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch))
+        self.heat.copy_(self.figures[ENTROPY_METERS.index("ratio")])
 
     def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
         """One round of maximum likelihood on past outcomes."""
@@ -171,13 +190,14 @@ class Trainer:
         length = own.length.float().mean()
         reward = own.log_reward.exp().mean()
         values = [loss, nll, own.log_reward.mean(), length, reward, torch.ones_like(loss)]
-        self.meters += torch.stack([v.to(torch.float32) for v in values])
+        plain = torch.stack([v.to(torch.float32) for v in values])
+        self.meters += torch.cat([plain[:-1], self.figures, plain[-1:]]) if self.config.watches_entropy else plain
 
     def read_meters(self) -> dict[str, float]:
         """Means since the last reading; raises if training has left the finite numbers."""
         *sums, count = self.meters.tolist()
         self.meters.zero_()
-        means = {name: value / max(count, 1.0) for name, value in zip(METERS, sums, strict=True)}
+        means = {name: value / max(count, 1.0) for name, value in zip(self.meter_names, sums, strict=True)}
         means["log_z"] = float(self.nets.log_z.detach())
         if not all(math.isfinite(v) for v in means.values()):
             self._complain(means["loss"])
@@ -220,6 +240,7 @@ class Trainer:
         parts["self"] = {
             "index": self.index,
             "meters": self.meters,
+            "heat": self.heat,
             "done": torch.tensor(self.done),
             "cuda": torch.tensor(self.device.type == "cuda"),
             "generator": self.generator.get_state(),
@@ -251,6 +272,7 @@ class Trainer:
         mine = part("self")
         self.index.copy_(mine["index"])
         self.meters.copy_(mine["meters"])
+        self.heat.copy_(mine["heat"])
         self.done = int(mine["done"])
         self.generator.set_state(mine["generator"].cpu())
 

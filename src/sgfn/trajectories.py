@@ -44,10 +44,13 @@ class Scores:
     """Backward: of the (parent, intention) or of the parent, read at the next state."""
     log_flow: Float[Tensor, "B T+1"]
     log_z: Float[Tensor, ""]
+    log_policy: Float[Tensor, "B T A"] | None = None
+    """log pi of every intention at the state before the step; minus infinity where illegal."""
+    log_intention: Float[Tensor, "B T A"] | None = None
+    """What the step tells about the intention: pi_B(a|s') where it is learned, else the posterior
+    pi(a|s) P^(k|s,a) / Pbar(k|s)."""
     projection: Float[Tensor, "B T"] | None = None
     """KL from the outcome policy to the policy's law over outcomes, per step; for the KL objective."""
-    log_policy: Float[Tensor, "B T A"] | None = None
-    """log pi of every intention; for expected flows."""
     log_expected: Float[Tensor, "B T A"] | None = None
     """Logarithm of the flow expected after each intention; for expected flows."""
 
