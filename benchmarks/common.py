@@ -5,8 +5,8 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from sgfn.dynamics import calibration
 from sgfn.evaluate import reference
 from sgfn.files import read_json, write_json
 from sgfn.rollout import rollout
-from sgfn.tasks import make_task
+from sgfn.tasks import Task, make_task
 from sgfn.trainer import Trainer, stepper
 
 RESULTS = Path(__file__).parent / "results"
@@ -51,19 +51,40 @@ def cpu_model() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown CPU")
 
 
-def train_together(task: str, configs: list[TrainConfig], device: torch.device) -> tuple[list[Trainer], float]:
-    """Train runs of equal length side by side, each on a stream of its own; returns them and the seconds in all."""
-    trainers = [Trainer(make_task(task, config), device) for config in configs]
+def tasks_for(task: str, configs: list[TrainConfig]) -> list[Task]:
+    """One task per configuration; those that differ only in how they learn share environment and landscape."""
+    shared: dict[Any, Task] = {}
+    for config in configs:
+        key = (config.noise, config.grid, config.beta)
+        if key not in shared:
+            shared[key] = make_task(task, config)
+    return [replace(shared[config.noise, config.grid, config.beta], config=config) for config in configs]
+
+
+Look = Callable[[int, list[Trainer]], None]
+
+
+def train_together(
+    task: str, configs: list[TrainConfig], device: torch.device, look: Look | None = None, every: int = 64
+) -> tuple[list[Trainer], float]:
+    """Train runs of equal length side by side, each on a stream of its own; returns them and the seconds in all.
+
+    `look` is called with the number of steps done, at the start and after every so many.
+    """
+    trainers = [Trainer(made, device) for made in tasks_for(task, configs)]
     steps = [stepper(trainer) for trainer in trainers]
     cuda = device.type == "cuda"
     streams = [torch.cuda.Stream() if cuda else None for _ in trainers]
     started = time.monotonic()
     for i in range(configs[0].steps):
+        if i % every == 0:
+            if cuda:
+                torch.cuda.synchronize()  # keeps the launch queue short
+            if look:
+                look(i, trainers)
         for step, stream in zip(steps, streams, strict=True):
             with torch.cuda.stream(stream):
                 step()
-        if cuda and i % 64 == 0:
-            torch.cuda.synchronize()  # keeps the launch queue short
     if cuda:
         torch.cuda.synchronize()
     for trainer in trainers:
@@ -78,26 +99,31 @@ class Measure:
 
     known: dict[Any, exact.Reference] = field(default_factory=dict)
 
+    def of(self, trainer: Trainer) -> exact.Reference:
+        """The laws of the trainer's task."""
+        task, config = trainer.task, trainer.config
+        key = (task.name, config.noise, config.grid, config.reward, task.beta)
+        if key not in self.known:
+            task.landscape.to(torch.device("cpu"))
+            self.known[key] = reference(task)
+            task.landscape.to(trainer.device)
+        return self.known[key]
+
     def __call__(self, trainer: Trainer) -> dict[str, Any]:
         """Distances, expected scores and calibration of the noise model."""
         task, config = trainer.task, trainer.config
-        key = (task.name, config.noise, config.grid, config.reward, task.beta)
-        task.landscape.to(torch.device("cpu"))
-        if key not in self.known:
-            self.known[key] = reference(task)
-        figures = exact.distances(trainer.law(), self.known[key])
-        task.landscape.to(trainer.device)
+        figures = exact.distances(trainer.law(), self.of(trainer))
         generator = torch.Generator(trainer.device).manual_seed(1)
         batch = rollout(trainer.env, trainer.nets.log_policy, task.log_reward, batch=1024, generator=generator)
         with torch.no_grad():
             figures |= calibration(trainer.env, trainer.log_kernel, batch)
-        rounded = {name: None if value is None else round(value, 7) for name, value in figures.items()}
         described = {"alpha": config.noise.alpha, "form": config.form, "objective": config.objective}
-        return {
-            **described,
-            "seed": config.seed,
-            **rounded,
-        }
+        return {**described, "seed": config.seed, **rounded(figures)}
+
+
+def rounded(figures: dict[str, Any]) -> dict[str, Any]:
+    """Seven digits behind the point are enough."""
+    return {name: None if value is None else round(value, 7) for name, value in figures.items()}
 
 
 def write_results(out: Path, module: str, device: torch.device, rows: list[dict[str, Any]], **more: Any) -> None:

@@ -226,6 +226,10 @@ class Trainer:
 
     def law(self) -> Float[Tensor, " N"]:
         """Exact law of the current policy under the true noise."""
+        if isinstance(self.env, TabulatedEnv):
+            rows = torch.arange(self.env.num_states, device=self.device)[:, None]
+            with torch.no_grad():
+                return self.env.law(self.nets.log_policy(rows).exp()).cpu()
         return exact.law(self.task.env, self.policy)
 
     def modules(self) -> dict[str, torch.nn.Module]:

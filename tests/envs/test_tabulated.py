@@ -95,3 +95,21 @@ def test_large_spaces_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(tabulate(env, "cpu"), TabulatedEnv)
     monkeypatch.setattr(tabulated, "MAX_ENTRIES", 100)
     assert tabulate(env, "cpu") is env
+
+
+@every_env
+@pytest.mark.parametrize("alpha", [0.0, 0.25])
+def test_the_law_of_a_policy_is_the_exact_one(name: str, alpha: float) -> None:
+    env = ALL[name](alpha)
+    table = TabulatedEnv(env)
+    policy = random_table(env, seed=3)
+    wanted = exact.law(env, look_up(env, policy))
+    assert_close(table.law(policy), wanted)
+    assert not torch.allclose(table.law(random_table(env, seed=4)), wanted)
+
+
+def test_trainers_of_one_task_share_their_tables() -> None:
+    env = ENVS[next(iter(ENVS))](0.25)
+    first = tabulate(env, "cpu")
+    assert tabulate(env, "cpu") is first
+    assert tabulate(ENVS[next(iter(ENVS))](0.25), "cpu") is not first

@@ -1,6 +1,7 @@
 """Any enumerable environment, compiled into look-up tables: every question becomes one gather."""
 
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,7 +25,8 @@ class TabulatedEnv(Env):
         for name in ("actions", "horizon", "object_width", "features", "tree", "num_states", "num_objects"):
             setattr(self, name, getattr(env, name))
         self.distance, self.noise = env.distance, env.noise
-        self.level_sizes = [states.shape[0] for states in env.levels()]
+        self.level_rows = [env.index(states).to(device) for states in env.levels()]
+        self.level_sizes = [rows.shape[0] for rows in self.level_rows]
         raw = self._raw_states()
         numbers = torch.arange(raw.shape[0])
         tables = {
@@ -142,6 +144,16 @@ class TabulatedEnv(Env):
         """A state of the original environment as one of this."""
         return self.number(raw)[..., None]
 
+    def law(self, policy: Float[Tensor, "M A"]) -> Float[Tensor, " N"]:
+        """Probability of each object under a policy given for all unfinished states: `exact.law`, on any device."""
+        rows = torch.arange(self.num_states, device=policy.device)
+        moved = torch.einsum("ma,mak->mk", policy.double(), self.kernel(rows[:, None], torch.float64))
+        mass = torch.zeros(self.raw.shape[0], dtype=torch.float64, device=policy.device)
+        mass[0] = 1.0
+        for level in self.level_rows:
+            mass.index_add_(0, self.following[level].flatten(), (mass[level][:, None] * moved[level]).flatten())
+        return mass[self.num_states :]
+
     def levels(self) -> Iterator[Int[Tensor, "N 1"]]:
         """As the original's."""
         for states in self.env.levels():
@@ -168,9 +180,17 @@ class TabulatedEnv(Env):
         return self.env.parse(texts)
 
 
+TABLES: WeakKeyDictionary[Env, WeakValueDictionary[str, TabulatedEnv]] = WeakKeyDictionary()
+"""Tables made before, for as long as somebody holds them: trainers of one task share theirs."""
+
+
 def tabulate(env: Env, device: torch.device | str) -> Env:
     """The environment as tables where they are small enough, else the environment itself."""
     per_state = env.features + env.width + env.object_width + 3 * env.actions**2 + 6 * env.actions
     if (env.num_states + env.num_objects) * per_state > MAX_ENTRIES:
         return env
-    return TabulatedEnv(env, device)
+    made = TABLES.setdefault(env, WeakValueDictionary())
+    found = made.get(str(device))
+    if found is None:
+        found = made[str(device)] = TabulatedEnv(env, device)
+    return found
