@@ -1,6 +1,8 @@
 """Rollouts: env + policy + random numbers -> Trajectories."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,6 +16,41 @@ LogPolicy = Callable[[Int[Tensor, "*batch S"]], Float[Tensor, "*batch A"]]
 LogKernel = Callable[[Int[Tensor, "*batch S"]], Float[Tensor, "*batch A K"]]
 """States to log P(.|s,a), minus infinity where impossible."""
 LogReward = Callable[[Int[Tensor, "B O"]], Float[Tensor, " B"]]
+
+
+@runtime_checkable
+class Actor(Protocol):
+    """Who acts in a rollout: asked for a policy at each step, then told what was intended and what happened."""
+
+    def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
+        """log pi(.|s) at step t."""
+        ...
+
+    def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
+        """What step t brought; an actor with a memory keeps it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Memoryless:
+    """A policy that reads the state alone, or one such policy for each step."""
+
+    policies: LogPolicy | list[LogPolicy]
+
+    def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
+        """The policy of the step."""
+        return self.policies[t](state) if isinstance(self.policies, list) else self.policies(state)
+
+    def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
+        """Nothing is remembered."""
+
+
+Policy = Actor | LogPolicy | list[LogPolicy]
+
+
+def as_actor(policy: Policy) -> Actor:
+    """Whoever can act; a plain policy acts without a memory."""
+    return policy if isinstance(policy, Actor) else Memoryless(policy)
 
 
 def behaviour(
@@ -42,7 +79,7 @@ def draw(probabilities: Float[Tensor, "B A"], clock: Float[Tensor, "B A"]) -> In
 @torch.no_grad()
 def rollout(
     env: Env,
-    log_policy: LogPolicy | list[LogPolicy],
+    policy: Policy,
     log_reward: LogReward,
     *,
     batch: int,
@@ -50,15 +87,16 @@ def rollout(
     explore: float = 0.0,
     temperature: float | Tensor = 1.0,
 ) -> Trajectories:
-    """Act in the noisy environment: intend by the policy (or by one for each step), let the kernel realise."""
-    policies = log_policy if isinstance(log_policy, list) else [log_policy] * env.horizon
+    """Act in the noisy environment: intend by the policy, let the kernel realise."""
+    actor = as_actor(policy)
     device = generator.device
     clock = clocks((env.horizon, 2, batch, env.actions), generator)
     state = env.initial(batch, device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
-        action = draw(behaviour(policies[t](state), env.legal(state), explore, temperature), clock[t, 0])
+        action = draw(behaviour(actor.log_policy(t, state), env.legal(state), explore, temperature), clock[t, 0])
         outcome = draw(env.kernel_row(state, action), clock[t, 1])
+        actor.observe(t, action, outcome)
         valid.append(~env.done(state))
         intended.append(action)
         realised.append(outcome)
@@ -71,7 +109,7 @@ def rollout(
 def retrace(
     env: Env,
     goals: Int[Tensor, "B O"],
-    log_policy: LogPolicy,
+    policy: Policy,
     log_kernel: LogKernel,
     log_reward: LogReward,
     generator: torch.Generator,
@@ -82,6 +120,7 @@ def retrace(
 
     Data from elsewhere has realised tokens only; this supplies what could have been meant.
     """
+    actor = as_actor(policy)
     batch, device = goals.shape[0], goals.device
     clock = clocks((env.horizon, 2, batch, env.actions), generator)
     state, rows = env.initial(batch, device), torch.arange(batch, device=device)
@@ -90,11 +129,12 @@ def retrace(
         done = env.done(state)
         outcome = torch.where(done, 0, draw(env.toward(state, goals), clock[t, 0]))
         # A learned P^ never rules anything out; pi_B does, so what cannot have been meant is left out here too.
-        meant = log_policy(state).masked_fill(env.kernel(state)[rows, :, outcome] == 0, -torch.inf)
+        meant = actor.log_policy(t, state).masked_fill(env.kernel(state)[rows, :, outcome] == 0, -torch.inf)
         posterior = torch.softmax(meant + log_kernel(state)[rows, :, outcome], -1)
         valid.append(~done)
         intended.append(torch.where(done, 0, draw(posterior, clock[t, 1])))
         realised.append(outcome)
+        actor.observe(t, intended[-1], outcome)
         state = env.apply(state, outcome)
         states.append(state)
     return _stack(env, states, intended, realised, valid, log_reward)
