@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ RESULTS = Path(__file__).parent / "results"
 def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.Namespace:
     """Flags every study has, and positional choices of its own."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, allowed in choices.items():
-        parser.add_argument(name, choices=allowed)
+    for name, allowed in choices.items():  # the first one is a must, those after it have their first choice by default
+        first = name == next(iter(choices))
+        parser.add_argument(name, choices=allowed, nargs=None if first else "?", default=None if first else allowed[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=None if default is None else RESULTS / default)
     parser.add_argument("--seeds", type=int, default=5)
@@ -134,8 +136,9 @@ def write_results(out: Path, module: str, device: torch.device, rows: list[dict[
     print(f"{len(rows)} rows in {out}")
 
 
+@cache
 def read_results(name: str) -> dict[str, Any]:
-    """A committed result."""
+    """A committed result; not to be changed by its readers."""
     return read_json(RESULTS / name)
 
 

@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
+from benchmarks.figures_kl import entropy_table, family_figure, family_table
 from sgfn.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -51,22 +52,30 @@ def quality_table() -> str:
     return "\n".join(lines)
 
 
+def preset_rows() -> list[dict[str, Any]]:
+    """All runs of the presets."""
+    files = ("tfbind8_exact_tb.json", "tfbind8_exact_kl.json", "tfbind8_frugal_tb.json")
+    return [row for file in files for row in read_results(file)["rows"]]
+
+
 def presets_table() -> str:
     """What the presets reach."""
-    result = read_results("tfbind8_exact.json")
-    result["rows"] += read_results("tfbind8_frugal.json")["rows"]
     lines = [
-        "| preset | noise | TV, median [range] | best reachable | trajectories | seconds |",
-        "|---|---|---|---|---|---|",
+        "| preset | objective | noise | TV, median [range] | best reachable | trajectories | seconds |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for preset, alpha in dict.fromkeys((row["preset"], row["alpha"]) for row in result["rows"]):
-        rows = [row for row in result["rows"] if (row["preset"], row["alpha"]) == (preset, alpha)]
+    names = {"tb": "marginal TB", "kl": "`kl`"}
+    for case in dict.fromkeys((r["preset"], r["objective"], r["alpha"]) for r in preset_rows()):
+        rows = [r for r in preset_rows() if (r["preset"], r["objective"], r["alpha"]) == case]
         tv = "{:.4f} [{:.4f}, {:.4f}]".format(*spread(row["tv"] for row in rows))
         seconds = spread(row["seconds"] for row in rows)[0]
-        count = f"{rows[0]['trajectories']:,}"
-        lines.append(f"| `{preset}` | {alpha:.0%} | {tv} | {rows[0]['tv_floor']:.4f} | {count} | {seconds:.0f} |")
-    seeds = len({row["seed"] for row in result["rows"]})
-    lines += ["", f"{seeds} seeds, one {result['machine']['device']}, set-up included."]
+        count, floor = f"{rows[0]['trajectories']:,}", f"{rows[0]['tv_floor']:.4f}"
+        preset, objective, alpha = case
+        head = f"| `{preset}` | {names[objective]} | {alpha:.0%} | {tv} | "
+        lines.append(f"{head}{floor} | {count} | {seconds:.0f} |")
+    seeds = len({row["seed"] for row in preset_rows()})
+    device = read_results("tfbind8_exact_tb.json")["machine"]["device"]
+    lines += ["", f"{seeds} seeds, one {device}, set-up included."]
     return "\n".join(lines)
 
 
@@ -112,7 +121,10 @@ TABLES = {
     "presets": presets_table,
     "grid": grid_table,
     "speed": speed_table,
+    "family": family_table,
+    "entropy": entropy_table,
 }
+PAGES = ("README.md", "docs/results.md", "docs/objectives.md")
 
 
 def with_tables(text: str) -> str:
@@ -150,19 +162,23 @@ def quality_figure() -> Figure:
 
 
 def _presets_points(axis: Axes) -> None:
-    rows = [row for preset in ("exact", "frugal") for row in read_results(f"tfbind8_{preset}.json")["rows"]]
-    for preset, marker in (("exact", "*"), ("frugal", "D")):
-        alphas = sorted({row["alpha"] for row in rows if row["preset"] == preset})
-        medians = [spread(r["tv"] for r in rows if (r["preset"], r["alpha"]) == (preset, a))[0] for a in alphas]
-        size = 90 if marker == "*" else 36
-        axis.scatter(alphas, medians, marker=marker, s=size, color="#c53030", zorder=5, label=f"preset `{preset}`")
+    for preset, objective, marker in (("exact", "tb", "*"), ("exact", "kl", "P"), ("frugal", "tb", "D")):
+        rows = [r for r in preset_rows() if (r["preset"], r["objective"]) == (preset, objective)]
+        alphas = sorted({row["alpha"] for row in rows})
+        medians = [spread(r["tv"] for r in rows if r["alpha"] == a)[0] for a in alphas]
+        size, name = 90 if marker == "*" else 42, f"preset `{preset}`" + (", kl" if objective == "kl" else "")
+        axis.scatter(alphas, medians, marker=marker, s=size, color="#c53030", zorder=5, label=name)
+
+
+PICTURES = {"tfbind8_quality": quality_figure, "kl_family": family_figure}
 
 
 def main() -> None:
     """Rebuild everything that is drawn from committed results."""
-    with replacing(ROOT / "docs" / "figures" / "tfbind8_quality.png") as aside:
-        quality_figure().savefig(aside, dpi=140, format="png")
-    for page in (ROOT / "README.md", ROOT / "docs" / "results.md"):
+    for name, picture in PICTURES.items():
+        with replacing(ROOT / "docs" / "figures" / f"{name}.png") as aside:
+            picture().savefig(aside, dpi=140, format="png")
+    for page in (ROOT / page for page in PAGES):
         write_text(page, with_tables(page.read_text(encoding="utf-8")))
     print("figures and tables are up to date")
 

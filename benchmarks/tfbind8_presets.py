@@ -2,9 +2,9 @@
 
 Runs go one after another, so that the seconds are those of one run alone (set-up and graph capture included):
 
-    python -m benchmarks.tfbind8_presets exact tb --device cuda --seeds 3
+    python -m benchmarks.tfbind8_presets exact --device cuda --seeds 3
     python -m benchmarks.tfbind8_presets exact kl --device cuda --seeds 3
-    python -m benchmarks.tfbind8_presets frugal tb --device cuda --seeds 3
+    python -m benchmarks.tfbind8_presets frugal --device cuda --seeds 3
 """
 
 import time

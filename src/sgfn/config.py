@@ -15,9 +15,18 @@ EntropyBase = Literal["tb", "db", "subtb", "kl"]
 EntropyVariant = Literal["quantile", "per-state", "exponential"]
 Exploration = Literal["constant", "entropy"]
 Activation = Literal["relu", "gelu", "silu"]
+Encoder = Literal["mlp", "transformer"]
 DynamicsMode = Literal["batch", "replay", "known"]
 Form = Literal["marginal", "published", "blind"]
 Preset = Literal["none", "demo", "exact", "frugal"]
+MotifScore = Literal["sum", "best"]
+BitsDistance = Literal["edit", "hamming"]
+RnaMode = Literal["bind", "fold"]
+TableScale = Literal["none", "minmax"]
+TableDuplicates = Literal["error", "mean", "max"]
+TableUnseen = Literal["lowest", "nearest"]
+LONGEST = 512
+"""Letters of the longest sequence a task may have."""
 
 
 def require(condition: bool, name: str, wanted: str, value: object) -> None:
@@ -42,6 +51,13 @@ def one_of(name: str, value: str, allowed: Iterable[str]) -> None:
         near = difflib.get_close_matches(value, allowed, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"{name} {value!r} is unknown: choose from {', '.join(allowed)}{hint}")
+
+
+def divides(name: str, value: int, whole_name: str, whole: int) -> None:
+    """Check that one field divides another, and say which values would."""
+    if whole % value:
+        fits = ", ".join(str(n) for n in range(1, min(whole, 16) + 1) if whole % n == 0)
+        raise ValueError(f"{name} must divide {whole_name} {whole}, got {value}: choose from {fits}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +86,146 @@ class GridConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MotifConfig:
+    """The `motif` task: DNA that a transcription factor of JASPAR CORE binds; `motif-NAME` is short for the factor."""
+
+    factor: str = "CTCF"
+    """Factor (CTCF) or matrix id (MA0139)."""
+    length: int = 30
+    """Letters of the DNA."""
+    score: MotifScore = "sum"
+    """`sum`: mean over all places, exact at any length; `best`: the best place."""
+
+    def __post_init__(self) -> None:
+        in_range("motif.length", self.length, 1, LONGEST)
+        one_of("motif.score", self.score, get_args(MotifScore))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitsConfig:
+    """The `bits` task: bit strings near a hidden set of modes."""
+
+    length: int = 120
+    """Bits, a multiple of 8."""
+    k: int = 4
+    """Bits written per step; divides the length."""
+    modes: int = 60
+    """Size of the hidden set."""
+    seed: int = 0
+    """Seed of the hidden set."""
+    distance: BitsDistance = "edit"
+    """How far a string is from a mode: edits (published), or bits that differ."""
+
+    def __post_init__(self) -> None:
+        in_range("bits.length", self.length, 8, LONGEST)
+        in_range("bits.k", self.k, 1, 8)
+        in_range("bits.modes", self.modes, 1, 10000)
+        in_range("bits.seed", self.seed, 0, 2**31 - 1)
+        one_of("bits.distance", self.distance, get_args(BitsDistance))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EhrlichConfig:
+    """The `ehrlich` task: motifs with spacings and forbidden neighbours."""
+
+    vocab: int = 20
+    """Letters of the alphabet."""
+    length: int = 15
+    """Letters of a sequence."""
+    motifs: int = 2
+    """Motifs to be placed."""
+    motif_length: int = 4
+    """Letters of each motif."""
+    quantisation: int = 4
+    """Steps in which a motif's match counts; divides the motif's length."""
+    seed: int = 0
+    """Seed of motifs, spacings and forbidden neighbours."""
+
+    def __post_init__(self) -> None:
+        in_range("ehrlich.vocab", self.vocab, 3, 62)
+        in_range("ehrlich.length", self.length, 1, LONGEST)
+        in_range("ehrlich.motifs", self.motifs, 1, LONGEST)
+        in_range("ehrlich.motif_length", self.motif_length, 1, LONGEST)
+        in_range("ehrlich.quantisation", self.quantisation, 1, LONGEST)
+        in_range("ehrlich.seed", self.seed, 0, 2**31 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RnaConfig:
+    """The `rna` task: energies by ViennaRNA (extra `sgfn[rna]`)."""
+
+    mode: RnaMode = "bind"
+    """`bind`: duplex with the target; `fold`: the sequence's own structure."""
+    length: int = 14
+    """Letters of the RNA."""
+    target: str = "rna1"
+    """What to bind: rna1 to rna4 (published), or a sequence."""
+    workers: int = 1
+    """Processes that compute energies; changes the time, never the numbers."""
+
+    def __post_init__(self) -> None:
+        one_of("rna.mode", self.mode, get_args(RnaMode))
+        in_range("rna.length", self.length, 1, LONGEST)
+        in_range("rna.workers", self.workers, 1, 256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableConfig:
+    """The `table` task: your own measurements, a CSV of sequences and scores."""
+
+    file: Path | None = None
+    """CSV (or .tsv) with a header and one row per measured sequence."""
+    alphabet: str = "dna"
+    """dna, rna, protein, or the letters themselves."""
+    sequence_column: str = "sequence"
+    """Column that holds the sequence."""
+    score_column: str = "score"
+    """Column that holds the score, higher is better."""
+    scale: TableScale = "none"
+    """`minmax` maps the scores to 0..1; needed where some are negative."""
+    duplicates: TableDuplicates = "error"
+    """What a sequence measured twice gets."""
+    unseen: TableUnseen = "nearest"
+    """Score of what was not measured: `lowest` of the table, or `nearest` measured times decay per letter."""
+    decay: float = 0.5
+    """Factor per letter that differs from the nearest measured sequence."""
+
+    def __post_init__(self) -> None:
+        one_of("table.scale", self.scale, get_args(TableScale))
+        one_of("table.duplicates", self.duplicates, get_args(TableDuplicates))
+        one_of("table.unseen", self.unseen, get_args(TableUnseen))
+        in_range("table.decay", self.decay, 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallableConfig:
+    """The `callable` task: any Python function from a list of strings to as many scores of zero or above."""
+
+    function: str | None = None
+    """`module:function`, looked for in the current folder too."""
+    alphabet: str = "dna"
+    """dna, rna, protein, or the letters themselves."""
+    length: int = 8
+    """Letters of a string, the most there may be."""
+    min_length: int | None = None
+    """The fewest there may be; by default all strings have the full length."""
+    maximum: float | None = None
+    """Highest score there can be, where it is known."""
+    mode_level: float | None = None
+    """Score from which on a string counts as a mode; by default 0.9 of the maximum, or 0 where that is not known."""
+
+    def __post_init__(self) -> None:
+        in_range("callable.length", self.length, 1, LONGEST)
+        if self.min_length is not None:
+            in_range("callable.min_length", self.min_length, 1, self.length)
+        for name in ("maximum", "mode_level"):
+            if (value := getattr(self, name)) is not None:
+                in_range(f"callable.{name}", value, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RewardConfig:
-    """From score to reward: log R = log(clip(score, minimum) / norm), raised to beta."""
+    """From score to reward: log R = log(clip(score, minimum) / norm), raised to beta; `motif` has its own."""
 
     minimum: float = 1e-3
     """Scores below this count as this, so that every log-reward is finite."""
@@ -90,17 +244,25 @@ class RewardConfig:
 class NetConfig:
     """The network that policy, flow and backward heads share."""
 
+    encoder: Encoder = "mlp"
+    """`mlp` reads a state's features; `transformer` reads the tokens of a sequence, all its prefixes in one pass."""
     hidden: int = 256
     """Width of each layer."""
     layers: int = 2
-    """Number of hidden layers."""
+    """Number of hidden layers, or of the transformer's blocks."""
     activation: Activation = "gelu"
-    """Non-linearity."""
+    """Non-linearity of the mlp."""
+    heads: int = 4
+    """Attention heads of the transformer; they divide the width."""
 
     def __post_init__(self) -> None:
         in_range("net.hidden", self.hidden, 1, 65536)
         in_range("net.layers", self.layers, 1, 64)
+        one_of("net.encoder", self.encoder, get_args(Encoder))
         one_of("net.activation", self.activation, get_args(Activation))
+        in_range("net.heads", self.heads, 1, 1024)
+        if self.encoder == "transformer":
+            divides("net.heads", self.heads, "net.hidden", self.hidden)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +292,25 @@ class DynamicsConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThoughtConfig:
+    """A transformer over what was intended and what happened so far: where the noise's rate is hidden, it shows."""
+
+    layers: int = 0
+    """Blocks of the transformer; 0 is none: policy and noise model then read the state alone."""
+    width: int = 32
+    """Width of a thought, which joins the state's representation."""
+    heads: int = 2
+    """Attention heads; they divide the width."""
+
+    def __post_init__(self) -> None:
+        in_range("thought.layers", self.layers, 0, 64)
+        in_range("thought.width", self.width, 1, 65536)
+        in_range("thought.heads", self.heads, 1, 1024)
+        if self.layers > 0:
+            divides("thought.heads", self.heads, "thought.width", self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReplayConfig:
     """Several updates per trajectory, from a buffer of past ones."""
 
@@ -153,12 +334,10 @@ class OfflineConfig:
     file: Path | None = None
     """Text or CSV file with one object per line (a CSV needs a column `sequence`)."""
     share: float = 0.0
-    """Share of each batch that comes from the file."""
+    """Share of each batch that comes from the file; of `table`, without a file, from its measurements."""
 
     def __post_init__(self) -> None:
         in_range("offline.share", self.share, 0.0, 1.0, open_high=True)
-        if self.share > 0 and self.file is None:
-            raise ValueError("offline.share is positive but offline.file is not given: name a file of objects")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,9 +370,9 @@ class EntropyConfig:
     """b_high of the exponential variant."""
     rate_low: float = 2.0
     """b_low of the exponential variant."""
-    weight_kl: float = 0.01
-    """lambda_kl: weight of the policy KL with entropy ratio; 0 is none."""
-    weight_dynamics: float = 0.01
+    weight_kl: float = 0.0
+    """lambda_kl: weight of the policy KL with entropy ratio; 0 is none (it raises the reward at the cost of TV)."""
+    weight_dynamics: float = 0.1
     """lambda_dyn: weight of the dynamics balance; 0 is none."""
 
     def __post_init__(self) -> None:
@@ -259,7 +438,7 @@ class TrainConfig:
     subtb_lambda: float = 0.9
     """lambda of SubTB."""
     beta: float | None = None
-    """Reward exponent; by default the task's own (3 for tfbind8, 1 for grid)."""
+    """Reward exponent; by default the task's own, which `sgfn tasks` lists."""
     steps: int = 5000
     """Training steps, each with one batch of rollouts."""
     batch: int = 64
@@ -274,9 +453,16 @@ class TrainConfig:
     """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     grid: GridConfig = field(default_factory=GridConfig)
+    motif: MotifConfig = field(default_factory=MotifConfig)
+    bits: BitsConfig = field(default_factory=BitsConfig)
+    ehrlich: EhrlichConfig = field(default_factory=EhrlichConfig)
+    rna: RnaConfig = field(default_factory=RnaConfig)
+    table: TableConfig = field(default_factory=TableConfig)
+    callable: CallableConfig = field(default_factory=CallableConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     net: NetConfig = field(default_factory=NetConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
+    thought: ThoughtConfig = field(default_factory=ThoughtConfig)
     kl: KLConfig = field(default_factory=KLConfig)
     entropy: EntropyConfig = field(default_factory=EntropyConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
@@ -303,11 +489,27 @@ class TrainConfig:
         one_of("exploration", self.exploration, get_args(Exploration))
         if self.objective == "kl-entropy" and self.form == "blind" and self.entropy.base != "kl":
             raise ValueError("objective 'kl-entropy' needs a law over intentions: use form marginal or published")
+        self._check_thought()
         share = self.offline.share
         if share > 0 and not 0 < self.offline_batch < self.batch:
             raise ValueError(
                 f"offline.share {share:g} of a batch of {self.batch} leaves no whole trajectory on one side"
             )
+
+    def _check_thought(self) -> None:
+        """A thought comes from the learned noise model, and only some objectives stay sound with a memory."""
+        if self.thought.layers == 0:
+            return
+        if self.dynamics.mode == "known":
+            raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
+        if self.objective == "eflow":
+            raise ValueError("thought.layers: objective 'eflow' has no history of the children it imagines: use tb or kl")
+        if self.scored_as not in ("marginal", "outcome"):
+            reason = {
+                "published": "its backward policy sees no history",
+                "blind": "it has no use for what was intended",
+            }[self.form]
+            raise ValueError(f"thought.layers does not go with form '{self.form}' ({reason}): use form marginal")
 
     @property
     def scored_as(self) -> str:
