@@ -2,25 +2,47 @@
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config import RewardConfig
+from sgfn.noise import UniformSlip
 
 
 class Landscape(ABC):
-    """Scores objects; higher is better, zero or above."""
+    """Scores objects; higher is better, zero or above unless `log_reward` says what a negative score is worth."""
 
     maximum: float
-    """The highest score there is."""
+    """The highest score there is; infinite where it is not known."""
     mode_level: float
     """Score from which on an object counts as a mode."""
+    on_host: bool = False
+    """Whether scoring leaves the device, so that a step cannot be captured in a CUDA graph."""
 
     @abstractmethod
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """One score per object."""
+
+    def log_reward(self, objects: Int[Tensor, "*batch O"], config: RewardConfig) -> Float[Tensor, "*batch"]:
+        """log R before the exponent."""
+        return log_reward(self.scores(objects), config)
+
+    # What else may be known
+
+    def facts(self, beta: float, noise: UniformSlip) -> dict[str, Any]:
+        """Known without enumeration, with reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
+        return {}
+
+    def modes_known(self, objects: Int[Tensor, "N O"]) -> tuple[int, int] | None:
+        """How many modes of a known set some object finds, and the size of the set; None without such a set."""
+        return None
+
+    def offline_objects(self) -> Int[Tensor, "N O"] | None:
+        """Objects known beforehand, where the landscape was made from some."""
+        return None
 
     def to(self, device: torch.device) -> None:
         """Move what the landscape holds."""

@@ -1,0 +1,174 @@
+"""Binding motifs: DNA of any fixed length scored by a position weight matrix; exact answers where that is additive."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
+
+from sgfn.config import RewardConfig, one_of
+from sgfn.landscapes import jaspar
+from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.tfbind8_tables import ALPHABET
+from sgfn.noise import UniformSlip
+
+__all__ = ["ALPHABET", "MODE_SHARE", "SCORES", "Motif", "log_odds"]
+
+SCORES = ("sum", "best")
+MODE_SHARE = 0.9
+"""A mode scores at least this far up from the lowest to the highest score (of one place, for `best`)."""
+
+
+def log_odds(counts: Float[np.ndarray, "w 4"]) -> Float64[Tensor, "w 4"]:
+    r"""Position weight matrix in nats: pseudocount $\sqrt{N}$ in each position, shared by a background of 1/4.
+
+    .. math:: W_{ib} = \log \frac{(n_{ib} + \sqrt{N_i}/4) / (N_i + \sqrt{N_i})}{1/4}, \qquad N_i = \sum_b n_{ib}
+
+    Reference: Wasserman and Sandelin (2004), Applied bioinformatics for the identification of regulatory elements,
+    Nature Reviews Genetics 5:276.
+    """
+    total = counts.sum(-1, keepdims=True)
+    share = (counts + np.sqrt(total) / 4) / (total + np.sqrt(total))
+    return torch.from_numpy(np.log(4.0 * share.astype(np.float64)))
+
+
+class Motif(Landscape):
+    r"""Fit of DNA to a weight matrix W of w positions, at all n = L - w + 1 places of one strand; R = exp(score).
+
+    .. math:: s_j(x) = \sum_{i<w} W_{i,x_{j+i}}, \qquad
+              \text{sum: } \tfrac1n \sum_{j<n} s_j(x) = \sum_p A_{p,x_p}, \qquad \text{best: } \max_j s_j(x)
+
+    `sum` is divided by the number of places, so that a score means the same at every length: nats per place, never
+    above `best`, and equal to it when L = w. It is additive, so the target $p^* \propto \exp(\beta \cdot score)$ is a
+    product of one law per position, and everything below is exact at any length.
+
+    >>> Motif.named("Arnt", length=30).maximum < Motif.named("Arnt", length=30, score="best").maximum
+    True
+    """
+
+    def __init__(
+        self, matrix: Float[Tensor, "w 4"], *, length: int, score: str = "sum", name: str = "the motif"
+    ) -> None:
+        one_of("score", score, SCORES)
+        width = matrix.shape[0]
+        if length < width:
+            raise ValueError(f"length {length} is too short for {name} of {width} positions: choose {width} or more")
+        self.matrix, self.length, self.score, self.name = matrix.double(), length, score, name
+        self.places = length - width + 1
+        self.weights = position_weights(self.matrix, self.places)  # A of the equation
+        rows = self.weights if score == "sum" else self.matrix
+        lowest, highest = rows.amin(-1).sum().float(), rows.amax(-1).sum().float()  # rounded as the scores are
+        self.minimum, self.maximum = float(lowest), float(highest)
+        self.mode_level = float(torch.lerp(lowest, highest, MODE_SHARE))
+
+    @classmethod
+    def named(cls, name: str = jaspar.DEFAULT, *, length: int, score: str = "sum") -> "Motif":
+        """The motif of a JASPAR factor or matrix id."""
+        profile = jaspar.find(name)
+        return cls(log_odds(profile.counts), length=length, score=score, name=f"{profile.factor} ({profile.id})")
+
+    def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """Mean or best place, in nats; it may be negative."""
+        if self.score == "sum":
+            return pick(self.weights, objects).sum(-1).float()
+        return place_scores(self.matrix, objects).amax(-1).float()
+
+    def log_reward(self, objects: Int[Tensor, "*batch O"], config: RewardConfig) -> Float[Tensor, "*batch"]:
+        """The score itself, less log norm: R = exp(score) / norm, so nothing is clipped."""
+        return self.scores(objects) - math.log(config.norm)
+
+    # Exact answers for `sum`, with norm 1 (another norm lowers log Z by beta log norm and changes nothing else)
+
+    def facts(self, beta: float, noise: UniformSlip) -> dict[str, Any]:
+        """Exact answers of `sum`; none of `best`."""
+        if self.score != "sum":
+            return {}
+        return {
+            "log_z": self.log_partition(beta),
+            "target_expected_reward": self.expected_score(beta),
+            "floor_expected_reward": self.floor_expected_score(beta, noise),
+            "floor_kl": self.floor_kl(beta, noise),
+        }
+
+    def log_partition(self, beta: float) -> float:
+        r"""$\log Z = \sum_p \log \sum_b \exp(\beta A_{pb})$."""
+        return float(self._energies(beta).logsumexp(-1).sum())
+
+    def target_conditional(self, beta: float) -> Float64[Tensor, "L V"]:
+        """The target's law at each position, whatever stands before it."""
+        return self._energies(beta).softmax(-1)
+
+    def log_prob(self, objects: Int[Tensor, "*batch L"], beta: float) -> Float64[Tensor, "*batch"]:
+        r"""$\log p^*(x)$."""
+        return pick(self._energies(beta).log_softmax(-1), objects).sum(-1)
+
+    def exact_sample(self, count: int, beta: float, generator: torch.Generator) -> Int[Tensor, "N L"]:
+        """Independent draws from the target, on the generator's device."""
+        law = self.target_conditional(beta).to(generator.device)
+        return torch.multinomial(law, count, replacement=True, generator=generator).T.contiguous()
+
+    def expected_score(self, beta: float) -> float:
+        """Mean score under the target."""
+        return self.mean_under(self.target_conditional(beta))
+
+    def best_law(self, beta: float, noise: UniformSlip) -> Float64[Tensor, "L V"]:
+        """The law at each position that comes nearest to the target, in forward KL, through the noise.
+
+        KL is a sum over nodes of the tree and all nodes of a depth have one conditional, so one projection serves each.
+        """
+        conditional = self.target_conditional(beta)
+        return noise.project(conditional, torch.ones_like(conditional, dtype=torch.bool))[1]
+
+    def floor_kl(self, beta: float, noise: UniformSlip) -> float:
+        """KL from the target to the best reachable law: no policy does better."""
+        return self.kl_to(self.best_law(beta, noise), beta)
+
+    def floor_expected_score(self, beta: float, noise: UniformSlip) -> float:
+        """Mean score under the best reachable law."""
+        return self.mean_under(self.best_law(beta, noise))
+
+    def kl_to(self, law: Float64[Tensor, "L V"], beta: float) -> float:
+        r"""$KL(p^* \| q) = \sum_p \sum_b c_{pb} \log(c_{pb}/q_{pb})$ for a law q of independent positions."""
+        conditional = self.target_conditional(beta)
+        terms = conditional * (conditional.log() - law.log())
+        return float(torch.where(conditional > 0, terms, 0.0).sum().clamp(min=0.0))  # never below zero by rounding
+
+    def mean_under(self, law: Float64[Tensor, "L V"]) -> float:
+        """Mean score under a law of independent positions."""
+        self._require_additive()
+        return float((law * self.weights).sum())
+
+    def _energies(self, beta: float) -> Float64[Tensor, "L V"]:
+        self._require_additive()
+        return beta * self.weights
+
+    def _require_additive(self) -> None:
+        if self.score != "sum":
+            raise ValueError(f"exact answers need an additive score: choose score 'sum', got {self.score!r}")
+
+
+def position_weights(matrix: Float64[Tensor, "w V"], places: int) -> Float64[Tensor, "L V"]:
+    """What each position adds to the mean over places: the sum of the rows that may cover it, over their number."""
+    width = matrix.shape[0]
+    weights = matrix.new_zeros(width + places - 1, matrix.shape[1])
+    for i in range(width):
+        weights[i : i + places] += matrix[i] / places
+    return weights
+
+
+def pick(table: Float64[Tensor, "L V"], objects: Int[Tensor, "*batch L"]) -> Float64[Tensor, "*batch L"]:
+    """Each token's entry in its position's row."""
+    rows = table.expand(*objects.shape, table.shape[-1])
+    return rows.gather(-1, objects[..., None])[..., 0]
+
+
+def place_scores(matrix: Float64[Tensor, "w V"], objects: Int[Tensor, "*batch L"]) -> Float64[Tensor, "*batch n"]:
+    """The matrix' score at each place, one row of it at a time."""
+    width = matrix.shape[0]
+    places = objects.shape[-1] - width + 1
+    total = matrix[0][objects[..., :places]]
+    for i in range(1, width):
+        total = total + matrix[i][objects[..., i : i + places]]
+    return total

@@ -1,0 +1,230 @@
+r"""Causal transformers: one pass represents every prefix of a sequence, a key/value cache represents the next one.
+
+The pre-norm block (Vaswani et al. 2017, NeurIPS; Radford et al. 2019, GPT-2) on a residual stream h:
+
+.. math:: h \leftarrow h + \mathrm{attention}(\mathrm{norm}(h)), \quad h \leftarrow h + \mathrm{mlp}(\mathrm{norm}(h))
+
+A row reads itself and earlier rows only. So what stands behind the end of a shorter, right-padded sequence cannot reach
+its rows, and no mask of valid positions is needed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+Recall = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""The key and value of a new item to the keys and values of all items up to it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """Keys and values of the items read so far, every layer in one tensor whose shape never changes."""
+
+    keys: Float[Tensor, "layers B heads M D"]
+    values: Float[Tensor, "layers B heads M D"]
+
+    def recall(
+        self, layer: int, position: int, key: Float[Tensor, "B heads 1 D"], value: Float[Tensor, "B heads 1 D"]
+    ) -> tuple[Float[Tensor, "B heads P D"], Float[Tensor, "B heads P D"]]:
+        """Write the new item at its position and give back everything up to it; what lies behind is never read."""
+        here, upto = slice(position, position + 1), slice(position + 1)
+        self.keys[layer, :, :, here] = key
+        self.values[layer, :, :, here] = value
+        return self.keys[layer, :, :, upto], self.values[layer, :, :, upto]
+
+
+class Attention(nn.Module):
+    r"""Multi-head self-attention, $\mathrm{softmax}(q k^\top / \sqrt D)\, v$ over a row and those before it."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.read = nn.Linear(width, 3 * width)
+        self.write = nn.Linear(width, width)
+
+    def forward(self, rows: Float[Tensor, "B M H"], recall: Recall | None = None) -> Float[Tensor, "B M H"]:
+        """Whole sequences; or, with a memory to recall from, one new row each, to which nothing is hidden."""
+        query, key, value = self.read(rows).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # B heads M D
+        if recall is not None:
+            key, value = recall(key, value)
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=recall is None)
+        return self.write(mixed.transpose(1, 2).flatten(-2))
+
+
+class FeedForward(nn.Module):
+    """Two layers with a GELU between them, four times as wide inside."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.read = nn.Linear(width, 4 * width)
+        self.write = nn.Linear(4 * width, width)
+
+    def forward(self, rows: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
+        """Each row by itself."""
+        return self.write(F.gelu(self.read(rows)))
+
+
+class Block(nn.Module):
+    """Attention between rows, then the feed-forward layers on each, both normalised first and added to their input."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.attention_norm, self.attention = nn.LayerNorm(width), Attention(width, heads)
+        self.forward_norm, self.feed_forward = nn.LayerNorm(width), FeedForward(width)
+
+    def forward(self, rows: Float[Tensor, "B M H"], recall: Recall | None = None) -> Float[Tensor, "B M H"]:
+        """The two steps of the equation above."""
+        rows = rows + self.attention(self.attention_norm(rows), recall)
+        return rows + self.feed_forward(self.forward_norm(rows))
+
+
+class CausalTransformer(nn.Module):
+    """Embedded items, learned positions added, through blocks and a last normalisation; no dropout.
+
+    >>> net = CausalTransformer(width=8, layers=2, heads=2, length=3)
+    >>> items, cache = torch.randn(5, 3, 8), net.start(5, "cpu", torch.float32)
+    >>> steps = [net.step(items[:, t], cache, t) for t in range(3)]
+    >>> torch.allclose(torch.stack(steps, 1), net(items), atol=1e-5)
+    True
+    """
+
+    def __init__(self, *, width: int, layers: int, heads: int, length: int) -> None:
+        super().__init__()
+        _check(width=width, layers=layers, heads=heads, length=length)
+        self.width, self.heads, self.length = width, heads, length
+        self.positions = nn.Parameter(torch.randn(length, width))
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        initialise(self, layers)
+
+    def forward(self, items: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
+        """Row t reads items 0..t."""
+        count = items.shape[1]
+        if count > self.length:
+            raise ValueError(f"a sequence of {count} items does not fit: length is {self.length}, make it {count}")
+        rows = items + self.positions[:count]
+        for block in self.blocks:
+            rows = block(rows)
+        return self.norm(rows)
+
+    def start(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        """An empty memory for `length` items."""
+        shape = (len(self.blocks), batch, self.heads, self.length, self.width // self.heads)
+        zeros = partial(torch.zeros, shape, device=device, dtype=dtype)
+        return Cache(keys=zeros(), values=zeros())
+
+    @torch.no_grad()  # the cache is written in place, which a gradient could not pass; it comes from the full pass
+    def step(self, item: Float[Tensor, "B H"], cache: Cache, position: int) -> Float[Tensor, "B H"]:
+        """Row `position` of the full pass, once the positions before it have been stepped through."""
+        if not 0 <= position < self.length:
+            raise ValueError(f"position must lie in 0..{self.length - 1} (length {self.length}), got {position}")
+        row = (item + self.positions[position])[:, None]  # B 1 H
+        for layer, block in enumerate(self.blocks):
+            row = block(row, partial(cache.recall, layer, position))
+        return self.norm(row)[:, 0]
+
+
+class PrefixEncoder(nn.Module):
+    """What token and pair encoders share: a learned start item before up to `length` items, so row t is prefix t."""
+
+    def __init__(self, *, width: int, layers: int, heads: int, length: int) -> None:
+        super().__init__()
+        _check(width=width, layers=layers, heads=heads, length=length)
+        self.width, self.length = width, length
+        self.begin = nn.Parameter(torch.randn(width))
+        self.core = CausalTransformer(width=width, layers=layers, heads=heads, length=length + 1)
+
+    def prefixes(self, items: Float[Tensor, "B L H"]) -> Float[Tensor, "B L+1 H"]:
+        """Every prefix in one pass, the empty one first."""
+        if items.shape[1] > self.length:
+            raise ValueError(f"{items.shape[1]} items do not fit: length is {self.length}, make it {items.shape[1]}")
+        return self.core(torch.cat([self.begin.expand(items.shape[0], 1, -1), items], 1))
+
+    def start(self, batch: int, device: torch.device | str) -> tuple[Cache, Float[Tensor, "B H"]]:
+        """A memory, and the empty prefix."""
+        cache = self.core.start(batch, device, self.begin.dtype)
+        return cache, self.core.step(self.begin.expand(batch, -1), cache, 0)
+
+    def advance(self, item: Float[Tensor, "B H"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
+        """The prefix of t items, whose last one is new."""
+        if not 1 <= t <= self.length:
+            raise ValueError(f"t must lie in 1..{self.length}: the number of items read, this one counted; got {t}")
+        return self.core.step(item, cache, t)
+
+
+class TokenEncoder(PrefixEncoder):
+    """Prefixes of token sequences; `symbols` counts all codes that may appear, those of blanks and end marks too.
+
+    >>> net = TokenEncoder(6, width=8, layers=1, heads=2, length=4)
+    >>> net(torch.tensor([[3, 1, 5, 4]])).shape  # two tokens, an end mark, a blank; five prefixes
+    torch.Size([1, 5, 8])
+    """
+
+    def __init__(self, symbols: int, *, width: int, layers: int, heads: int, length: int) -> None:
+        super().__init__(width=width, layers=layers, heads=heads, length=length)
+        self.token = _embedding(symbols, width)
+
+    def forward(self, tokens: Int[Tensor, "B L"]) -> Float[Tensor, "B L+1 H"]:
+        """Row t represents the first t tokens."""
+        return self.prefixes(self.token(tokens))
+
+    def step(self, token: Int[Tensor, " B"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
+        """Row t of the full pass, from its last token; t = 1 follows `start`."""
+        return self.advance(self.token(token), cache, t)
+
+
+class PairEncoder(PrefixEncoder):
+    """Prefixes of a history of what was intended and what was realised: an item is both, and whether they agree."""
+
+    def __init__(self, intended: int, realised: int, *, width: int, layers: int, heads: int, length: int) -> None:
+        super().__init__(width=width, layers=layers, heads=heads, length=length)
+        self.intended, self.realised = _embedding(intended, width), _embedding(realised, width)
+        self.agreement = _embedding(2, width)
+
+    def forward(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Float[Tensor, "B T+1 H"]:
+        """Row t represents the first t pairs."""
+        return self.prefixes(self.items(intended, realised))
+
+    def step(
+        self, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"], cache: Cache, t: int
+    ) -> Float[Tensor, "B H"]:
+        """Row t of the full pass, from its last pair; t = 1 follows `start`."""
+        return self.advance(self.items(intended, realised), cache, t)
+
+    def items(self, intended: Int[Tensor, "*batch"], realised: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch H"]:
+        """The sum of the three embeddings."""
+        agree = self.agreement((intended == realised).long())
+        return self.intended(intended) + self.realised(realised) + agree
+
+
+def initialise(net: CausalTransformer, layers: int) -> None:
+    r"""Weights of deviation $1/\sqrt{\text{inputs}}$, over $\sqrt{2\,\text{layers}}$ where they write to the residual.
+
+    The second factor is that of GPT-2; its fixed 0.02 is made for wide nets and starves narrow ones. Biases start at 0,
+    embeddings and positions with deviation 1: the first optimiser steps then change them instead of replacing them.
+    """
+    for name, module in net.named_modules():
+        if isinstance(module, nn.Linear):
+            depth = 2 * layers if name.endswith("write") else 1
+            nn.init.normal_(module.weight, std=(module.in_features * depth) ** -0.5)
+            nn.init.zeros_(module.bias)
+
+
+def _embedding(symbols: int, width: int) -> nn.Embedding:
+    if symbols < 1:
+        raise ValueError(f"an encoder needs one symbol or more to embed, got {symbols}")
+    return nn.Embedding(symbols, width)
+
+
+def _check(*, width: int, layers: int, heads: int, length: int) -> None:
+    for name, value in (("width", width), ("layers", layers), ("heads", heads), ("length", length)):
+        if value < 1:
+            raise ValueError(f"{name} must be 1 or more, got {value}")
+    if width % heads:
+        fits = [n for n in range(1, width + 1) if width % n == 0]
+        raise ValueError(f"heads must divide width {width}, got {heads}: choose one of {fits}")
