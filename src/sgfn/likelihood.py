@@ -1,0 +1,31 @@
+"""How probable given objects are under a policy and the true noise: exact, object by object, at any length."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.base import Env
+from sgfn.rollout import LogPolicy
+
+
+@torch.no_grad()
+def log_law(env: Env, log_policy: LogPolicy, objects: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
+    r"""$\log p(x) = \sum_t \log \sum_a \pi(a|s_t) P(k_t|s_t,a)$ along the one path of a tree that leads to x."""
+    if not env.tree:
+        raise ValueError("the probability of one object needs a tree: on a graph many paths lead to it")
+    state, rows = env.initial(objects.shape[0], objects.device), torch.arange(objects.shape[0], device=objects.device)
+    total = torch.zeros(objects.shape[0], dtype=torch.float64, device=objects.device)
+    for _ in range(env.horizon):
+        done = env.done(state)
+        outcome = torch.where(done, 0, env.toward(state, objects).argmax(-1))
+        column = env.kernel(state, torch.float64)[rows, :, outcome]
+        total += torch.where(done, 0.0, (log_policy(state).double().exp() * column).sum(-1).log())
+        state = env.apply(state, outcome)
+    return total
+
+
+def mean_and_error(values: Float[Tensor, " N"]) -> tuple[float, float]:
+    """Mean, and its standard error."""
+    return float(values.mean()), float(values.std()) / math.sqrt(values.shape[0])

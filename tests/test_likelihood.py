@@ -1,0 +1,38 @@
+"""Probability of single objects against the law of all of them."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from exact_tables import ENVS, log_of, look_up, random_table
+from sgfn import exact
+from sgfn.envs import TabulatedEnv
+from sgfn.likelihood import log_law, mean_and_error
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+@pytest.mark.parametrize("name", ENVS)
+def test_log_law_equals_the_exact_law(name: str, alpha: float) -> None:
+    env = ENVS[name](alpha)
+    policy, other = (look_up(env, random_table(env, seed)) for seed in (1, 2))
+    objects = env.all_objects()
+    if not env.tree:
+        with pytest.raises(ValueError, match="needs a tree"):
+            log_law(env, log_of(policy), objects)
+        return
+    wanted = exact.law(env, policy)
+    assert_close(log_law(env, log_of(policy), objects).exp(), wanted, atol=1e-7, rtol=1e-5)
+    assert not torch.allclose(log_law(env, log_of(other), objects).exp(), wanted, atol=1e-5)
+    table = TabulatedEnv(env)
+    rows = random_table(env, 1).float().log()
+    uniform = torch.full((env.num_objects, env.actions), -math.log(env.actions))
+    padded = torch.cat([rows, uniform])  # finished states are asked too, and do not count
+    assert_close(log_law(table, lambda s: padded[s[..., 0]], objects).exp(), wanted, atol=1e-7, rtol=1e-5)
+
+
+def test_mean_and_error_by_hand() -> None:
+    mean, error = mean_and_error(torch.tensor([1.0, 2.0, 3.0, 6.0]))
+    assert mean == 3.0
+    assert error == pytest.approx(math.sqrt((4 + 1 + 0 + 9) / 3 / 4))
