@@ -108,6 +108,18 @@ def speed_table() -> str:
     return "\n".join(lines)
 
 
+def subtb_table() -> str:
+    """Sub-trajectory balance beside its neighbours."""
+    rows = read_results("subtb.json")["rows"]
+    alphas = sorted({row["alpha"] for row in rows})
+    lines = ["| method | " + " | ".join(f"TV at {alpha:.0%} noise, median [range]" for alpha in alphas) + " |"]
+    lines.append("|---" * (len(alphas) + 1) + "|")
+    for method in dict.fromkeys(row["method"] for row in rows):
+        cells = [spread(r["tv"] for r in rows if (r["method"], r["alpha"]) == (method, alpha)) for alpha in alphas]
+        lines.append(f"| {method} | " + " | ".join("{:.4f} [{:.4f}, {:.4f}]".format(*cell) for cell in cells) + " |")
+    return "\n".join(lines)
+
+
 def demo_line() -> str:
     """What `make demo` trains to, and how long."""
     result = read_results("demo_cpu.json")
@@ -123,6 +135,7 @@ TABLES = {
     "speed": speed_table,
     "family": family_table,
     "entropy": entropy_table,
+    "subtb": subtb_table,
 }
 PAGES = ("README.md", "docs/results.md", "docs/objectives.md")
 

@@ -48,8 +48,8 @@ class EntropyRatio:
     @property
     def rho(self) -> Float[Tensor, "*batch"]:
         """The share itself, strictly inside (0, 1) also where it rounds to 1."""
-        eps = torch.finfo(self.log_rho.dtype).eps
-        return self.log_rho.exp().clamp(eps, 1.0 - eps)
+        kind = torch.finfo(self.log_rho.dtype)
+        return self.log_rho.exp().clamp(kind.tiny, 1.0 - kind.eps)
 
 
 def entropy_ratio(high: Float[Tensor, "*batch"], low: Float[Tensor, "*batch"], gamma: float) -> EntropyRatio:
@@ -108,7 +108,7 @@ ENDS: dict[str, Callable[[Tensor, Tensor, int, EntropyConfig], Ends]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EntropyTerms:
-    """What the entropy of a batch says, state by state; zero on padded steps."""
+    """What the entropy of a batch says, state by state; weights and terms are zero on padded steps."""
 
     entropy: Float[Tensor, "B T"]
     ratio: EntropyRatio

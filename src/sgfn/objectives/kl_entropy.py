@@ -19,8 +19,10 @@ def kl_entropy(
               [\log\pi(a|s_t) - \log\pi_B(a|s_{t+1}) - \log r_\gamma]}
               - \lambda_{dyn} \textstyle\sum_s \mu(s) H(s) [\log\rho + (1-\gamma)(1-H(s))\log(1-\rho)]
 
-    Neither vanishes at the balanced solution (there the KL is the information the outcome carries about the intention),
-    so both are weighted, and the weights shift the solution; with both zero this is the base objective, bit for bit.
+    The first bar is a mean over each trajectory's own steps, the sum runs over all states of the batch.
+    Neither vanishes at the balanced solution, so both are weighted, and the weights shift the solution; with both zero
+    this is the base objective, bit for bit. Averaged over the policy's own outcomes the KL there is that of independent
+    intentions and outcomes to their joint law (lautum information): zero only where the outcome tells nothing.
     """
     terms = entropy_terms(scores, batch, config)
     policy_kl = masked_mean(terms.policy_kl - terms.ratio.log_ratio, batch.valid)
