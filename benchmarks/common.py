@@ -116,9 +116,9 @@ class Measure:
         task, config = trainer.task, trainer.config
         figures = exact.distances(trainer.law(), self.of(trainer))
         generator = torch.Generator(trainer.device).manual_seed(1)
-        batch = rollout(trainer.env, trainer.nets.log_policy, task.log_reward, batch=1024, generator=generator)
+        batch = rollout(trainer.env, trainer.actor(), task.log_reward, batch=1024, generator=generator)
         with torch.no_grad():
-            figures |= calibration(trainer.env, trainer.log_kernel, batch)
+            figures |= calibration(trainer.env, trainer.kernel_along(batch), batch)
         described = {"alpha": config.noise.alpha, "form": config.form, "objective": config.objective}
         return {**described, "seed": config.seed, **rounded(figures)}
 

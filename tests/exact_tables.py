@@ -13,7 +13,7 @@ from torch import Tensor
 from sgfn import exact
 from sgfn.envs import Env, GridEnv, SequenceEnv
 from sgfn.nets.heads import Heads
-from sgfn.noise import UniformSlip
+from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
 from sgfn.trajectories import Trajectories
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
@@ -24,7 +24,7 @@ PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 class Drift(UniformSlip):
     """Noise without symmetry: an action slips to the next one. Tells P(k|a) from P(a|k), which uniform slip cannot."""
 
-    def kernel(self, slippable: Tensor, dtype: torch.dtype) -> Tensor:
+    def kernel(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None = None) -> Tensor:
         action, count = torch.arange(slippable.shape[-1]), slippable.sum(-1, keepdim=True).clamp(min=1)
         following = torch.where(slippable, (action + 1) % count, action)  # the slippable actions come first
         slip = (self.alpha * slippable.to(dtype))[..., None]
@@ -68,6 +68,41 @@ DRIFT: dict[str, Callable[[float], Env]] = {
     "drift-grid-3D-3": grid(3, 3, Drift),
 }
 """Asymmetric noise, for tests that ask only what `Env.kernel` says, not what the slip formula is."""
+
+
+def errors(size: int, alpha: float, turn: int = 0) -> Tensor:
+    """A confusion matrix without symmetry: with probability alpha another letter, the later ones more often."""
+    other = torch.arange(1.0, size + 1.0, dtype=torch.float64).roll(turn).repeat(size, 1).fill_diagonal_(0.0)
+    return (1 - alpha) * torch.eye(size, dtype=torch.float64) + alpha * other / other.sum(-1, keepdim=True)
+
+
+def falling(alpha: float, count: int) -> ByPosition:
+    """Half as much noise at each step."""
+    return ByPosition(alphas=tuple(alpha / 2**t for t in range(count)))
+
+
+def spelled(length: int, alphabet: str, noise: Callable[[float], Noise], **stop: int | bool) -> Callable[[float], Env]:
+    return lambda alpha: SequenceEnv(length=length, alphabet=alphabet, noise=noise(alpha), **stop)
+
+
+KINDS: dict[str, Callable[[float], Env]] = {
+    "confusion-L3-V3": spelled(3, "ABC", lambda a: ConfusionMatrix(matrix=errors(3, a))),
+    "confusion-free-L3-V2": spelled(3, "AB", lambda a: ConfusionMatrix(matrix=errors(2, a)), stop=True),
+    "confusion-stop-L3-V2": spelled(
+        3, "AB", lambda a: ConfusionMatrix(matrix=errors(3, a), stop=True), stop=True, min_length=2
+    ),
+    "confusion-position-L2-V3": spelled(
+        2, "ABC", lambda a: ConfusionMatrix(matrix=torch.stack([errors(3, a), errors(3, a / 2, turn=1)]))
+    ),
+    "position-L3-V2": spelled(3, "AB", lambda a: falling(a, 3), stop=True),
+    "position-grid-2D-3": lambda a: GridEnv(ndim=2, side=3, noise=falling(a, 5)),
+    "slip-stop-L3-V2": spelled(3, "AB", lambda a: UniformSlip(alpha=a, stop=True), stop=True, min_length=2),
+    "slip-stop-grid-2D-3": lambda a: GridEnv(ndim=2, side=3, noise=UniformSlip(alpha=a, stop=True)),
+    "hidden-L3-V2": spelled(3, "AB", lambda a: HiddenRate(mean=a, concentration=3.0)),
+    "hidden-stop-L3-V2": spelled(3, "AB", lambda a: HiddenRate(mean=a, concentration=1.5, stop=True), stop=True),
+    "hidden-grid-2D-3": lambda a: GridEnv(ndim=2, side=3, noise=HiddenRate(mean=a, concentration=2.0)),
+}
+"""Every kind of noise but the plain slip of ENVS; strength zero is silence in all of them."""
 
 
 def rows_of(states: Tensor) -> list[tuple[int, ...]]:

@@ -92,9 +92,36 @@ def test_tasks_as_json_and_as_a_table(capsys: pytest.CaptureFixture[str]) -> Non
     assert [row["task"] for row in listed] == sgfn.task_names()
     assert {row["task"]: row["objects"] for row in listed}["grid"] == 64
     table = printed(capsys, ["tasks"])
-    assert all(row["task"] in table and f"{row['objects']:,}" in table for row in listed)
+    assert all(row["task"] in table and cli.count(row["objects"]) in table for row in listed)
+    assert {row["task"]: row["exact"] for row in listed if row["task"] in ("grid", "motif", "bits", "table")} == {
+        **{"grid": "yes", "motif": "formula", "bits": "no", "table": None}
+    }
+    assert [row["task"] for row in listed if not row["ready"]][-2:] == ["table", "callable"]
+    assert "--table.file" in table
     other = json.loads(printed(capsys, ["tasks", "--json", "--grid.side", "5"]))
     assert {row["task"]: row["objects"] for row in other}["grid"] == 25
+
+
+def test_large_numbers_are_short() -> None:
+    shown = {64: "64", 999_999_999: "999,999,999", 10**9: "1.00e9", 2**120: "1.32e36"}
+    assert {n: cli.count(n) for n in shown} == shown
+    assert cli.count(None) == "-"
+
+
+def test_what_is_known_by_formula_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = sgfn.describe("motif", TrainConfig())
+    table = printed(capsys, ["tasks", "motif"])
+    for key in ("log_z", "floor_kl", "floor_expected_reward", "target_expected_reward", "maximum"):
+        assert f"{facts[key]:.4f}" in table
+    assert "by formula" not in printed(capsys, ["tasks", "bits"])
+    assert sgfn.describe("ehrlich", TrainConfig())["optimum"] in printed(capsys, ["tasks", "ehrlich"])
+
+
+def test_help_of_tasks_leaves_out_how_to_learn() -> None:
+    wanted = flags_of(COMMANDS["tasks"][0])
+    assert {"--beta", "--noise.alpha", "--motif.factor", "--table.file", "--callable.function"} <= set(wanted)
+    assert not {"--optim.lr", "--objective", "--net.hidden"} & set(wanted)
+    assert {"--optim.lr", "--motif.factor"} <= set(flags_of(Train))
 
 
 def test_one_task_as_json_and_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,13 +34,36 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "explore": ([0.0, 0.999], [-1e-9, 1.0]),
     "temperature": ([1e-3, 1e3], [0.0, 1000.1]),
     "noise__alpha": ([0.0, 0.999], [-1e-9, 1.0]),
+    "noise__concentration": ([0.1, 1e6], [0.09, 1.1e6]),
     "grid__ndim": ([1, 16], [0, 17]),
     "grid__side": ([2, 4096], [1, 4097]),
+    "motif__length": ([1, 512], [0, 513]),
+    "bits__length": ([8, 512], [7, 513]),
+    "bits__k": ([1, 8], [0, 9]),
+    "bits__modes": ([1, 10000], [0, 10001]),
+    "bits__seed": ([0, 2**31 - 1], [-1, 2**31]),
+    "ehrlich__vocab": ([3, 62], [2, 63]),
+    "ehrlich__length": ([1, 512], [0, 513]),
+    "ehrlich__motifs": ([1, 512], [0, 513]),
+    "ehrlich__motif_length": ([1, 512], [0, 513]),
+    "ehrlich__quantisation": ([1, 512], [0, 513]),
+    "ehrlich__seed": ([0, 2**31 - 1], [-1, 2**31]),
+    "rna__length": ([1, 512], [0, 513]),
+    "rna__workers": ([1, 256], [0, 257]),
+    "table__decay": ([0.0, 1.0], [-1e-9, 1.1]),
+    "callable__length": ([1, 512], [0, 513]),
+    "callable__min_length": ([1, 8], [0, 9]),
+    "callable__maximum": ([0.0, 1e30], [-1e-9]),
+    "callable__mode_level": ([0.0, 1e30], [-1e-9]),
     "reward__minimum": ([1e-30, 1e30], [0.0]),
     "reward__norm": ([1e-30, 1e30], [0.0, -1.0]),
     "reward__ramp": ([0.0, 1e30], [-1e-9]),
     "net__hidden": ([1, 65536], [0, 65537]),
     "net__layers": ([1, 64], [0, 65]),
+    "net__heads": ([1, 1024], [0, 1025]),
+    "thought__layers": ([0, 64], [-1, 65]),
+    "thought__width": ([1, 65536], [0, 65537]),
+    "thought__heads": ([1, 1024], [0, 1025]),
     "dynamics__hidden": ([1, 65536], [0, 65537]),
     "dynamics__layers": ([1, 64], [0, 65]),
     "dynamics__lr": ([0.0, 10.0], [-1e-9, 10.1]),
@@ -69,6 +92,14 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
 LITERALS = {
     "objective": "tbb",
     "form": "margnal",
+    "noise__kind": "hiden",
+    "motif__score": "bst",
+    "bits__distance": "haming",
+    "rna__mode": "bnd",
+    "table__scale": "minmx",
+    "table__duplicates": "maen",
+    "table__unseen": "neares",
+    "net__encoder": "transfomer",
     "net__activation": "rleu",
     "dynamics__mode": "bach",
     "kl__flow": "subt",
@@ -96,7 +127,8 @@ def test_every_field_is_covered_here() -> None:
     kinds = leaves(TrainConfig)
     literals = {name for name, hint in kinds.items() if get_origin(hint) is Literal}
     assert set(LITERALS) == literals
-    assert set(EDGES) == kinds.keys() - literals - {"offline__file"}
+    others = {name for name, hint in kinds.items() if hint in (bool, str, str | None, Path | None)}
+    assert set(EDGES) == kinds.keys() - literals - others
     assert len(kinds) > len(fields(TrainConfig))
 
 
@@ -147,12 +179,6 @@ def test_nothing_is_suggested_where_nothing_is_near() -> None:
     one_of("task", "grid", ["grid", "words"])
 
 
-def test_a_share_needs_a_file() -> None:
-    with pytest.raises(ValueError, match=r"offline\.share is positive but offline\.file is not given"):
-        OfflineConfig(share=0.5)
-    assert OfflineConfig(share=0.5, file=Path("a.csv")).share == 0.5
-
-
 changes = st.fixed_dictionaries(
     {
         "objective": st.sampled_from(get_args(module.Objective)),
@@ -164,10 +190,14 @@ changes = st.fixed_dictionaries(
         "net__activation": st.sampled_from(["relu", "gelu", "silu"]),
         "dynamics__mode": st.sampled_from(["batch", "replay", "known"]),
         "offline": st.tuples(st.sampled_from([Path("a.csv"), Path("/b/é.txt")]), st.just(0.0) | st.floats(0.05, 0.5)),
+        "table__file": st.none() | st.just(Path("/b/t.csv")),
+        "callable__function": st.none() | st.just("scores:affinity"),
+        "callable__min_length": st.none() | st.integers(1, 8),
+        "motif__factor": st.sampled_from(["CTCF", "FOS::JUN"]),
         "optim__warmup": st.integers(0, 10**9),
         "optim__clip": st.floats(0.0, 1e300),
     }
-)
+).filter(lambda changes: (changes["objective"], changes["form"]) != ("kl-entropy", "blind"))
 
 
 @PROPERTY
@@ -197,6 +227,8 @@ def test_a_configuration_survives_json(changes: dict[str, Any]) -> None:
         ({"objective": "bt"}, r"^config\.objective 'bt' is unknown: choose from tb, db, subtb"),
         ({"net": {"activation": "rleu"}}, r"^config\.net\.activation 'rleu' is unknown.*'relu'\?$"),
         ({"offline": {"file": 3}}, r"^config\.offline\.file has the wrong type: 3$"),
+        ({"motif": {"factor": 3}}, r"^config\.motif\.factor has the wrong type: 3$"),
+        ({"callable": {"function": 3}}, r"^config\.callable\.function has the wrong type: 3$"),
         ({"noise": 3}, r"^config\.noise must be an object, got int$"),
         ({"log": None}, r"^config\.log must be an object, got NoneType$"),
         ([1], r"^config must be an object, got list$"),

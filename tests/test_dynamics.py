@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import ENVS, TINY, every_trajectory, inner_states, log_of, no_reward
+from exact_tables import ENVS, KINDS, TINY, errors, every_trajectory, inner_states, log_of, no_reward
 from sgfn import exact
 from sgfn.config import DynamicsConfig, OptimConfig
-from sgfn.dynamics import calibration, log_known, negative_log_likelihood
-from sgfn.envs import Env
+from sgfn.dynamics import calibration, count_estimate, log_known, negative_log_likelihood
+from sgfn.envs import Env, SequenceEnv
 from sgfn.nets.heads import DynamicsNet
+from sgfn.noise import ConfusionMatrix, bayes_filter
 from sgfn.optim import Optimiser, schedule
 from sgfn.rollout import rollout
 from sgfn.trajectories import Trajectories
@@ -103,6 +104,50 @@ def test_calibration_counts_valid_steps_only() -> None:
     assert calibration(env, wrong_where_done, batch)["dynamics_tv"] < 1e-15
     everything = {**vars(batch), "valid": torch.ones_like(batch.valid)}
     assert calibration(env, wrong_where_done, Trajectories(**everything))["dynamics_tv"] > 0.01
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_the_history_tells_is_perfectly_calibrated(name: str) -> None:
+    env = KINDS[name](0.3)
+    batch = play(env)
+    states = batch.states[:, :-1]
+    truth = bayes_filter(env.noise, env.slippable(states), batch.intended, batch.realised, env.position(states))
+    found = calibration(env, lambda _: truth.log(), batch)
+    assert found["dynamics_tv"] < 1e-12
+    assert found["dynamics_nll"] == pytest.approx(found["dynamics_entropy"], abs=1e-12)
+    mean = calibration(env, lambda states: env.kernel(states, torch.float64).log(), batch)
+    assert mean["dynamics_entropy"] == found["dynamics_entropy"]
+    assert (mean["dynamics_tv"] > 0.005) == ("hidden" in name)  # a model of single steps is not enough then
+    assert (mean["dynamics_nll"] > mean["dynamics_entropy"] + 1e-4) == ("hidden" in name)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_recover_a_random_confusion_matrix(seed: int) -> None:
+    """Mean TV of rows at most .02 from 4,000 sequences of eight letters; from 40 it is not."""
+    other = torch.rand(4, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).fill_diagonal_(0.0)
+    matrix = 0.75 * torch.eye(4, dtype=torch.float64) + 0.25 * other / other.sum(-1, keepdim=True)
+    env = SequenceEnv(length=8, alphabet="ACGT", noise=ConfusionMatrix(matrix=matrix))
+    missed = {}
+    for n in (40, 4000):
+        missed[n] = float((count_estimate(env, play(env, n, seed)) - matrix).abs().sum(-1).mean() / 2)
+    assert missed[4000] < 0.02 < missed[40]
+    assert float((count_estimate(env, play(env, 4000)) - matrix.T).abs().sum(-1).mean() / 2) > 0.02
+
+
+def test_counts_by_hand() -> None:
+    """Stop cannot slip, and C was never meant: both get certainty; padded steps count for nothing."""
+    env = SequenceEnv(length=3, alphabet="ABC", noise=ConfusionMatrix(matrix=errors(3, 0.3)), stop=True)
+    states = torch.tensor([[[3, 3, 3], [0, 3, 3], [0, 1, 3], [0, 1, 4]], [[3, 3, 3], [1, 3, 3], [1, 4, 3], [1, 4, 3]]])
+    batch = Trajectories(
+        intended=torch.tensor([[0, 0, 3], [0, 3, 1]]),
+        realised=torch.tensor([[0, 1, 3], [1, 3, 2]]),
+        valid=torch.tensor([[True, True, True], [True, True, False]]),
+        states=states,
+        log_reward=torch.zeros(2),
+    )
+    found = count_estimate(env, batch)
+    assert_close(found[0], torch.tensor([1 / 3, 2 / 3, 0, 0], dtype=torch.float64))
+    assert torch.equal(found[1:], torch.eye(4, dtype=torch.float64)[1:])
 
 
 # The network

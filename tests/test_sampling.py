@@ -4,16 +4,18 @@ import csv
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import Drift, chi_square
+from exact_tables import KINDS, Drift, chi_square
 from sgfn import sampling
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.base import Landscape
-from sgfn.noise import UniformSlip
+from sgfn.noise import HiddenRate, UniformSlip
 from sgfn.offline import read_objects
 from sgfn.runs import Run
 from sgfn.sampling import as_orders, best_orders, draw_samples, expected_scores, sample
@@ -23,16 +25,27 @@ from small_runs import small as configured
 
 
 def by_enumeration(env: SequenceEnv, landscape: Landscape, order: str) -> float:
-    """E[R(x) | order], one outcome after the other."""
-    kernel, total = env.noise.kernel(torch.ones(env.vocab, dtype=torch.bool), torch.float64), 0.0
-    intended = [env.alphabet.index(letter) for letter in order]
+    """E[R(x) | order], one outcome after the other; a hidden rate on a fine grid of its quantiles."""
+    total, intended, rates = 0.0, [env.alphabet.index(letter) for letter in order], rates_of(env)
+    prefixes = torch.where(torch.arange(env.length) < torch.arange(env.length)[:, None], 0, env.blank)
+    copies = prefixes[:, None].expand(-1, len(rates) if rates is not None else 1, -1)  # L J S
+    kernels = env.kernel(copies, torch.float64, None if rates is None else rates.expand(env.length, -1))
     for letters in product(range(env.vocab), repeat=len(order)):
-        chance = 1.0
-        for a, k in zip(intended, letters, strict=True):
-            chance *= float(kernel[a, k])
+        steps = enumerate(zip(intended, letters, strict=True))
+        chance = torch.stack([kernels[t, :, a, k] for t, (a, k) in steps]).prod(0).mean()
         realised = env.parse(["".join(env.alphabet[k] for k in letters)])
-        total += chance * float(landscape.scores(realised)[0])
+        total += float(chance) * float(landscape.scores(realised)[0])
     return total
+
+
+RATES = (np.arange(400) + 0.5) / 400
+
+
+def rates_of(env: SequenceEnv) -> Tensor | None:
+    if not isinstance(env.noise, HiddenRate):
+        return None
+    a, c = env.noise.mean * env.noise.concentration, env.noise.concentration
+    return torch.from_numpy(stats.beta(a, c - a).ppf(RATES))
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -92,6 +105,39 @@ def test_expected_scores_equal_enumeration(noise: type[UniformSlip], alpha: floa
     assert not torch.allclose(expected_scores(other, task.landscape, orders, generator()), found, atol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["confusion-L3-V3", "position-L3-V2", "hidden-L3-V2"])
+def test_expected_scores_under_every_noise(name: str) -> None:
+    alphabet = "ABC" if "V3" in name else "AB"
+    noise = KINDS[name](0.4).noise
+    env = SequenceEnv(length=3, alphabet=alphabet, noise=noise)
+    landscape = tiny_task(configured(), alphabet=alphabet).landscape
+    orders = env.all_objects()
+    found = expected_scores(env, landscape, orders, generator())
+    wanted = [by_enumeration(env, landscape, order) for order in env.decode(orders)]
+    assert_close(found, torch.tensor(wanted), atol=1e-3 if "hidden" in name else 1e-6, rtol=0)
+    slip = SequenceEnv(length=3, alphabet=alphabet, noise=UniformSlip(alpha=0.4))
+    assert not torch.allclose(expected_scores(slip, landscape, orders, generator()), found, atol=2e-3)
+    env.num_objects = 10**9
+    assert_close(mean_of_draws(env, landscape, orders), found, atol=0.03, rtol=0)
+
+
+def test_the_chance_to_stay_intact_is_a_mean_over_hidden_rates() -> None:
+    """Two letters: E[(1 - alpha/2)^3] = 1 - 3/2 m1 + 3/4 m2 - m3/8, with the moments of Beta(1.2, 1.8)."""
+    env = KINDS["hidden-L3-V2"](0.4)
+    assert isinstance(env, SequenceEnv)
+    first, second, third = 1.2 / 3, 1.2 * 2.2 / (3 * 4), 1.2 * 2.2 * 3.2 / (3 * 4 * 5)
+    wanted = 1 - 1.5 * first + 0.75 * second - third / 8
+    assert sampling._intact(env, env.all_objects()).tolist() == pytest.approx([wanted] * 8, abs=1e-12)
+    assert wanted != pytest.approx(0.8**3, abs=1e-2)
+
+
+def test_an_order_ends_at_the_first_stop_even_if_it_slipped() -> None:
+    env = KINDS["slip-stop-L3-V2"](0.3)
+    assert isinstance(env, SequenceEnv)
+    intended = torch.tensor([[0, 2, 1], [0, 1, 2], [1, -1, -1], [0, 1, 1]])
+    assert env.decode(as_orders(env, intended)) == ["A", "AB", "B", "ABB"]
+
+
 def test_expected_scores_by_draws_come_near_the_exact_ones() -> None:
     task = tiny_task(configured(noise__alpha=0.3))
     env, orders = task.env, task.env.all_objects()
@@ -137,6 +183,20 @@ def test_best_orders_are_what_they_say(stop: bool) -> None:
     everything = best_orders(task.env, task.landscape, drawn, count=10**6)
     assert {order.order for order in everything} == {text for text in meant if stop or len(text) == 3}
     assert max(order.expected for order in everything) == orders[0].expected
+
+
+def test_where_expectations_are_drawn_the_best_intact_scores_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A complete table needs no shortlist; without one, few orders are looked at, but as many as are asked for."""
+    for stop in (False, True):
+        trainer = tiny_trainer(stop=stop, noise__alpha=0.3)
+        task, drawn = trainer.task, draw_samples(trainer, 500, seed=0)
+        all_orders = best_orders(task.env, task.landscape, drawn, count=10**6)
+        monkeypatch.setattr("sgfn.sampling.SHORTLIST", 3)
+        short = best_orders(task.env, task.landscape, drawn, count=3)
+        best_intact = sorted((order.score for order in all_orders), reverse=True)[:3]
+        assert (sorted((order.score for order in short), reverse=True) == best_intact) == stop
+        assert len(best_orders(task.env, task.landscape, drawn, count=5)) == 5
+        monkeypatch.undo()
 
 
 def test_a_grid_has_no_orders(grid_run: Path) -> None:

@@ -63,8 +63,10 @@ def advance(trainer: Trainer, steps: int) -> dict[str, Tensor]:
         ("tiny", {}),
         ("tiny", {"dynamics__mode": "known", "form": "blind", "objective": "db"}),
         ("tiny", EVERYTHING),
+        ("tiny-stop", {"net__encoder": "transformer", "form": "published", "net__heads": 2}),
         ("grid", {"form": "published"}),
         ("grid", EVERYTHING),
+        ("grid", EVERYTHING | {"thought__layers": 1, "thought__width": 8}),
     ],
 )
 def test_a_trainer_continues_from_the_state_of_another(task: str, changes: dict[str, Any]) -> None:

@@ -9,12 +9,12 @@ The verbs of the command line as functions on the same configuration:
 """
 
 from sgfn.config import TrainConfig
-from sgfn.evaluate import describe, evaluate
+from sgfn.evaluate import catalogue, describe, evaluate
 from sgfn.landscapes.tfbind8 import fetch
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.sampling import sample
-from sgfn.tasks import make_task, task_names
+from sgfn.tasks import function_config, make_task, task_names
 from sgfn.train import train
 
 __version__ = "0.1.0"
@@ -22,9 +22,11 @@ __all__ = [
     "PRESETS",
     "Run",
     "TrainConfig",
+    "catalogue",
     "describe",
     "evaluate",
     "fetch",
+    "function_config",
     "make_task",
     "sample",
     "task_names",

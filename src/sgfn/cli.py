@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
@@ -18,7 +18,20 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 import sgfn
-from sgfn.config import Preset, TrainConfig, one_of
+from sgfn.config import (
+    BitsConfig,
+    CallableConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    NoiseConfig,
+    Preset,
+    RewardConfig,
+    RnaConfig,
+    TableConfig,
+    TrainConfig,
+    one_of,
+)
 from sgfn.files import read_json
 from sgfn.presets import PRESETS
 from sgfn.trainer import NonFiniteError
@@ -28,12 +41,29 @@ Config = Annotated[TrainConfig, arg(name="")]
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskFlags:
+    """The part of a configuration that decides what a task is, and not how it is learned."""
+
+    beta: float | None = None
+    """Reward exponent; by default the task's own."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    grid: GridConfig = field(default_factory=GridConfig)
+    motif: MotifConfig = field(default_factory=MotifConfig)
+    bits: BitsConfig = field(default_factory=BitsConfig)
+    ehrlich: EhrlichConfig = field(default_factory=EhrlichConfig)
+    rna: RnaConfig = field(default_factory=RnaConfig)
+    table: TableConfig = field(default_factory=TableConfig)
+    callable: CallableConfig = field(default_factory=CallableConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tasks:
     """List the tasks, or tell what is known of one at the given noise: size, maximum, best reachable TV."""
 
     name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
     """Task to look at; none lists them all."""
-    config: Config = field(default_factory=TrainConfig)
+    config: Annotated[TaskFlags, arg(name="")] = field(default_factory=TaskFlags)
     max_states: int = 2_000_000
     """Largest space that is enumerated."""
     json: bool = False
@@ -135,20 +165,41 @@ err = Console(stderr=True, highlight=False)
 
 def run_tasks(args: Tasks) -> None:
     """`sgfn tasks`."""
+    config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
     if args.name is None:
-        names = sgfn.task_names()
-        rows = [sgfn.make_task(name, args.config) for name in names]
-        listed = [{"task": t.name, "objects": t.env.num_objects, "beta": t.beta, "summary": t.summary} for t in rows]
-        if args.json:
-            return print_json(listed)
-        table = Table("task", "objects", "beta", "what it is", box=None, header_style="bold")
-        for row in listed:
-            table.add_row(row["task"], f"{row['objects']:,}", f"{row['beta']:g}", row["summary"])
-        return out.print(table)
-    facts = sgfn.describe(args.name, args.config, args.max_states)
-    if args.json:
-        return print_json(facts)
-    return print_facts(facts)
+        listed = sgfn.catalogue(config, args.max_states)
+        return print_json(listed) if args.json else print_catalogue(listed)
+    facts = sgfn.describe(args.name, config, args.max_states)
+    return print_json(facts) if args.json else print_facts(facts)
+
+
+def print_catalogue(listed: list[dict[str, Any]]) -> None:
+    """All tasks, as a table."""
+    table = Table(box=None, header_style="bold")
+    for label in ("task", "objects", "letters", "exact", "beta"):
+        table.add_column(label, no_wrap=True)
+    table.add_column("what it is")
+    for row in listed:
+        letters = row["alphabet"] or "-"
+        letters = letters if len(letters) <= 4 else str(len(letters))
+        beta = "-" if row["beta"] is None else f"{row['beta']:g}"
+        about = row["summary"] if row["needs"] is None else f"{row['summary']}; needs {row['needs']}{is_there(row)}"
+        table.add_row(row["task"], count(row["objects"]), letters, row["exact"] or "-", beta, about)
+    out.print(table)
+    out.print("exact: yes by enumeration, or by a formula at any size; flags of each task: sgfn tasks --help")
+
+
+def is_there(row: dict[str, Any]) -> str:
+    """Whether an extra is installed; a flag speaks for itself."""
+    return (" (installed)" if row["ready"] else " (missing)") if row["needs"].startswith("sgfn[") else ""
+
+
+def count(value: int | None) -> str:
+    """All digits of a number that one can read, the first three of a larger one."""
+    if value is None:
+        return "-"
+    digits = str(value)
+    return f"{value:,}" if len(digits) <= 9 else f"{digits[0]}.{digits[1:3]}e{len(digits) - 1}"
 
 
 def print_facts(facts: dict[str, Any]) -> None:
@@ -166,12 +217,13 @@ def number(value: float | None) -> str:
 
 def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Facts with their labels."""
-    lines = [
-        ("objects", f"{facts['objects']:,} ({facts['states']:,} states, up to {facts['horizon']} steps)"),
-        ("highest score", f"{facts['maximum']:.4f}"),
-    ]
+    size = f"{count(facts['objects'])} ({count(facts['states'])} states, up to {facts['horizon']} steps)"
+    best = "unknown" if facts["maximum"] is None else f"{facts['maximum']:.4f}"
+    lines = [("objects", size), ("letters", facts["alphabet"] or "-"), ("highest score", best)]
+    if "optimum" in facts:
+        lines.append(("  reached by", facts["optimum"]))
     if not facts["exact"]:
-        return [*lines, ("exact answer", "no: too many states")]
+        return [*lines, ("enumerated", "no: too many states"), *formula_lines(facts)]
     return [
         *lines,
         ("mean, top-100 mean", f"{facts['mean']:.4f}, {facts['top100_mean']:.4f}"),
@@ -182,6 +234,21 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         (
             "  expected score",
             f"{number(facts['floor_expected_reward'])} of the target's {facts['target_expected_reward']:.4f}",
+        ),
+    ]
+
+
+def formula_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Facts that need no enumeration."""
+    if "log_z" not in facts:
+        return []
+    return [
+        (f"at noise {facts['alpha']:g}, beta {facts['beta']:g}, by formula:", ""),
+        ("  log Z", f"{facts['log_z']:.4f}"),
+        ("  least reachable KL", number(facts.get("floor_kl"))),
+        (
+            "  expected score",
+            f"{number(facts.get('floor_expected_reward'))} of the target's {facts['target_expected_reward']:.4f}",
         ),
     ]
 
@@ -275,12 +342,15 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
                 f"{r['target_expected_reward']:.4f}",
             ),
         ]
+    else:
+        floor, wanted = r["floor_expected_reward"], r["target_expected_reward"]
+        lines.append(("mean score of samples", f"{r['sample_mean']:.4f}", number(floor), number(wanted)))
     modes = "" if r["modes_reference"] is None else f"{r['modes_reference']} of {r['modes_reference_total']}"
     return [
         *lines,
         (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
         ("modes, greedy", str(r["modes_greedy"]), "", ""),
-        ("modes, known maxima found", modes, "", ""),
+        ("modes, known ones found", modes, "", ""),
         ("noise model, mean TV to truth", f"{r['dynamics_tv']:.4f}", "", ""),
     ]
 

@@ -18,6 +18,7 @@ Activation = Literal["relu", "gelu", "silu"]
 Encoder = Literal["mlp", "transformer"]
 DynamicsMode = Literal["batch", "replay", "known"]
 Form = Literal["marginal", "published", "blind"]
+NoiseKind = Literal["uniform", "confusion", "position", "hidden"]
 Preset = Literal["none", "demo", "exact", "frugal"]
 MotifScore = Literal["sum", "best"]
 BitsDistance = Literal["edit", "hamming"]
@@ -64,11 +65,25 @@ def divides(name: str, value: int, whole_name: str, whole: int) -> None:
 class NoiseConfig:
     """How the environment garbles what is intended."""
 
+    kind: NoiseKind = "uniform"
+    """`uniform` slip; `confusion` matrix from a file; `position`: a slip rate for each position, from a file;
+    `hidden`: each episode draws its own slip rate, which the agent never sees."""
     alpha: float = 0.25
-    """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise."""
+    """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise. The mean rate
+    where it is hidden."""
+    file: Path | None = None
+    """CSV: a confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position."""
+    stop: bool = False
+    """Whether noise acts on the stop action too; a confusion matrix then needs a row and a column `stop`."""
+    concentration: float = 4.0
+    """Hidden rate: drawn from Beta(alpha c, (1 - alpha) c); the larger c, the nearer it stays to alpha."""
 
     def __post_init__(self) -> None:
+        one_of("noise.kind", self.kind, get_args(NoiseKind))
         in_range("noise.alpha", self.alpha, 0.0, 1.0, open_high=True)
+        in_range("noise.concentration", self.concentration, 0.1, 1e6)
+        if self.kind in ("confusion", "position") and self.file is None:
+            raise ValueError(f"noise.kind {self.kind!r} reads a CSV and noise.file is not given: name one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,7 +386,7 @@ class EntropyConfig:
     rate_low: float = 2.0
     """b_low of the exponential variant."""
     weight_kl: float = 0.0
-    """lambda_kl: weight of the policy KL with entropy ratio; 0 is none (it raises the reward at the cost of TV)."""
+    """lambda_kl: weight of the policy KL with entropy ratio; 0 is none."""
     weight_dynamics: float = 0.1
     """lambda_dyn: weight of the dynamics balance; 0 is none."""
 
@@ -450,7 +465,8 @@ class TrainConfig:
     temperature: float = 1.0
     """Sampling temperature: above 1 flattens the policy while exploring."""
     exploration: Exploration = "constant"
-    """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before."""
+    """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before (at least 1
+    but for the exponential variant: it heats, and does not cool)."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     motif: MotifConfig = field(default_factory=MotifConfig)
@@ -488,7 +504,9 @@ class TrainConfig:
         in_range("temperature", self.temperature, 1e-3, 1e3)
         one_of("exploration", self.exploration, get_args(Exploration))
         if self.objective == "kl-entropy" and self.form == "blind" and self.entropy.base != "kl":
-            raise ValueError("objective 'kl-entropy' needs a law over intentions: use form marginal or published")
+            raise ValueError(
+                "objective 'kl-entropy' weighs intentions, which form 'blind' ignores: use marginal or published"
+            )
         self._check_thought()
         share = self.offline.share
         if share > 0 and not 0 < self.offline_batch < self.batch:
@@ -503,7 +521,9 @@ class TrainConfig:
         if self.dynamics.mode == "known":
             raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
         if self.objective == "eflow":
-            raise ValueError("thought.layers: objective 'eflow' has no history of the children it imagines: use tb or kl")
+            raise ValueError(
+                "thought.layers: objective 'eflow' has no history of the children it imagines: use tb or kl"
+            )
         if self.scored_as not in ("marginal", "outcome"):
             reason = {
                 "published": "its backward policy sees no history",
@@ -525,9 +545,12 @@ class TrainConfig:
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""
         top = {k: v for k, v in changes.items() if "__" not in k}
+        inner: dict[str, dict[str, Any]] = {}
         for name, value in ((k, v) for k, v in changes.items() if "__" in k):
-            part, inner = name.split("__")
-            top[part] = replace(top.get(part, getattr(self, part)), **{inner: value})
+            part, field_name = name.split("__")
+            inner.setdefault(part, {})[field_name] = value
+        for part, values in inner.items():  # all fields of a component at once: they are checked together
+            top[part] = replace(top.get(part, getattr(self, part)), **values)
         return replace(self, **top)
 
 

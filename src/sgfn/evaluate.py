@@ -1,5 +1,6 @@
 """`evaluate`: a trained run against the exact answer, and `describe`: what is known of a task before training."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn import exact
-from sgfn.config import TrainConfig, in_range
+from sgfn.config import NoiseConfig, TrainConfig, in_range
 from sgfn.dynamics import calibration
 from sgfn.envs import SequenceEnv
 from sgfn.files import write_json
 from sgfn.metrics import samples as metrics
-from sgfn.offline import read_objects
+from sgfn.offline import known_objects
 from sgfn.rollout import rollout
 from sgfn.runs import Run
 from sgfn.sampling import Samples, best_orders, draw_samples
-from sgfn.tasks import Task, make_task
+from sgfn.tasks import BUILDERS, NEEDS, Task, make_task, task_names
 from sgfn.train import pick_device
 from sgfn.trainer import Trainer
 
@@ -67,16 +68,19 @@ def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: in
     drawn = draw_samples(trainer, samples, seed)
     batch = rollout(
         trainer.env,
-        trainer.nets.log_policy,
+        trainer.actor(),
         task.log_reward,
         batch=min(samples, 2048),
         generator=torch.Generator(trainer.device).manual_seed(seed + 1),
     )
     with torch.no_grad():
-        calibrated = calibration(trainer.env, trainer.log_kernel, batch)
+        calibrated = calibration(trainer.env, trainer.kernel_along(batch), batch)
     task.landscape.to(torch.device("cpu"))
-    result: dict[str, Any] = dict.fromkeys(EXACT_KEYS)
-    if exact.enumerable(task.env, max_states):
+    facts = known_facts(task)
+    result: dict[str, Any] = dict.fromkeys(EXACT_KEYS) | {
+        key: facts[key] for key in (*EXACT_KEYS, "floor_kind") if key in facts
+    }
+    if exact.enumerable(task.env, max_states) and trainer.has_law:
         known = reference(task, max_states)
         law = trainer.law()
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
@@ -110,8 +114,7 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = exact.MAX_STATE
     modes = metrics.greedy_modes(
         objects, scores, threshold=MODE_DISTANCE, level=level, distance="l1" if task.env.distance == "l1" else "hamming"
     )
-    maxima = reference_maxima(task, max_states)
-    within = REFERENCE_WITHIN if isinstance(task.env, SequenceEnv) else 0
+    found, total = modes_reference(task, drawn.objects, max_states) or (None, None)
     return {
         "sample_mean": float(scores.mean()),
         "top100_mean": top.mean,
@@ -119,8 +122,8 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = exact.MAX_STATE
         "top100_count": top.count,
         "modes_greedy": len(modes),
         "modes_greedy_rule": f"score >= {task.landscape.mode_level:g}, {task.env.distance} distance > {MODE_DISTANCE}",
-        "modes_reference": None if maxima is None else metrics.reference_modes(objects, maxima.numpy(), within=within),
-        "modes_reference_total": None if maxima is None else maxima.shape[0],
+        "modes_reference": found,
+        "modes_reference_total": total,
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
         "novelty": _novelty(task, objects),
         "unique": len(metrics.unique_objects(objects, scores)[0]),
@@ -128,11 +131,19 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = exact.MAX_STATE
 
 
 def _novelty(task: Task, objects: Int[np.ndarray, "N O"]) -> float | None:
-    """Mean distance to the nearest object of the offline file, where there is one."""
-    file = task.config.offline.file
-    if file is None or not isinstance(task.env, SequenceEnv):
-        return None
-    return float(metrics.novelty(objects, read_objects(task.env, file).numpy()).mean())
+    """Mean distance to the nearest object known beforehand, where there are some."""
+    known = known_objects(task) if isinstance(task.env, SequenceEnv) else None
+    return None if known is None else float(metrics.novelty(objects, known.numpy()).mean())
+
+
+def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) -> tuple[int, int] | None:
+    """Known modes found, and how many there are: the landscape's own set, else the maxima of a complete table."""
+    own = task.landscape.modes_known(objects)
+    maxima = reference_maxima(task, max_states) if own is None else None
+    if maxima is None:
+        return own
+    within = REFERENCE_WITHIN if isinstance(task.env, SequenceEnv) else 0
+    return metrics.reference_modes(objects.numpy(), maxima.numpy(), within=within), maxima.shape[0]
 
 
 def reference_maxima(task: Task, max_states: int = exact.MAX_STATES) -> Int[Tensor, "M O"] | None:
@@ -144,10 +155,11 @@ def reference_maxima(task: Task, max_states: int = exact.MAX_STATES) -> Int[Tens
     scores = task.landscape.scores(objects)
     if isinstance(env, SequenceEnv) and not env.stop:
         table = scores.double().numpy()
-        return torch.from_numpy(
+        maxima = torch.from_numpy(
             metrics.local_maxima(table, env.vocab, env.length, radius=REFERENCE_RADIUS, top=REFERENCE_TOP)
         )
-    return objects[scores >= task.landscape.maximum - 1e-6]
+        return maxima[scores[env.object_index(maxima)] > scores.min()]  # a plain of zeros has no maxima
+    return objects[scores >= scores.max() - 1e-6]
 
 
 def describe(name: str, config: TrainConfig, max_states: int = exact.MAX_STATES) -> dict[str, Any]:
@@ -160,17 +172,51 @@ def describe(name: str, config: TrainConfig, max_states: int = exact.MAX_STATES)
         "states": task.env.num_states,
         "actions": task.env.actions,
         "horizon": task.env.horizon,
+        "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
         "alpha": config.noise.alpha,
         "beta": task.beta,
-        "maximum": task.landscape.maximum,
+        "maximum": task.landscape.maximum if math.isfinite(task.landscape.maximum) else None,
         "exact": exact.enumerable(task.env, max_states),
+        **known_facts(task),
     }
     if facts["exact"]:
-        facts |= _known_facts(reference(task, max_states))
+        facts |= _enumerated_facts(reference(task, max_states))
     return facts
 
 
-def _known_facts(known: exact.Reference) -> dict[str, Any]:
+def known_facts(task: Task) -> dict[str, Any]:
+    """What the landscape knows without enumeration, at the configured reward."""
+    facts = task.landscape.facts(task.beta, task.env.noise)
+    if "log_z" in facts:
+        facts["log_z"] -= task.beta * math.log(task.config.reward.norm)
+    return facts
+
+
+def catalogue(config: TrainConfig, max_states: int = exact.MAX_STATES) -> list[dict[str, Any]]:
+    """A row for each task: size, alphabet, how far it is exact, what it needs and whether that is there."""
+    quiet = config.with_(noise=NoiseConfig())  # another noise may fit one task only, and size does not depend on it
+    return [_row(name, quiet, max_states) for name in task_names()]
+
+
+def _row(name: str, config: TrainConfig, max_states: int) -> dict[str, Any]:
+    needs, ready = NEEDS[name](config) if name in NEEDS else (None, True)
+    row = dict.fromkeys(("task", "objects", "alphabet", "exact", "beta", "needs", "ready", "summary"))
+    row |= {"task": name, "needs": needs, "ready": ready}
+    if not ready:
+        return row | {"summary": (BUILDERS[name].__doc__ or "").splitlines()[0]}
+    task = make_task(name, config)
+    letters = task.env.alphabet if isinstance(task.env, SequenceEnv) else None
+    row |= {"objects": task.env.num_objects, "alphabet": letters, "beta": task.beta, "summary": task.summary}
+    return row | {"exact": _exactness(task, max_states)}
+
+
+def _exactness(task: Task, max_states: int) -> str:
+    if exact.enumerable(task.env, max_states):
+        return "yes"
+    return "formula" if "log_z" in known_facts(task) else "no"
+
+
+def _enumerated_facts(known: exact.Reference) -> dict[str, Any]:
     figures = exact.distances(known.target, known)
     kept = ("tv_floor", "tv_blind", "tv_uniform", "target_expected_reward", "floor_expected_reward")
     return {

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
+from sgfn.noise import HiddenRate, slip_project
 
 Policy = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
 """States to probabilities of intentions."""
@@ -38,29 +39,44 @@ def law(env: Env, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
     r"""Probability of each object under a policy and the true kernel.
 
     .. math:: p(s') = \sum_s p(s)\,\bar P(k|s), \qquad \bar P(k|s) = \sum_a \pi(a|s)\,P(k|s,a)
+
+    Under a hidden rate, the mean over rates of the law at each: exact for a policy without memory.
     """
     return reach(env, policy, noisy=noisy)[1]
 
 
 def reach(env: Env, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     """Probability of passing through each state, and of ending in each object."""
+    rates = env.noise.rates(env.horizon) if noisy else [(None, 1.0)]
+    masses = [(weight, *_reach(env, policy, rate, noisy)) for rate, weight in rates]
+    states, objects = (sum(m[0] * m[part] for m in masses) for part in (1, 2))
+    return torch.as_tensor(states), torch.as_tensor(objects)
+
+
+def _reach(
+    env: Env, policy: Policy, rate: float | None, noisy: bool
+) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     states_mass = torch.zeros(env.num_states, dtype=torch.float64)
     objects_mass = torch.zeros(env.num_objects, dtype=torch.float64)
     states_mass[env.index(env.initial(1))] = 1.0
     for states in env.levels():
-        moved = outcome_law(env, states, policy(states).double(), noisy) * states_mass[env.index(states)][:, None]
+        moved = outcome_law(env, states, policy(states).double(), noisy, rate) * states_mass[env.index(states)][:, None]
         for rows, k, target, finished in children(env, states):
             (objects_mass if finished else states_mass).index_add_(0, target, moved[rows, k])
     return states_mass, objects_mass
 
 
 def outcome_law(
-    env: Env, states: Int[Tensor, "N S"], policy: Float[Tensor, "N A"], noisy: bool = True
+    env: Env,
+    states: Int[Tensor, "N S"],
+    policy: Float[Tensor, "N A"],
+    noisy: bool = True,
+    rate: float | None = None,
 ) -> Float[Tensor, "N K"]:
     """The policy's law over outcomes; without noise it is the policy itself."""
     if not noisy:
         return policy
-    return torch.einsum("na,nak->nk", policy, env.kernel(states, torch.float64))
+    return torch.einsum("na,nak->nk", policy, env.kernel(states, torch.float64, rate))
 
 
 def children(env: Env, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Tensor, bool]]:
@@ -122,10 +138,13 @@ def uniform_policy(env: Env) -> Policy:
 
 
 def best_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
-    """On a tree: the forward-KL optimum, node by node (KL to the target is a sum over nodes, so this is global)."""
+    """On a tree: the forward-KL optimum, node by node (KL to the target is a sum over nodes, so this is global).
+
+    Under a hidden rate it is the optimum for a rate that were always the mean, no more.
+    """
     best = {}
     for depth, states in enumerate(env.levels()):
-        best[depth] = env.noise.project(conditionals[depth], env.slippable(states))[0]
+        best[depth] = env.noise.project(conditionals[depth], env.slippable(states), env.position(states))[0]
     return table_policy(env, best)
 
 
@@ -234,11 +253,30 @@ def _floor(
     env: Env, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
 ) -> tuple[Float[Tensor, " N"] | None, str]:
     """The best reachable law, and in which sense it is best."""
+    if isinstance(env.noise, HiddenRate):
+        return _hidden_floor(env, env.noise, wanted, conditionals)
     if env.tree:
         return law(env, best_policy(env, conditionals)), "forward-KL optimum"
     if env.num_states > MAX_PROGRAMME:
         return None, f"not computed: the linear programme is limited to {MAX_PROGRAMME:,} states"
     return grid_floor(env, wanted), "least total variation (linear programme)"
+
+
+def _hidden_floor(
+    env: Env, noise: HiddenRate, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
+) -> tuple[Float[Tensor, " N"] | None, str]:
+    """The target itself where a policy that remembers can reach every conditional after every history, else unknown.
+
+    The history with the highest expected rate decides: all slips. Where it leaves a node out of reach, other histories
+    of the same prefix may or may not make up for it, and projecting node by node gives only a bound.
+    """
+    if not env.tree:
+        return None, "not known under a hidden rate"
+    for depth, states in enumerate(env.levels()):
+        reached = slip_project(conditionals[depth], env.slippable(states), noise.highest(depth))[1]
+        if float((reached - conditionals[depth]).abs().max()) > 1e-12:
+            return None, "not known under a hidden rate"
+    return wanted, "the target, by a policy with memory"
 
 
 def total_variation(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:

@@ -1,4 +1,4 @@
-"""Objects known beforehand, read from a file."""
+"""Objects known beforehand: read from a file, or what the landscape was made from."""
 
 import csv
 from pathlib import Path
@@ -7,8 +7,24 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
+from sgfn.tasks import Task
 
 COLUMN = "sequence"
+
+
+def known_objects(task: Task) -> Int[Tensor, "N O"] | None:
+    """The objects of `offline.file`, else those measured for the landscape; None where there are neither."""
+    file = task.config.offline.file
+    return task.landscape.offline_objects() if file is None else read_objects(task.env, file)
+
+
+def training_objects(task: Task) -> Int[Tensor, "N O"] | None:
+    """What a share of each batch is drawn from; None where the share is zero."""
+    config = task.config.offline
+    known = None if config.share == 0 and config.file is None else known_objects(task)
+    if config.share > 0 and known is None:
+        raise ValueError("offline.share is positive but offline.file is not given: name a file of objects")
+    return known
 
 
 def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:

@@ -57,7 +57,7 @@ def behaviour(
     log_policy: Float[Tensor, "B A"], legal: Bool[Tensor, "B A"], explore: float, temperature: float | Tensor
 ) -> Float[Tensor, "B A"]:
     r"""What acts while sampling: $(1-\epsilon)\,\mathrm{softmax}(\log\pi/T) + \epsilon\,\mathrm{uniform}$."""
-    plain = isinstance(temperature, float) and temperature == 1.0
+    plain = not isinstance(temperature, Tensor) and temperature == 1.0
     tempered = log_policy.exp() if plain else torch.softmax(log_policy / temperature, -1)
     if explore == 0.0:
         return tempered
@@ -91,11 +91,12 @@ def rollout(
     actor = as_actor(policy)
     device = generator.device
     clock = clocks((env.horizon, 2, batch, env.actions), generator)
+    rate = env.noise.draw_rates(batch, generator)  # hidden from whoever acts
     state = env.initial(batch, device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
         action = draw(behaviour(actor.log_policy(t, state), env.legal(state), explore, temperature), clock[t, 0])
-        outcome = draw(env.kernel_row(state, action), clock[t, 1])
+        outcome = draw(env.kernel_row(state, action, rate), clock[t, 1])
         actor.observe(t, action, outcome)
         valid.append(~env.done(state))
         intended.append(action)

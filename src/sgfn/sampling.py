@@ -17,6 +17,9 @@ from sgfn.train import pick_device
 from sgfn.trainer import Trainer
 
 BLOCK = 16384
+LARGEST_TABLE = 2_000_000
+SHORTLIST = 64
+"""Orders whose expectation is estimated from draws: those that score best if they come out intact."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +36,9 @@ def draw_samples(trainer: Trainer, n: int, seed: int) -> Samples:
     generator = torch.Generator(trainer.device).manual_seed(seed)
     env, landscape = trainer.env, trainer.task.landscape
     objects, scores, intended = [], [], []
-    for start in range(0, n, BLOCK):
-        batch = rollout(
-            env, trainer.nets.log_policy, landscape.scores, batch=min(BLOCK, n - start), generator=generator
-        )
+    block = min(BLOCK, trainer.block)
+    for start in range(0, n, block):
+        batch = rollout(env, trainer.actor(), landscape.scores, batch=min(block, n - start), generator=generator)
         objects.append(env.objects(batch.states[:, -1]).cpu())
         scores.append(batch.log_reward.cpu())  # scores, as asked for above
         intended.append(torch.where(batch.valid, batch.intended, -1).cpu())
@@ -44,8 +46,12 @@ def draw_samples(trainer: Trainer, n: int, seed: int) -> Samples:
 
 
 def as_orders(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N O"]:
-    """Intentions as sequences to order: stop and padding become blanks."""
-    return torch.where((intended < 0) | (intended >= env.vocab), env.blank, intended)
+    """Intentions as sequences to order: from the first stop on there are blanks, as there are for padding.
+
+    A stop that slipped into a token is followed by more intentions; an order ends at the stop all the same.
+    """
+    ended = ((intended < 0) | (intended >= env.vocab)).cummax(-1).values
+    return torch.where(ended, env.blank, intended)
 
 
 @torch.no_grad()
@@ -56,7 +62,7 @@ def expected_scores(
 
     Exact where the score table is small (the kernel acts on one position after the other), else a mean over draws.
     """
-    if not env.stop and env.num_objects <= 2_000_000:
+    if tabulable(env):
         return _exact_expectation(env, landscape)[env.object_index(orders)].float()
     total = torch.zeros(orders.shape[0])
     for start in range(0, draws, 16):  # a few at a time: fewer calls, and memory stays flat
@@ -65,19 +71,29 @@ def expected_scores(
     return total / draws
 
 
+def tabulable(env: SequenceEnv) -> bool:
+    """Whether expectations come from a complete table of scores."""
+    return not env.stop and env.num_objects <= LARGEST_TABLE
+
+
 def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, " N"]:
-    table = landscape.scores(env.all_objects()).double().reshape((env.vocab,) * env.length)
-    for axis, states in enumerate(env.levels()):
-        kernel = env.kernel(states[:1], torch.float64)[0]  # noise may depend on the position, not on the tokens
-        table = torch.tensordot(kernel, table.movedim(axis, 0), 1).movedim(0, axis)
-    return table.reshape(-1)
+    scores = landscape.scores(env.all_objects()).double().reshape((env.vocab,) * env.length)
+    roots = [states[:1] for states in env.levels()]  # noise may depend on the position, not on the tokens
+    total = torch.zeros_like(scores)
+    for rate, weight in env.noise.rates(env.horizon):
+        table = scores
+        for axis, root in enumerate(roots):
+            kernel = env.kernel(root, torch.float64, rate)[0]
+            table = torch.tensordot(kernel, table.movedim(axis, 0), 1).movedim(0, axis)
+        total += weight * table
+    return total.reshape(-1)
 
 
 def _garble(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
-    state = env.initial(orders.shape[0])
+    state, rate = env.initial(orders.shape[0]), env.noise.draw_rates(orders.shape[0], generator)
     for t in range(env.horizon):
         action = orders[:, t].clamp(max=env.actions - 1)  # a blank is the stop action by its very code
-        outcome = draw(env.kernel_row(state, action), clocks((orders.shape[0], env.actions), generator))
+        outcome = draw(env.kernel_row(state, action, rate), clocks((orders.shape[0], env.actions), generator))
         state = env.apply(state, outcome)
     return env.objects(state)
 
@@ -96,13 +112,19 @@ class Order:
 
 
 def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 10, seed: int = 0) -> list[Order]:
-    """The distinct sequences the policy intended, best expectation first; empty where orders make no sense (a grid)."""
+    """The distinct sequences the policy intended, best expectation first; empty where orders make no sense (a grid).
+
+    Where expectations must be drawn, only a shortlist is looked at, and with fewer draws where scores are dear.
+    """
     if not isinstance(env, SequenceEnv):
         return []
     orders = as_orders(env, samples.intended).unique(dim=0)
     lengths = env.written(orders)
     orders = orders[lengths >= (env.min_length if env.stop else env.length)]
-    expected = expected_scores(env, landscape, orders, torch.Generator().manual_seed(seed))
+    if not tabulable(env):
+        orders = orders[landscape.scores(orders).argsort(descending=True, stable=True)[: max(count, SHORTLIST)]]
+    generator, draws = torch.Generator().manual_seed(seed), 64 if landscape.on_host else 256
+    expected = expected_scores(env, landscape, orders, generator, draws)
     best = expected.argsort(descending=True, stable=True)[:count]
     orders = orders[best]
     figures = (expected[best], _intact(env, orders), landscape.scores(orders))
@@ -114,10 +136,15 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
 
 def _intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
     """Probability that every token comes out as ordered."""
+    rates = env.noise.rates(env.horizon)
+    return torch.stack([weight * _intact_at(env, orders, rate) for rate, weight in rates]).sum(0)
+
+
+def _intact_at(env: SequenceEnv, orders: Int[Tensor, "N O"], rate: float | None) -> Float[Tensor, " N"]:
     chance, state = torch.ones(orders.shape[0], dtype=torch.float64), env.initial(orders.shape[0])
     for t in range(env.horizon):
         action = orders[:, t].clamp(max=env.actions - 1)
-        here = env.kernel(state, torch.float64)[torch.arange(orders.shape[0]), action, action]
+        here = env.kernel(state, torch.float64, rate)[torch.arange(orders.shape[0]), action, action]
         chance = torch.where(env.done(state), chance, chance * here)
         state = env.apply(state, action)
     return chance

@@ -46,10 +46,11 @@ def score_published(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z
     log_dynamics = _pick(_row(log_kernel, batch.intended), batch.realised)
     assert heads.log_joint_backward is not None
     joint = _row(heads.log_joint_backward[:, 1:], batch.realised)  # B T A
-    scores = _scores(batch, heads, log_z, log_pf=log_pf, log_pb=_pick(joint, batch.intended), log_intention=joint)
-    known = batch.valid[..., None]  # a padded step has no parent, and nothing to normalise
-    log_intention = torch.log_softmax(torch.where(known, joint, 0.0), -1)
-    return replace(scores, log_dynamics=torch.where(batch.valid, log_dynamics, 0.0), log_intention=log_intention)
+    # A padded step has no parent, and nothing to normalise.
+    log_intention = torch.log_softmax(torch.where(batch.valid[..., None], joint, 0.0), -1)
+    log_pb = _pick(joint, batch.intended)
+    scores = _scores(batch, heads, log_z, log_pf=log_pf, log_pb=log_pb, log_intention=log_intention)
+    return replace(scores, log_dynamics=torch.where(batch.valid, log_dynamics, 0.0))
 
 
 def score_marginal(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:

@@ -12,7 +12,7 @@ import torch
 
 from sgfn import exact
 from sgfn.config import TrainConfig, one_of, to_dict
-from sgfn.offline import read_objects
+from sgfn.offline import training_objects
 from sgfn.runs import Run
 from sgfn.tasks import Task, make_task
 from sgfn.trainer import Trainer, stepper
@@ -78,8 +78,7 @@ def train(
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and overwrite:
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
-    if config.offline.file is not None:
-        config = config.with_(offline__file=config.offline.file.resolve())
+    config = _absolute(config)
     if resume:
         run.read_config()
         trainer = None
@@ -122,8 +121,17 @@ def _changed(config: TrainConfig) -> str:
 
 
 def _trainer(task: Task, device: torch.device) -> Trainer:
-    file = task.config.offline.file
-    return Trainer(task, device, None if file is None else read_objects(task.env, file))
+    return Trainer(task, device, training_objects(task))
+
+
+def _absolute(config: TrainConfig) -> TrainConfig:
+    """Files by their full path, so that the run finds them again from any folder."""
+    files = {
+        "offline__file": config.offline.file,
+        "table__file": config.table.file,
+        "noise__file": config.noise.file,
+    }
+    return config.with_(**{name: file.resolve() for name, file in files.items() if file is not None})
 
 
 def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> None:
@@ -165,7 +173,7 @@ def _save(run: Run, trainer: Trainer) -> None:
 
 def _known_target(trainer: Trainer) -> torch.Tensor | None:
     task = trainer.task
-    if not exact.enumerable(task.env):
+    if not exact.enumerable(task.env) or not trainer.has_law:
         return None
     objects = task.env.all_objects().to(trainer.device)
     return exact.target(task.log_reward(objects).cpu(), task.beta)

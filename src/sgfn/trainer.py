@@ -10,17 +10,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn import dynamics, exact
+from sgfn import dynamics, exact, histories
 from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
 from sgfn.landscapes.base import beta_at
+from sgfn.nets.along import Along, Walker
+from sgfn.nets.encoders import sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.nets.shared import Judge, share, shared_levels
 from sgfn.objectives import make_objective
 from sgfn.optim import Optimiser, schedule
 from sgfn.replay import Replay
-from sgfn.rollout import retrace, rollout
-from sgfn.scoring import score, score_expected
+from sgfn.rollout import LogKernel, LogPolicy, retrace, rollout
+from sgfn.scoring import Scorer, score, score_expected
 from sgfn.tasks import Task
 from sgfn.trajectories import Scores, Trajectories, concatenate
 
@@ -41,6 +43,8 @@ class Trainer:
         self.offline = None if offline is None else offline.to(device)
         if self.config.objective == "eflow" and not self.env.tree:
             raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
+        if self.config.net.encoder == "transformer" and sequence_of(self.env) is None:
+            raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
         self.objective = make_objective(self.config)
@@ -60,8 +64,9 @@ class Trainer:
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.config.seed)  # of the CPU alone: a GPU keeps the caller's state
-            nets = FlowNets(self.env, self.config.scored_as, self.config.net)
-            model = DynamicsNet(self.env, self.config.dynamics)
+            thought = self.config.thought
+            nets = FlowNets(self.env, self.config.scored_as, self.config.net, thought.width if thought.layers else 0)
+            model = DynamicsNet(self.env, self.config.dynamics, thought)
         return nets.to(self.device), model.to(self.device)
 
     def _optimisers(self) -> tuple[Optimiser, Optimiser]:
@@ -78,24 +83,47 @@ class Trainer:
         """Start log Z where the first trajectories balance on average, instead of spending hundreds of steps on it."""
         judge = self.judge(self.config.batch)
         batch = self.collect(judge)[1]
-        scores = score(judge, batch, self.config.scored_as, self.log_kernel(batch.states[:, :-1]))
+        thoughts = self.thoughts(batch)
+        log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
+        scores = score(self.scorer(judge, thoughts), batch, self.config.scored_as, log_kernel)
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
 
-    def log_kernel(self, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A K"]:
-        """log P^ at the states: known, or learned."""
+    def thoughts(self, batch: Trajectories) -> Float[Tensor, "B N W"] | None:
+        """What the history before each state tells; None where nobody remembers."""
+        return self.dynamics.thoughts(batch.intended, batch.realised)
+
+    def log_kernel(
+        self, states: Int[Tensor, "*batch S"], thoughts: Float[Tensor, "B N W"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
+        """log P^ at the states: known, or learned; of whole trajectories where it remembers."""
         if self.config.dynamics.mode == "known":
             return dynamics.log_known(self.env, states)
+        if thoughts is not None:
+            return self.dynamics.log_kernel(states, thoughts[:, : states.shape[1]])
         levels = shared_levels(self.env, self.nets, states.shape[0]) if states.ndim == 3 else 0
         if levels and isinstance(self.env, TabulatedEnv):
             return share(self.dynamics.log_kernel, self.env, states, levels)
         return self.dynamics.log_kernel(states)
 
+    def kernel_along(self, batch: Trajectories) -> LogKernel:
+        """log P^ for the states of one batch: what it says there, history included."""
+        thoughts = self.thoughts(batch)
+        return lambda states: self.log_kernel(states, thoughts)
+
+    def actor(self) -> Walker | LogPolicy:
+        """Who acts in a rollout, at the present weights: with a cache or a memory where there is one."""
+        return Walker(self.nets, self.dynamics) if self.nets.reads_along else self.nets.log_policy
+
     def judge(self, batch: int) -> FlowNets | Judge:
         """The networks as they are now, set to judge a batch of that size."""
         levels = shared_levels(self.env, self.nets, batch)
         return Judge(self.env, self.nets, levels) if isinstance(self.env, TabulatedEnv) and levels else self.nets
+
+    def scorer(self, judge: FlowNets | Judge, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
+        """Who judges a batch with those thoughts: the judge, unless states are read along their trajectories."""
+        return Along(self.nets, thoughts) if self.nets.reads_along else judge
 
     def step(self) -> None:
         """One batch of rollouts, the updates that follow from it, and the meters."""
@@ -121,7 +149,7 @@ class Trainer:
         known = self.config.offline_batch if self.offline is not None else 0
         own = rollout(
             self.env,
-            judge.policies() if isinstance(judge, Judge) else judge.log_policy,
+            judge.policies() if isinstance(judge, Judge) else self.actor(),
             self.task.log_reward,
             batch=config.batch - known,
             generator=self.generator,
@@ -131,18 +159,24 @@ class Trainer:
         if self.offline is None or known == 0:
             return own, own
         rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
-        goals = self.offline[rows]
-        log_policy, log_reward = self.nets.log_policy, self.task.log_reward
-        return own, concatenate(own, retrace(self.env, goals, log_policy, self.log_kernel, log_reward, self.generator))
+        return own, concatenate(own, self.retraced(self.offline[rows]))
+
+    def retraced(self, goals: Int[Tensor, "N O"]) -> Trajectories:
+        """Known objects as trajectories, with intentions from the posterior at the present weights."""
+        actor, log_kernel = self.actor(), self.log_kernel
+        if isinstance(actor, Walker) and self.dynamics.thought is not None:
+            log_kernel = actor.log_kernel
+        return retrace(self.env, goals, actor, log_kernel, self.task.log_reward, self.generator)
 
     def update(
         self, judge: FlowNets | Judge, own: Trajectories, batch: Trajectories, beta: Tensor, rate: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Balance objective on the whole batch; in `batch` mode the dynamics model learns from the agent's own part."""
         with torch.set_grad_enabled(self.config.dynamics.mode == "batch"):
-            log_kernel = self.log_kernel(batch.states[:, :-1])
+            thoughts = self.thoughts(batch)
+            log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
             nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
-        scores, tempered = self.judged(judge, batch, beta, log_kernel)
+        scores, tempered = self.judged(self.scorer(judge, thoughts), batch, beta, log_kernel)
         loss = self.objective(scores, tempered).mean()
         self.optimiser.step(loss, rate)
         if self.config.watches_entropy:
@@ -155,24 +189,24 @@ class Trainer:
         """Balance objective on past trajectories: balance holds off-policy."""
         batch = buffer.sample(self.config.replay.batch or self.config.batch, self.generator)
         with torch.no_grad():
-            log_kernel = self.log_kernel(batch.states[:, :-1])
-        self.optimiser.step(self.balance(self.judge(batch.valid.shape[0]), batch, beta, log_kernel), rate)
+            thoughts = self.thoughts(batch)
+            log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
+        scorer = self.scorer(self.judge(batch.valid.shape[0]), thoughts)
+        self.optimiser.step(self.balance(scorer, batch, beta, log_kernel), rate)
 
-    def balance(
-        self, judge: FlowNets | Judge, batch: Trajectories, beta: Tensor, log_kernel: Tensor
-    ) -> Float[Tensor, ""]:
+    def balance(self, scorer: Scorer, batch: Trajectories, beta: Tensor, log_kernel: Tensor) -> Float[Tensor, ""]:
         """Mean objective of a batch at a reward exponent."""
-        return self.objective(*self.judged(judge, batch, beta, log_kernel)).mean()
+        return self.objective(*self.judged(scorer, batch, beta, log_kernel)).mean()
 
     def judged(
-        self, judge: FlowNets | Judge, batch: Trajectories, beta: Tensor, log_kernel: Tensor
+        self, scorer: Scorer, batch: Trajectories, beta: Tensor, log_kernel: Tensor
     ) -> tuple[Scores, Trajectories]:
         """What the objective reads: scores, and the batch at the current reward exponent."""
         tempered = replace(batch, log_reward=beta * batch.log_reward)
         if self.config.objective == "eflow":
             reward = lambda x: beta * self.task.log_reward(x)  # noqa: E731
             return score_expected(self.env, self.nets, batch, log_kernel, reward), tempered
-        return score(judge, batch, self.config.scored_as, log_kernel), tempered
+        return score(scorer, batch, self.config.scored_as, log_kernel), tempered
 
     @torch.no_grad()
     def watch(self, scores: Scores, batch: Trajectories) -> None:
@@ -182,7 +216,9 @@ class Trainer:
 
     def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
         """One round of maximum likelihood on past outcomes."""
-        nll = dynamics.negative_log_likelihood(self.dynamics.log_kernel(batch.states[:, :-1]), batch)
+        thoughts = self.thoughts(batch)
+        log_kernel = self.dynamics.log_kernel(batch.states[:, :-1], None if thoughts is None else thoughts[:, :-1])
+        nll = dynamics.negative_log_likelihood(log_kernel, batch)
         self.dynamics_optimiser.step(nll, rate)
         return nll.detach()
 
@@ -216,21 +252,54 @@ class Trainer:
             "the last good checkpoint, if any, is kept: lower --optim.lr or --beta, or raise --reward.minimum"
         )
 
+    @torch.no_grad()
     def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
         """Probabilities for the exact evaluation, in blocks."""
-        with torch.no_grad():
-            blocks = [
-                self.nets.log_policy(self.env.embed(block).to(self.device)).exp().cpu() for block in states.split(65536)
-            ]
-        return torch.cat(blocks).double()
+        blocks = states.split(self.block)
+        return torch.cat(
+            [self.nets.log_policy(self.env.embed(block).to(self.device)).exp().cpu() for block in blocks]
+        ).double()
+
+    @property
+    def block(self) -> int:
+        """States judged at once outside of training; a transformer holds a row for every prefix of each."""
+        return 65536 if not self.nets.reads_along else max(64, 65536 // (self.env.horizon + 1))
+
+    @property
+    def has_law(self) -> bool:
+        """Whether `law` can be had on an enumerable task: a policy with a memory has a law for each history."""
+        return self.dynamics.thought is None or histories.enumerable(self.task.env)
 
     def law(self) -> Float[Tensor, " N"]:
         """Exact law of the current policy under the true noise."""
+        if self.dynamics.thought is not None:
+            return self.follow().law
         if isinstance(self.env, TabulatedEnv):
             rows = torch.arange(self.env.num_states, device=self.device)[:, None]
             with torch.no_grad():
-                return self.env.law(self.nets.log_policy(rows).exp()).cpu()
+                policy = torch.cat([self.nets.log_policy(block).exp() for block in rows.split(self.block)])
+                return self.env.law(policy).cpu()
         return exact.law(self.task.env, self.policy)
+
+    def follow(self) -> histories.Histories:
+        """The law and the noise model's likelihood over every history of the task."""
+        return histories.follow(self.task.env, self.believe)
+
+    @torch.no_grad()
+    def believe(
+        self, states: Int[Tensor, "N S"], intended: Int[Tensor, "N t"], realised: Int[Tensor, "N t"]
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N A K"]]:
+        """pi(.|s, history) and log P^(.|s,a, history), in blocks."""
+        found = []
+        for rows in torch.arange(states.shape[0]).split(self.block):
+            state = self.env.embed(states[rows]).to(self.device)
+            thoughts = self.dynamics.thoughts(intended[rows].to(self.device), realised[rows].to(self.device))
+            thought = None if thoughts is None else thoughts[:, -1]
+            policy = self.nets.log_policy_of(self.nets.represent(state), state, thought).exp()
+            log_kernel = self.log_kernel(state) if thought is None else self.dynamics.log_kernel(state, thought)
+            found.append((policy.cpu().double(), log_kernel.cpu().double()))
+        policies, kernels = zip(*found, strict=True)
+        return torch.cat(policies), torch.cat(kernels)
 
     def modules(self) -> dict[str, torch.nn.Module]:
         """Networks by name."""
@@ -276,7 +345,8 @@ class Trainer:
         mine = part("self")
         self.index.copy_(mine["index"])
         self.meters.copy_(mine["meters"])
-        self.heat.copy_(mine["heat"])
+        if "heat" in mine:  # runs from before exploration could follow the entropy have none
+            self.heat.copy_(mine["heat"])
         self.done = int(mine["done"])
         self.generator.set_state(mine["generator"].cpu())
 
@@ -287,11 +357,11 @@ def _part(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
 
 
 def stepper(trainer: Trainer) -> Callable[[], None]:
-    """How to run `step` here: captured in a CUDA graph with TF32 products on a GPU, eagerly on a CPU."""
+    """How to run `step` here: on a GPU with TF32 products, in a CUDA graph unless scores come from the host."""
     if trainer.device.type != "cuda":
         return trainer.step
     torch.set_float32_matmul_precision("high")
-    return GraphedStep(trainer)
+    return trainer.step if trainer.task.landscape.on_host else GraphedStep(trainer)
 
 
 class GraphedStep:

@@ -2,6 +2,7 @@
 
 import re
 from itertools import product
+from typing import get_args
 
 import pytest
 import torch
@@ -10,26 +11,33 @@ from torch.testing import assert_close
 from exact_tables import (
     DRIFT,
     ENVS,
+    KINDS,
     chi_square,
+    errors,
     final_states,
     inner_states,
     kernel_by_hand,
     legal_by_hand,
     log_of,
+    look_up,
     no_reward,
+    random_table,
     reachable,
     rows_of,
 )
 from sgfn import exact
-from sgfn.envs import Env, TabulatedEnv
+from sgfn.config import NoiseKind
+from sgfn.envs import Env, GridEnv, SequenceEnv, TabulatedEnv
+from sgfn.noise import MAKERS, ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
 from sgfn.rollout import clocks, draw, rollout
 
 every_env = pytest.mark.parametrize("name", ENVS)
+every_noise = pytest.mark.parametrize("name", [*ENVS, *KINDS])
 every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.25, 0.7])
 
 
 def make(name: str, alpha: float = 0.25) -> Env:
-    return (ENVS | DRIFT)[name](alpha)
+    return (ENVS | DRIFT | KINDS)[name](alpha)
 
 
 def slips(env: Env) -> bool:
@@ -63,6 +71,95 @@ def test_kernel_equals_the_formula_in_every_state(name: str, alpha: float) -> No
     assert ((kernel - other).abs().max() > 0.01) == slips(env)
 
 
+def noisy_by_hand(name: str, state: tuple[int, ...], alpha: float) -> torch.Tensor:
+    """The kernel of a state of KINDS that is not done, from the text of the rules."""
+    env = make(name, alpha)
+    grid, tokens = isinstance(env, GridEnv), 2 if "V2" in name or "grid" in name else 3
+    steps = sum(state) if grid else sum(token < tokens for token in state)
+    stops = "stop-" in name and (grid or steps >= env.min_length)
+    size = tokens + stops
+    strength = alpha / 2**steps if name.startswith("position") else alpha
+    inner = torch.full((size, size), strength / size, dtype=torch.float64)
+    inner += (1 - strength) * torch.eye(size, dtype=torch.float64)
+    if "confusion" in name:
+        inner = errors(size, alpha) if "position" not in name or steps == 0 else errors(size, alpha / 2, turn=1)
+    if name == "confusion-stop-L3-V2" and not stops:  # the share of stop stays with the intention
+        inner = errors(3, alpha)[:2, :2] + torch.diag(errors(3, alpha)[:2, 2])
+    quiet = grid and any(c == env.side - 1 for c in state[:-1])
+    wanted = torch.eye(env.actions, dtype=torch.float64)
+    wanted[:size, :size] = wanted[:size, :size] if quiet else inner
+    return wanted
+
+
+@every_alpha
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_noise_is_what_its_rules_say(name: str, alpha: float) -> None:
+    env, states = make(name, alpha), inner_states(make(name, alpha))
+    wanted = torch.stack([noisy_by_hand(name, state, alpha) for state in rows_of(states)])
+    kernel = env.kernel(states, torch.float64)
+    assert_close(kernel, wanted, atol=1e-15, rtol=0)
+    for a in range(env.actions):
+        row = env.kernel_row(states, torch.full((states.shape[0],), a))
+        assert_close(row.double(), wanted[:, a], atol=1e-7, rtol=0)
+    assert (kernel - make(name, alpha + 0.1).kernel(states, torch.float64)).abs().max() > 0.01
+    assert torch.equal(kernel[None, :, None], env.kernel(states[None, :, None], torch.float64))
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if "hidden" in name])
+def test_a_given_rate_is_a_uniform_slip(name: str) -> None:
+    env, states = make(name, 0.25), inner_states(make(name, 0.25))
+    rates = torch.linspace(0.0, 0.99, states.shape[0])
+    kernel = env.kernel(states, torch.float32, rates)
+    for i, rate in enumerate(rates.tolist()):
+        assert_close(kernel[i].double(), noisy_by_hand(name, rows_of(states)[i], rate), atol=1e-6, rtol=0)
+    for a in range(env.actions):
+        action = torch.full((states.shape[0],), a)
+        assert_close(env.kernel_row(states, action, rates), kernel[:, a], atol=1e-6, rtol=0)
+    assert (env.kernel(states) - kernel).abs().max() > 0.05
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_rollouts_follow_the_exact_law_under_every_noise(name: str) -> None:
+    env = make(name, 0.4)
+    sharp = random_table(env, 0) ** 3  # a flat policy hides the noise
+    policy = look_up(env, sharp / sharp.sum(-1, keepdim=True))
+    batch = rollout(env, log_of(policy), no_reward, batch=20000, generator=torch.Generator().manual_seed(2))
+    counts = env.object_index(env.objects(batch.states[:, -1])).bincount(minlength=env.num_objects)
+    assert chi_square(counts, exact.law(env, policy)) > 1e-3
+    assert chi_square(counts, exact.law(make(name, 0.2), policy)) < 1e-6
+    if "hidden" in name and "grid" not in name:  # the rate belongs to the episode: drawn anew at each step it is plain
+        slip, stop = UniformSlip(alpha=0.4, stop=env.noise.stop), env.noise.stop
+        plain = SequenceEnv(length=3, alphabet="AB", noise=slip, stop=stop)
+        assert chi_square(counts, exact.law(plain, policy)) < 1e-3
+
+
+def test_the_suite_knows_every_noise() -> None:
+    found = {type(build(0.1).noise) for build in [*KINDS.values(), *ENVS.values()]}
+    assert found == {UniformSlip, ConfusionMatrix, ByPosition, HiddenRate}
+    assert found == {cls for cls in Noise.__subclasses__() if cls.__module__ == "sgfn.noise"}
+    assert set(MAKERS) == set(get_args(NoiseKind))
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        (UniformSlip(alpha=0.1, stop=True), r"^noise\.stop is for sequences of variable length"),
+        (UniformSlip(alpha=1.0), r"^the slip rate must lie in \[0, 1\), got 1\.0$"),
+        (HiddenRate(mean=0.1, concentration=0.0), r"^the concentration of the slip rate must lie in \[0\.1, "),
+        (ByPosition(alphas=(0.1, 0.2)), r"^noise by position has 2 rates, the task has 3 positions$"),
+        (ByPosition(alphas=(0.1, 0.2, 1.0)), r"^noise by position: rate 3 must lie in \[0, 1\), got 1\.0$"),
+        (ConfusionMatrix(matrix=errors(3, 0.1)), r"is for 3 actions, the task has 2 that can slip$"),
+        (ConfusionMatrix(matrix=errors(2, 0.1).repeat(2, 1, 1)), r"^there are 2 confusion matrices, the task has 3 "),
+        (ConfusionMatrix(matrix=errors(2, 0.1) * 0.9), r"must be probabilities that sum to one$"),
+        (ConfusionMatrix(matrix=errors(2, -0.1)), r"must be probabilities that sum to one$"),
+    ],
+)
+def test_noise_that_does_not_fit_is_refused(noise: Noise, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SequenceEnv(length=3, alphabet="AB", noise=noise)
+    assert SequenceEnv(length=3, alphabet="AB", noise=UniformSlip(alpha=0.1)).noise.alpha == 0.1
+
+
 def test_kernel_is_the_matrix_written_by_hand() -> None:
     tree = make("stop-L4-V2-min2").kernel(torch.tensor([0, 2, 2, 2]), torch.float64)
     assert_close(tree, torch.tensor([[0.875, 0.125, 0], [0.125, 0.875, 0], [0, 0, 1]], dtype=torch.float64))
@@ -74,7 +171,7 @@ def test_kernel_is_the_matrix_written_by_hand() -> None:
 
 
 @every_alpha
-@every_env
+@every_noise
 def test_kernel_is_silent_where_done_and_keeps_to_legal_outcomes(name: str, alpha: float) -> None:
     env = make(name, alpha)
     done = env.kernel(final_states(env))
@@ -87,7 +184,7 @@ def test_kernel_is_silent_where_done_and_keeps_to_legal_outcomes(name: str, alph
 
 
 @every_alpha
-@every_env
+@every_noise
 def test_simulated_steps_follow_the_kernel(name: str, alpha: float) -> None:
     env, n = make(name, alpha), 2000
     states = torch.stack([level[0] for level in env.levels()])
@@ -190,7 +287,7 @@ def test_horizon_is_reached_and_never_exceeded(name: str) -> None:
     assert not env.done(batch.states[:, -2]).all()
 
 
-@every_env
+@every_noise
 def test_same_seed_same_rollout(name: str) -> None:
     env = make(name)
 
@@ -224,7 +321,7 @@ def rows_of_any(values: torch.Tensor) -> list:
 
 
 @every_alpha
-@pytest.mark.parametrize("name", [*ENVS, *DRIFT])
+@pytest.mark.parametrize("name", [*ENVS, *DRIFT, *KINDS])
 def test_support_equals_brute_force(name: str, alpha: float) -> None:
     env = make(name, alpha)
     wanted: dict[tuple[int, ...], set[tuple[int, int]]] = {}

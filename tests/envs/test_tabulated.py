@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from exact_tables import (
     DRIFT,
     ENVS,
+    KINDS,
     final_states,
     inner_states,
     log_of,
@@ -18,7 +19,7 @@ from sgfn import exact
 from sgfn.envs import TabulatedEnv, tabulate, tabulated
 from sgfn.rollout import rollout
 
-ALL = ENVS | DRIFT
+ALL = ENVS | DRIFT | KINDS
 every_env = pytest.mark.parametrize("name", ALL)
 
 
@@ -30,7 +31,7 @@ def test_tables_answer_as_their_environment(name: str, alpha: float) -> None:
     states = table.embed(raw)
     assert sorted(states[:, 0].tolist()) == list(range(env.num_states + env.num_objects))
     assert torch.equal(table.raw[states[:, 0]], raw)
-    for question in ("done", "legal", "slippable", "parents", "support", "encode", "objects", "kernel"):
+    for question in ("done", "legal", "slippable", "position", "parents", "support", "encode", "objects", "kernel"):
         answer, wanted = getattr(table, question)(states), getattr(env, question)(raw)
         assert torch.equal(answer, wanted), question
         assert not torch.equal(getattr(table, question)(states.flip(0)), wanted) or bool((wanted == wanted[:1]).all())
@@ -50,6 +51,8 @@ def test_moves_and_their_inverse(name: str) -> None:
         assert torch.equal(reached[legal], table.embed(env.apply(raw, outcome))[legal])
         assert torch.equal(reached[~legal], states[~legal])
         assert_close(table.kernel_row(states, outcome), env.kernel_row(raw, outcome))
+        rates = torch.linspace(0.0, 1.0, raw.shape[0])
+        assert torch.equal(table.kernel_row(states, outcome, rates), env.kernel_row(raw, outcome, rates))
         child = env.parents(raw)[:, k] & (states[:, 0] != 0)
         back = table.parent(states, outcome)[child]
         assert torch.equal(back, table.embed(env.parent(raw, outcome))[child])

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.noise import UniformSlip
+from sgfn.noise import Noise, slip_kernel, slip_row
 
 
 class Env(ABC):
@@ -26,7 +26,7 @@ class Env(ABC):
     num_states: int  # states that are not done
     num_objects: int
     distance: str  # how objects are compared when modes are counted
-    noise: UniformSlip
+    noise: Noise
 
     @abstractmethod
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
@@ -43,6 +43,10 @@ class Env(ABC):
     @abstractmethod
     def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
         """The set within which noise may replace one action by another."""
+
+    @abstractmethod
+    def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        """How many steps were made, which noise may depend on."""
 
     @abstractmethod
     def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
@@ -92,12 +96,29 @@ class Env(ABC):
     def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
         """Text as objects; raises ValueError with the number of the first bad entry."""
 
-    def kernel(self, state: Int[Tensor, "*batch S"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "*batch A K"]:
-        """P(k|s,a) for every intention and outcome: the one place where noise is written."""
-        return self.noise.kernel(self.slippable(state), dtype)
+    def kernel(
+        self,
+        state: Int[Tensor, "*batch S"],
+        dtype: torch.dtype = torch.float32,
+        rate: float | Float[Tensor, "*batch"] | None = None,
+    ) -> Float[Tensor, "*batch A K"]:
+        """P(k|s,a) for every intention and outcome: the one place where noise is written.
 
-    def kernel_row(self, state: Int[Tensor, "*batch S"], action: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch K"]:
+        With a rate, the kernel of an episode whose hidden rate it is.
+        """
+        if rate is not None:
+            return slip_kernel(self.slippable(state), rate, dtype)
+        return self.noise.kernel(self.slippable(state), dtype, self.position(state))
+
+    def kernel_row(
+        self,
+        state: Int[Tensor, "*batch S"],
+        action: Int[Tensor, "*batch"],
+        rate: Float[Tensor, "*batch"] | None = None,
+    ) -> Float[Tensor, "*batch K"]:
         """P(.|s,a) for one intention: what a simulator needs."""
+        if rate is not None:
+            return slip_row(self.slippable(state), action, rate)
         index = action[..., None, None].expand(*action.shape, 1, self.actions)
         return self.kernel(state).gather(-2, index)[..., 0, :]
 

@@ -8,26 +8,28 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env, one_hot
-from sgfn.noise import UniformSlip
+from sgfn.noise import Noise
 
 
 class GridEnv(Env):
     """Start at the origin, increment one coordinate at a time, stop anywhere.
 
-    A state is the coordinates and a flag "stopped". Noise is as published: never on the stop action, and off where any
-    coordinate has reached the border. Reference: Pan et al. (2023), Stochastic Generative Flow Networks, UAI.
+    A state is the coordinates and a flag "stopped". Noise is as published: never on the stop action (unless asked for),
+    and off where any coordinate has reached the border.
+    Reference: Pan et al. (2023), Stochastic Generative Flow Networks, UAI.
     """
 
     tree = False
     distance = "l1"
 
-    def __init__(self, *, ndim: int, side: int, noise: UniformSlip) -> None:
+    def __init__(self, *, ndim: int, side: int, noise: Noise) -> None:
         self.ndim, self.side, self.noise = ndim, side, noise
         self.actions = ndim + 1
         self.horizon = ndim * (side - 1) + 1
         self.width, self.object_width = ndim + 1, ndim
         self.features = ndim * side + 1
         self.num_states = self.num_objects = side**ndim
+        noise.check(ndim + int(noise.stop), self.horizon)
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
         """The origin."""
@@ -43,10 +45,14 @@ class GridEnv(Env):
         return torch.cat([moves, torch.ones_like(moves[..., :1])], -1) | self.done(state)[..., None]
 
     def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """Every move, while no coordinate is at the border."""
+        """Every move, while no coordinate is at the border; stop too where noise acts on it."""
         inner = (state[..., :-1] < self.side - 1).all(-1) & ~self.done(state)
-        moves = torch.arange(self.actions, device=state.device) < self.ndim
+        moves = torch.arange(self.actions, device=state.device) < self.ndim + int(self.noise.stop)
         return moves & inner[..., None]
+
+    def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        """Sum of the coordinates."""
+        return state[..., :-1].sum(-1)
 
     def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
         """Increment a coordinate, or set the flag."""

@@ -7,11 +7,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env, one_hot
-from sgfn.noise import UniformSlip
+from sgfn.noise import Noise
 
 
 class SequenceEnv(Env):
-    """Tokens are written left to right; noise replaces tokens, never the stop action.
+    """Tokens are written left to right; noise replaces tokens, and the stop action only where asked to.
 
     Codes in a state: 0..V-1 tokens, V not written yet, V+1 stopped here. With `stop`, action V ends the sequence
     (not before `min_length` tokens); a sequence that reaches `length` ends by itself.
@@ -20,13 +20,14 @@ class SequenceEnv(Env):
     tree = True
     distance = "hamming"
 
-    def __init__(
-        self, *, length: int, alphabet: str, noise: UniformSlip, stop: bool = False, min_length: int = 1
-    ) -> None:
+    def __init__(self, *, length: int, alphabet: str, noise: Noise, stop: bool = False, min_length: int = 1) -> None:
         self.length, self.alphabet, self.noise, self.stop, self.min_length = length, alphabet, noise, stop, min_length
         self.vocab = len(alphabet)
         if self.vocab < 2 or len(set(alphabet)) < self.vocab:
             raise ValueError(f"alphabet must hold two or more different letters, got {alphabet!r}")
+        if noise.stop and not stop:
+            raise ValueError("noise.stop is for sequences of variable length: this task has no stop action")
+        noise.check(self.vocab + int(noise.stop), length)
         self.blank, self.end = self.vocab, self.vocab + 1
         self.actions = self.vocab + int(stop)
         self.horizon = self.width = self.object_width = length
@@ -57,9 +58,15 @@ class SequenceEnv(Env):
         return legal
 
     def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """All tokens, and never stop; nothing once done."""
+        """All tokens, and stop where noise acts on it and it is legal; nothing once done."""
+        if self.noise.stop:
+            return self.legal(state) & ~self.done(state)[..., None]
         tokens = torch.arange(self.actions, device=state.device) < self.vocab
         return tokens & ~self.done(state)[..., None]
+
+    def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+        """Tokens written."""
+        return self.written(state)
 
     def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
         """Write the outcome at the first blank."""

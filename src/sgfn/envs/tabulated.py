@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
+from sgfn.noise import slip_row
 
 MAX_ENTRIES = 64_000_000
 
@@ -34,6 +35,7 @@ class TabulatedEnv(Env):
             "following": self._following(raw),
             "legal_table": env.legal(raw),
             "slippable_table": env.slippable(raw),
+            "position_table": env.position(raw),
             "parents_table": env.parents(raw),
             "support_table": env.support(raw),
             "kernel_table": env.kernel(raw),
@@ -49,6 +51,7 @@ class TabulatedEnv(Env):
     preceding: Int[Tensor, "R K"]
     legal_table: Bool[Tensor, "R A"]
     slippable_table: Bool[Tensor, "R A"]
+    position_table: Int[Tensor, " R"]
     parents_table: Bool[Tensor, "R K"]
     support_table: Bool[Tensor, "R K A"]
     kernel_table: Float[Tensor, "R A K"]
@@ -102,14 +105,30 @@ class TabulatedEnv(Env):
         """Looked up."""
         return self.slippable_table[state[..., 0]]
 
-    def kernel(self, state: Int[Tensor, "*batch 1"], dtype: torch.dtype = torch.float32) -> Float[Tensor, "*batch A K"]:
-        """Looked up in single precision, computed otherwise."""
-        if dtype != torch.float32:
-            return super().kernel(state, dtype)
+    def position(self, state: Int[Tensor, "*batch 1"]) -> Int[Tensor, "*batch"]:
+        """Looked up."""
+        return self.position_table[state[..., 0]]
+
+    def kernel(
+        self,
+        state: Int[Tensor, "*batch 1"],
+        dtype: torch.dtype = torch.float32,
+        rate: float | Float[Tensor, "*batch"] | None = None,
+    ) -> Float[Tensor, "*batch A K"]:
+        """Looked up in single precision, computed otherwise; the table holds the kernel of the mean rate."""
+        if dtype != torch.float32 or rate is not None:
+            return super().kernel(state, dtype, rate)
         return self.kernel_table[state[..., 0]]
 
-    def kernel_row(self, state: Int[Tensor, "*batch 1"], action: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch K"]:
-        """Looked up."""
+    def kernel_row(
+        self,
+        state: Int[Tensor, "*batch 1"],
+        action: Int[Tensor, "*batch"],
+        rate: Float[Tensor, "*batch"] | None = None,
+    ) -> Float[Tensor, "*batch K"]:
+        """Looked up, or computed for a hidden rate."""
+        if rate is not None:
+            return slip_row(self.slippable_table[state[..., 0]], action, rate)
         return self.kernel_table[state[..., 0], action]
 
     def apply(self, state: Int[Tensor, "*batch 1"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
@@ -146,8 +165,12 @@ class TabulatedEnv(Env):
 
     def law(self, policy: Float[Tensor, "M A"]) -> Float[Tensor, " N"]:
         """Probability of each object under a policy given for all unfinished states: `exact.law`, on any device."""
+        rates = self.noise.rates(self.horizon)
+        return torch.stack([weight * self._law(policy, rate) for rate, weight in rates]).sum(0)
+
+    def _law(self, policy: Float[Tensor, "M A"], rate: float | None) -> Float[Tensor, " N"]:
         rows = torch.arange(self.num_states, device=policy.device)
-        moved = torch.einsum("ma,mak->mk", policy.double(), self.kernel(rows[:, None], torch.float64))
+        moved = torch.einsum("ma,mak->mk", policy.double(), self.kernel(rows[:, None], torch.float64, rate))
         mass = torch.zeros(self.raw.shape[0], dtype=torch.float64, device=policy.device)
         mass[0] = 1.0
         for level in self.level_rows:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config import RewardConfig
-from sgfn.noise import UniformSlip
+from sgfn.noise import Noise
 
 
 class Landscape(ABC):
@@ -32,7 +32,7 @@ class Landscape(ABC):
 
     # What else may be known
 
-    def facts(self, beta: float, noise: UniformSlip) -> dict[str, Any]:
+    def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """Known without enumeration, with reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
         return {}
 

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from sgfn.config import in_range, require
 from sgfn.landscapes.base import Landscape
-from sgfn.noise import UniformSlip
+from sgfn.noise import Noise
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
@@ -79,7 +79,7 @@ class Ehrlich(Landscape):
         """Whether every letter may follow the one before it."""
         return self.allowed[objects[..., :-1], objects[..., 1:]].all(-1)
 
-    def facts(self, beta: float, noise: UniformSlip) -> dict[str, Any]:
+    def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """A best sequence."""
         return {"optimum": "".join(self.alphabet[i] for i in self.optimum().tolist())}
 

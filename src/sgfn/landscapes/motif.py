@@ -12,7 +12,7 @@ from sgfn.config import RewardConfig, one_of
 from sgfn.landscapes import jaspar
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.tfbind8_tables import ALPHABET
-from sgfn.noise import UniformSlip
+from sgfn.noise import Noise
 
 __all__ = ["ALPHABET", "MODE_SHARE", "SCORES", "Motif", "log_odds"]
 
@@ -81,16 +81,16 @@ class Motif(Landscape):
 
     # Exact answers for `sum`, with norm 1 (another norm lowers log Z by beta log norm and changes nothing else)
 
-    def facts(self, beta: float, noise: UniformSlip) -> dict[str, Any]:
+    def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """Exact answers of `sum`; none of `best`."""
         if self.score != "sum":
             return {}
-        return {
-            "log_z": self.log_partition(beta),
-            "target_expected_reward": self.expected_score(beta),
-            "floor_expected_reward": self.floor_expected_score(beta, noise),
-            "floor_kl": self.floor_kl(beta, noise),
-        }
+        facts = {"log_z": self.log_partition(beta), "target_expected_reward": self.expected_score(beta)}
+        if noise.draw_rates(1, torch.Generator()) is not None:
+            return facts  # through a hidden rate positions depend on each other
+        law = self.best_law(beta, noise)
+        floor = {"floor_expected_reward": self.mean_under(law), "floor_kl": self.kl_to(law, beta)}
+        return facts | floor | {"floor_kind": "forward-KL optimum"}
 
     def log_partition(self, beta: float) -> float:
         r"""$\log Z = \sum_p \log \sum_b \exp(\beta A_{pb})$."""
@@ -113,19 +113,20 @@ class Motif(Landscape):
         """Mean score under the target."""
         return self.mean_under(self.target_conditional(beta))
 
-    def best_law(self, beta: float, noise: UniformSlip) -> Float64[Tensor, "L V"]:
+    def best_law(self, beta: float, noise: Noise) -> Float64[Tensor, "L V"]:
         """The law at each position that comes nearest to the target, in forward KL, through the noise.
 
         KL is a sum over nodes of the tree and all nodes of a depth have one conditional, so one projection serves each.
         """
         conditional = self.target_conditional(beta)
-        return noise.project(conditional, torch.ones_like(conditional, dtype=torch.bool))[1]
+        position = torch.arange(self.length, device=conditional.device)
+        return noise.project(conditional, torch.ones_like(conditional, dtype=torch.bool), position)[1]
 
-    def floor_kl(self, beta: float, noise: UniformSlip) -> float:
+    def floor_kl(self, beta: float, noise: Noise) -> float:
         """KL from the target to the best reachable law: no policy does better."""
         return self.kl_to(self.best_law(beta, noise), beta)
 
-    def floor_expected_score(self, beta: float, noise: UniformSlip) -> float:
+    def floor_expected_score(self, beta: float, noise: Noise) -> float:
         """Mean score under the best reachable law."""
         return self.mean_under(self.best_law(beta, noise))
 

@@ -17,7 +17,7 @@ from jaxtyping import Float64
 
 from sgfn.landscapes.function import FunctionLandscape, checked, letters
 from sgfn.landscapes.workers import Workers
-from sgfn.noise import UniformSlip
+from sgfn.noise import Noise
 
 ALPHABET = "ACGU"
 SHORTEST = 8
@@ -60,7 +60,7 @@ class Rna(FunctionLandscape):
         level = 0.9 * maximum if mode_level is None else mode_level
         super().__init__(self._stability, letters(ALPHABET), maximum, level, name=f"rna ({mode})")
 
-    def facts(self, beta: float, noise: UniformSlip) -> dict[str, Any]:
+    def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """The best perfect hairpin or helix."""
         return {"optimum": self.best}
 

@@ -1,9 +1,16 @@
-"""Encoders: features of a state -> a representation that the heads read."""
+"""Encoders: a state -> a representation that the heads read."""
 
 from itertools import pairwise
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from sgfn.config import NetConfig
+from sgfn.envs.base import Env
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.nets.transformer import Cache, TokenEncoder
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
 
@@ -23,3 +30,72 @@ class MLP(nn.Module):
         for layer in self.layers:
             features = self.activation(layer(features))
         return features
+
+
+class SequenceReader(nn.Module):
+    """A transformer over the tokens of a sequence: any states, or every state of whole trajectories in one pass.
+
+    The row of a state is that of its written symbols, an end mark counted; blanks stand behind it and are never read.
+    """
+
+    def __init__(self, env: Env, config: NetConfig) -> None:
+        super().__init__()
+        sequence = sequence_of(env)
+        if sequence is None:
+            raise ValueError("net.encoder 'transformer' reads sequences: use mlp")
+        self.env, self.blank, self.width = env, sequence.blank, config.hidden
+        self.tokens = TokenEncoder(
+            sequence.end + 1,
+            width=config.hidden,
+            layers=config.layers,
+            heads=config.heads,
+            length=sequence.length,
+        )
+
+    def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
+        """Each state by itself: a whole pass for one row of it."""
+        raw = self.raw(state).flatten(0, -2)
+        rows = self.tokens(raw)  # N L+1 H
+        written = (raw != self.blank).sum(-1)[:, None, None].expand(-1, 1, self.width)
+        return rows.gather(1, written).view(*state.shape[:-1], self.width)
+
+    def along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
+        """The first N states of trajectories: row t of the last one's tokens is state t, up to the padding."""
+        return self.tokens(self.raw(states[:, -1])[:, : states.shape[1] - 1])
+
+    def start(self, state: Int[Tensor, "B S"]) -> tuple[Cache, Float[Tensor, "B H"]]:
+        """A memory, and the root."""
+        return self.tokens.start(state.shape[0], state.device)
+
+    def step(self, state: Int[Tensor, "B S"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
+        """State t of a trajectory, from the symbol written last."""
+        return self.tokens.step(self.raw(state)[:, t - 1], cache, t)
+
+    def raw(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch L"]:
+        """The tokens of a state, looked up where states are numbered."""
+        return self.env.raw[state[..., 0]] if isinstance(self.env, TabulatedEnv) else state
+
+
+class Join(nn.Module):
+    """A thought joins a state's representation: side by side through one layer, so that heads see how they interact."""
+
+    def __init__(self, width: int, thought: int, activation: str) -> None:
+        super().__init__()
+        self.layer, self.activation = nn.Linear(width + thought, width), ACTIVATIONS[activation]()
+
+    def forward(self, hidden: Float[Tensor, "*batch H"], thought: Float[Tensor, "*batch W"]) -> Float[Tensor, "..."]:
+        """As wide as before."""
+        return self.activation(self.layer(torch.cat([hidden, thought], -1)))
+
+
+def sequence_of(env: Env) -> SequenceEnv | None:
+    """The environment if its states are sequences of tokens, behind look-up tables too; else None."""
+    inner = env.env if isinstance(env, TabulatedEnv) else env
+    return inner if isinstance(inner, SequenceEnv) else None
+
+
+def make_encoder(env: Env, config: NetConfig) -> MLP | SequenceReader:
+    """The configured encoder."""
+    if config.encoder == "transformer":
+        return SequenceReader(env, config)
+    return MLP(env.features, config.hidden, config.layers, config.activation)

@@ -6,9 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sgfn.config import DynamicsConfig, NetConfig
+from sgfn.config import DynamicsConfig, NetConfig, ThoughtConfig
 from sgfn.envs.base import Env
-from sgfn.nets.encoders import MLP
+from sgfn.nets.encoders import MLP, Join, SequenceReader, make_encoder
+from sgfn.nets.transformer import PairEncoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +27,17 @@ class Heads:
 
 
 class FlowNets(nn.Module):
-    """Encoder, policy and flow heads, backward and outcome heads where the form needs them, and log Z."""
+    """Encoder, policy and flow heads, backward and outcome heads where the form needs them, and log Z.
 
-    def __init__(self, env: Env, form: str, config: NetConfig) -> None:
+    With `thought` (its width) policy and flow read what the history tells as well. The outcome policy and the backward
+    policy do not: what should happen, and how a state may have come about, are matters of the state alone.
+    """
+
+    def __init__(self, env: Env, form: str, config: NetConfig, thought: int = 0) -> None:
         super().__init__()
         self.env, self.form = env, form
-        self.encoder = MLP(env.features, config.hidden, config.layers, config.activation)
+        self.encoder = make_encoder(env, config)
+        self.join = Join(self.encoder.width, thought, config.activation) if thought else None
         self.policy = _small(nn.Linear(self.encoder.width, env.actions))
         self.flow = _small(nn.Linear(self.encoder.width, 1))
         size = env.actions**2 if form == "published" else 0 if env.tree else env.actions
@@ -40,15 +46,46 @@ class FlowNets(nn.Module):
         self.outcome = _small(nn.Linear(self.encoder.width, env.actions)) if form == "outcome" else None
         self.log_z = nn.Parameter(torch.zeros(()))
 
+    @property
+    def reads_along(self) -> bool:
+        """Whether states are better, or only, read along their trajectories: see `nets.along`."""
+        return isinstance(self.encoder, SequenceReader) or self.join is not None
+
+    def represent(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
+        """Any states, each by itself."""
+        return self.encoder(self.env.encode(state) if isinstance(self.encoder, MLP) else state)
+
+    def represent_along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
+        """The first N states of trajectories."""
+        return self.encoder.along(states) if isinstance(self.encoder, SequenceReader) else self.represent(states)
+
     def log_policy(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
         """log pi(.|s) alone: what a rollout needs."""
-        return self._log_policy(self.encoder(self.env.encode(state)), state)
+        return self.log_policy_of(self.represent(state), state)
+
+    def log_policy_of(
+        self,
+        hidden: Float[Tensor, "*batch H"],
+        state: Int[Tensor, "*batch S"],
+        thought: Float[Tensor, "*batch W"] | None = None,
+    ) -> Float[Tensor, "*batch A"]:
+        """log pi(.|s), or pi(.|s, history), from the state's representation."""
+        return self._log_policy(self._joined(hidden, thought), state)
 
     def heads(self, state: Int[Tensor, "*batch S"]) -> Heads:
         """Everything, in one pass over the states."""
-        hidden = self.encoder(self.env.encode(state))
-        log_flow = self.flow(hidden)[..., 0]
-        log_policy, log_outcome = self._log_policy(hidden, state), None
+        return self.heads_of(self.represent(state), state)
+
+    def heads_of(
+        self,
+        hidden: Float[Tensor, "*batch H"],
+        state: Int[Tensor, "*batch S"],
+        thought: Float[Tensor, "*batch W"] | None = None,
+    ) -> Heads:
+        """Everything, from the states' representations."""
+        joined = self._joined(hidden, thought)
+        log_flow = self.flow(joined)[..., 0]
+        log_policy, log_outcome = self._log_policy(joined, state), None
         if self.outcome is not None:
             log_outcome = masked_log_softmax(self.outcome(hidden), self.env.legal(state))
         log_backward, log_joint = self._log_backward(hidden, state)
@@ -59,6 +96,14 @@ class FlowNets(nn.Module):
             log_joint_backward=log_joint,
             log_outcome=log_outcome,
         )
+
+    def _joined(self, hidden: Float[Tensor, "*batch H"], thought: Tensor | None) -> Float[Tensor, "*batch H"]:
+        """With the thought, which learns from the noise model's likelihood alone."""
+        if self.join is None:
+            return hidden
+        if thought is None:
+            raise ValueError("this policy remembers: give it the thought of the history, or let an actor walk with it")
+        return self.join(hidden, thought.detach())
 
     def _log_backward(
         self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]
@@ -77,21 +122,40 @@ class FlowNets(nn.Module):
 
 
 class DynamicsNet(nn.Module):
-    """P^(k|s,a) for every intention at once: one pass gives the whole matrix of a state."""
+    """P^(k|s,a) for every intention at once: one pass gives the whole matrix of a state.
 
-    def __init__(self, env: Env, config: DynamicsConfig) -> None:
+    With a thought encoder it is P^(k|s,a,history), and the encoder is its own: it learns where the history shows.
+    """
+
+    def __init__(self, env: Env, config: DynamicsConfig, thought: ThoughtConfig | None = None) -> None:
         super().__init__()
         self.env = env
         self.encoder = MLP(env.features, config.hidden, config.layers, "relu")
+        self.thought = self.join = None
+        if thought is not None and thought.layers > 0:
+            shape = {"width": thought.width, "layers": thought.layers, "heads": thought.heads}
+            self.thought = PairEncoder(env.actions, env.actions, **shape, length=env.horizon)
+            self.join = Join(self.encoder.width, thought.width, "relu")
         self.outcome = nn.Linear(self.encoder.width, env.actions**2)
         # Start near "what is intended happens": right for the stop action, a mild prior elsewhere.
         nn.init.zeros_(self.outcome.weight)
         with torch.no_grad():
             self.outcome.bias.copy_(2.0 * torch.eye(env.actions).flatten())
 
-    def log_kernel(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A K"]:
+    def thoughts(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Float[Tensor, "B T+1 W"] | None:
+        """What each history tells: row t reads the t steps before it. None without a thought encoder."""
+        return None if self.thought is None else self.thought(intended, realised)
+
+    def log_kernel(
+        self, state: Int[Tensor, "*batch S"], thought: Float[Tensor, "*batch W"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
         """log P^(.|s,a), minus infinity for illegal outcomes."""
-        logits = self.outcome(self.encoder(self.env.encode(state)))
+        hidden = self.encoder(self.env.encode(state))
+        if self.join is not None:
+            if thought is None:
+                raise ValueError("this noise model remembers: give it the thought of the history")
+            hidden = self.join(hidden, thought)
+        logits = self.outcome(hidden)
         logits = logits.unflatten(-1, (self.env.actions, self.env.actions))
         return masked_log_softmax(logits, self.env.legal(state)[..., None, :].expand(logits.shape))
 

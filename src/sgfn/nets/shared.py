@@ -18,8 +18,8 @@ from sgfn.rollout import LogPolicy
 
 
 def shared_levels(env: Env, nets: FlowNets, batch: int) -> int:
-    """How many levels are worth sharing; none where final states are read, or states are not numbered by level."""
-    if not isinstance(env, TabulatedEnv) or not env.tree or nets.reads_final:
+    """How many levels are worth sharing: states read one by one, numbered by level, and no final ones among them."""
+    if not isinstance(env, TabulatedEnv) or not env.tree or nets.reads_final or nets.reads_along:
         return 0
     return sum(size <= batch for size in env.level_sizes)  # a tree's levels grow with depth
 

@@ -1,0 +1,85 @@
+"""TFBind8 under random confusion matrices: how well the default noise model, a network, recovers them while training.
+
+OMP_NUM_THREADS=1 python -m benchmarks.confusion --device cpu --seeds 3
+"""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from benchmarks.common import Measure, arguments, rounded, spread, write_results
+from sgfn.config import TrainConfig
+from sgfn.dynamics import count_estimate
+from sgfn.landscapes.tfbind8 import ALPHABET
+from sgfn.rollout import rollout
+from sgfn.tasks import make_task
+from sgfn.trainer import Trainer, stepper
+
+ERRORS = 0.25
+
+
+def random_matrix(seed: int) -> Float64[Tensor, "V V"]:
+    """A quarter of the letters wrong on average: between an eighth and three eighths of each, spread at random."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (len(ALPHABET), len(ALPHABET))
+    other = torch.rand(shape, generator=generator, dtype=torch.float64).fill_diagonal_(0.0)
+    wrong = ERRORS * (0.5 + torch.rand(shape[0], 1, generator=generator, dtype=torch.float64))
+    return torch.diag(1.0 - wrong[:, 0]) + wrong * other / other.sum(-1, keepdim=True)
+
+
+def write_matrix(file: Path, matrix: Float64[Tensor, "V V"]) -> None:
+    """As a user would give it."""
+    rows = [[letter, *map(repr, row)] for letter, row in zip(ALPHABET, matrix.tolist(), strict=True)]
+    file.write_text("\n".join(",".join(row) for row in [["", *ALPHABET], *rows]), encoding="utf-8")
+
+
+@torch.no_grad()
+def recovered(trainer: Trainer, matrix: Float64[Tensor, "V V"]) -> dict[str, float]:
+    """Total variation of each letter's law, as the network has it at visited prefixes, and as counts have it."""
+    generator = torch.Generator(trainer.device).manual_seed(2)
+    batch = rollout(trainer.env, trainer.nets.log_policy, trainer.task.log_reward, batch=4096, generator=generator)
+    learned = trainer.log_kernel(batch.states[:, :-1]).exp().double().cpu()  # B T A K
+    rows = (learned - matrix).abs().sum(-1).flatten(0, 1).mean(0) / 2  # A: each letter weighs the same
+    counts = (count_estimate(trainer.env, batch).cpu() - matrix).abs().sum(-1) / 2
+    return {"tv_rows": float(rows.mean()), "tv_worst_row": float(rows.max()), "tv_counts": float(counts.mean())}
+
+
+def study(seed: int, steps: int | None, device: torch.device, folder: Path) -> dict[str, Any]:
+    """One matrix, one run with the default configuration."""
+    file, matrix = folder / f"confusion-{seed}.csv", random_matrix(seed)
+    write_matrix(file, matrix)
+    config = TrainConfig().with_(seed=seed, noise__file=file, noise__kind="confusion")
+    config = config.with_(steps=steps or config.steps)
+    trainer, started = Trainer(make_task("tfbind8", config), device), time.monotonic()
+    advance = stepper(trainer)
+    for _ in range(config.steps):
+        advance()
+    trainer.check_finite()
+    seconds = time.monotonic() - started
+    figures = Measure()(trainer) | rounded(recovered(trainer, matrix))
+    figures["alpha"] = None  # the matrix says how much noise there is
+    found = {"errors": 1.0 - float(matrix.diagonal().mean()), "seconds": seconds}
+    return {**figures, **rounded(found), "steps": config.steps, "batch": config.batch, "matrix": matrix.tolist()}
+
+
+def main() -> None:
+    """Run the study."""
+    args = arguments(__doc__ or "", "confusion.json")
+    device, rows = torch.device(args.device), []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(args.seeds):
+            rows.append(study(seed, args.steps, device, Path(folder)))
+            told = {name: rows[-1][name] for name in ("dynamics_tv", "tv_rows", "tv_worst_row", "tv_counts", "tv")}
+            print(f"seed {seed}, {rows[-1]['seconds']:.0f} s: {told}, floor {rows[-1]['tv_floor']}", flush=True)
+            write_results(args.out, "confusion", device, rows)
+    median, low, high = spread(row["dynamics_tv"] for row in rows)
+    print(f"mean TV of the noise model: median {median:.5f} [{low:.5f}, {high:.5f}]")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Hidden-rate noise with and without a thought encoder: marginal TB, equal budgets, noise model learned.
+
+Each episode draws its own slip rate from a Beta law of mean .3 and concentration 2; nobody sees it. Two tasks:
+`peak` (eight letters of two kinds, R = 3^n for n right ones), with exact laws over all histories, and `tfbind8`, whose
+expected score comes from samples.
+
+What memory can give is known beforehand, by exact laws that stand beside the runs:
+- `mean rate`: the target projected on the noise of the mean rate, as if every step were on its own.
+- `state`: projected on what the written letters tell of the rate, E[rate|s], which is what a noise model without a
+  memory learns from its data. On its own data this is right: the law of the next letter given the letters so far is
+  all that the law of whole strings is made of. On data of another policy (`explore` is the share of uniform
+  intentions) it is wrong, for what letters tell of the rate depends on who intended them.
+- `filter`: projected at every history on the exact Bayes filter, which is the same whoever acts; that is what a thought
+  encoder can come to. Where the rate seems too high for the target it falls short, history by history.
+
+Without a memory the networks get one more layer each, as the thought's join is one. One command rebuilds
+results/thought.json on two processor cores:
+
+    OMP_NUM_THREADS=1 python -m benchmarks.thought --device cpu
+"""
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from benchmarks.common import arguments, rounded, spread, write_results
+from sgfn import exact
+from sgfn.config import TrainConfig
+from sgfn.dynamics import calibration
+from sgfn.envs import SequenceEnv
+from sgfn.landscapes.table import TableLandscape
+from sgfn.noise import slip_project
+from sgfn.rollout import rollout
+from sgfn.sampling import draw_samples
+from sgfn.tasks import Task, make_task, sequences
+from sgfn.trainer import Trainer, stepper
+
+MEAN, CONCENTRATION = 0.3, 2.0
+LENGTH, STEPS, BATCH, DRAWS, WORKERS = 8, 700, 128, 131_072, 2
+METHODS: dict[str, dict[str, Any]] = {
+    "without": {"net__layers": 3, "dynamics__layers": 2},
+    "with": {"thought__layers": 1},
+}
+CELLS = (("peak", 0.01), ("peak", 0.8), ("tfbind8", 0.01))
+"""Tasks, and the share of uniform intentions in the data."""
+
+
+def configuration(method: str, explore: float, seed: int, steps: int) -> TrainConfig:
+    """The shared budget, and what the method adds."""
+    base = TrainConfig().with_(steps=steps, batch=BATCH, seed=seed, explore=explore, net__hidden=64)
+    base = base.with_(optim__lr=5e-3, dynamics__lr=5e-3)
+    noise = {"noise__kind": "hidden", "noise__alpha": MEAN, "noise__concentration": CONCENTRATION}
+    return base.with_(**noise, **METHODS[method])
+
+
+def build(name: str, config: TrainConfig) -> Task:
+    """A task by name; `peak` is this study's own."""
+    if name != "peak":
+        return make_task(name, config)
+    env = sequences(config, length=LENGTH, alphabet="AB")
+    right = (env.all_objects() == 0).double().sum(-1)
+    landscape = TableLandscape(3.0 ** (right - LENGTH), vocab=env.vocab, mode_level=0.9)
+    return Task(name=name, summary="", env=env, landscape=landscape, beta=1.0, config=config)
+
+
+def target_of(task: Task) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
+    """The target, and the score of each object."""
+    objects = task.env.all_objects()
+    return exact.target(task.log_reward(objects), task.beta), task.landscape.scores(objects).double()
+
+
+def quadrature(env: SequenceEnv) -> tuple[Float[Tensor, " J"], Float[Tensor, " J"]]:
+    """Rates and their weights."""
+    columns = zip(*env.noise.rates(env.length + 1), strict=True)
+    rate, weight = (torch.tensor(column, dtype=torch.float64) for column in columns)
+    return rate, weight
+
+
+def state_law(env: SequenceEnv, conditionals: dict[int, Float[Tensor, "n K"]], explore: float) -> Float[Tensor, " N"]:
+    """Law of the policy that projects on the noise of E[rate|s], as data with that share of exploration tell it."""
+    rate, mass = quadrature(env)
+    mass, table = mass[None], {}
+    for depth, conditional in sorted(conditionals.items()):
+        expected = (mass * rate).sum(-1) / mass.sum(-1)
+        policy = slip_project(conditional, torch.ones_like(conditional, dtype=torch.bool), expected)[0]
+        table[depth] = policy
+        acting = ((1.0 - explore) * policy + explore / env.vocab)[..., None]
+        mass = (mass[:, None] * (acting * (1.0 - rate) + rate / env.vocab)).flatten(0, 1)
+    return exact.law(env, exact.table_policy(env, table))
+
+
+def filter_law(env: SequenceEnv, conditionals: dict[int, Float[Tensor, "n K"]]) -> Float[Tensor, " N"]:
+    """Law of the policy that projects the target's conditionals on the Bayes filter's noise, history by history.
+
+    How many of the past steps came out as intended is all that a history tells, so prefixes with that number suffice.
+    """
+    rate, prior = quadrature(env)
+    slip = rate / env.vocab
+    keep = 1.0 - rate + slip
+    masses = {0: prior[None]}  # steps as intended -> one weight for each prefix and rate
+    for depth, conditional in sorted(conditionals.items()):
+        new: dict[int, Tensor] = {}
+        for kept, mass in masses.items():
+            weight = prior * keep**kept * slip ** (depth - kept)
+            expected = float((weight * rate).sum() / weight.sum())
+            policy = slip_project(conditional, torch.ones_like(conditional, dtype=torch.bool), expected)[0][..., None]
+            for number, chance in ((kept + 1, policy * keep), (kept, (1.0 - policy) * slip)):
+                moved = (mass[:, None] * chance).flatten(0, 1)
+                new[number] = new[number] + moved if number in new else moved
+        masses = new
+    return torch.stack(list(masses.values())).sum((0, -1))
+
+
+def references(name: str, explore: float) -> list[dict[str, Any]]:
+    """What is known of a task without training."""
+    task = build(name, configuration("without", explore, 0, 1))
+    target, scores = target_of(task)
+    _, conditionals = exact.flows(task.env, target)
+    assert isinstance(task.env, SequenceEnv)
+    laws = {
+        "target": target,
+        "mean rate": exact.law(task.env, exact.best_policy(task.env, conditionals)),
+        "state": state_law(task.env, conditionals, explore),
+        "filter": filter_law(task.env, conditionals),
+    }
+    where = {"task": name, "explore": explore}
+    return [{**where, "method": method, **rounded(distances(law, target, scores))} for method, law in laws.items()]
+
+
+def distances(law: Float[Tensor, " N"], target: Float[Tensor, " N"], scores: Float[Tensor, " N"]) -> dict[str, float]:
+    """Exact figures of a law."""
+    tv, divergence = exact.total_variation(law, target), exact.kl(target, law)
+    return {"tv": tv, "kl": divergence, "expected_score": float((law * scores).sum())}
+
+
+def run(name: str, explore: float, method: str, seed: int, steps: int, device: str) -> dict[str, Any]:
+    """Train one, and measure it: exactly where its histories can be followed, else by samples."""
+    torch.set_num_threads(1)
+    trainer = Trainer(build(name, configuration(method, explore, seed, steps)), torch.device(device))
+    step = stepper(trainer)
+    for _ in range(steps):
+        step()
+    trainer.check_finite()
+    generator = torch.Generator(trainer.device).manual_seed(seed)
+    batch = rollout(trainer.env, trainer.actor(), trainer.task.log_reward, batch=8192, generator=generator)
+    with torch.no_grad():
+        figures = calibration(trainer.env, trainer.kernel_along(batch), batch)
+    if name != "peak":
+        scores = draw_samples(trainer, DRAWS, seed).scores
+        figures |= {"sample_mean": float(scores.mean()), "sample_error": float(scores.std()) / DRAWS**0.5}
+    trainer.task.landscape.to(torch.device("cpu"))
+    if trainer.has_law:
+        figures |= distances(trainer.law(), *target_of(trainer.task))
+    return {"task": name, "explore": explore, "method": method, "seed": seed, **rounded(figures)}
+
+
+KEYS = ("tv", "kl", "expected_score", "sample_mean", "dynamics_nll", "dynamics_entropy")
+
+
+def tell(rows: list[dict[str, Any]]) -> None:
+    """Median and range of each figure."""
+    for name, explore in CELLS:
+        print(f"{name}, {explore:g} of the intentions uniform")
+        for method in ("target", "mean rate", "state", "filter", *METHODS):
+            mine = [row for row in rows if (row["task"], row["explore"], row["method"]) == (name, explore, method)]
+            found = {key: [row[key] for row in mine if key in row] for key in KEYS}
+            words = [f"{key} %.4f [%.4f, %.4f]" % spread(values) for key, values in found.items() if values]
+            print(f"  {method}: " + "; ".join(words), flush=True)
+
+
+def main() -> None:
+    """Run the study, two runs at a time."""
+    args = arguments(__doc__ or "", "thought.json")
+    steps = args.steps or STEPS
+    rows = [row for cell in CELLS for row in references(*cell)]
+    jobs = [(*cell, method, seed) for seed in range(args.seeds) for cell in CELLS for method in METHODS]
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        pending = [pool.submit(run, *job, steps, args.device) for job in jobs]
+        for job, future in zip(jobs, pending, strict=True):
+            rows.append(future.result())
+            print(*job, rows[-1], flush=True)
+    noise = {"kind": "hidden", "mean": MEAN, "concentration": CONCENTRATION}
+    write_results(args.out, "thought", torch.device(args.device), rows, steps=steps, batch=BATCH, noise=noise)
+    tell(rows)
+
+
+if __name__ == "__main__":
+    main()
