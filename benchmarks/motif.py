@@ -13,12 +13,11 @@ import torch
 
 from benchmarks.common import arguments, rounded, write_results
 from sgfn.config import TrainConfig
-from sgfn.envs import SequenceEnv
-from sgfn.landscapes.motif import ALPHABET, Motif
+from sgfn.landscapes.motif import Motif
 from sgfn.likelihood import log_law, mean_and_error
 from sgfn.noise import UniformSlip
 from sgfn.sampling import draw_samples
-from sgfn.tasks import Task
+from sgfn.tasks import Task, make_task
 from sgfn.trainer import Trainer, stepper
 
 FACTOR, LENGTH, ALPHA = "CTCF", 30, 0.1
@@ -28,9 +27,9 @@ SAMPLES = 20_000
 
 def make(config: TrainConfig, beta: float) -> tuple[Task, Motif]:
     """The motif task and its landscape."""
-    landscape = Motif.named(FACTOR, length=LENGTH)
-    env = SequenceEnv(length=LENGTH, alphabet=ALPHABET, noise=UniformSlip(alpha=ALPHA))
-    return Task(name="motif", summary="", env=env, landscape=landscape, beta=beta, config=config), landscape
+    task = make_task("motif", config.with_(beta=beta, motif__factor=FACTOR, motif__length=LENGTH, noise__alpha=ALPHA))
+    assert isinstance(task.landscape, Motif)
+    return task, task.landscape
 
 
 def figures(trainer: Trainer, landscape: Motif, beta: float) -> dict[str, Any]:
@@ -62,7 +61,7 @@ def main() -> None:
         for objective in OBJECTIVES:
             for seed in range(args.seeds):
                 config = TrainConfig().with_(objective=objective, seed=seed, steps=args.steps or 2000, batch=64)
-                task, landscape = make(config.with_(noise__alpha=ALPHA, optim__lr=2e-3), beta)
+                task, landscape = make(config.with_(optim__lr=2e-3), beta)
                 trainer, started = Trainer(task, device), time.monotonic()
                 advance = stepper(trainer)
                 for _ in range(config.steps):

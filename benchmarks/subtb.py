@@ -1,6 +1,6 @@
 """Sub-trajectory balance beside its neighbours on a small budget: TFBind8, 2,000 updates of 64 trajectories.
 
-    python -m benchmarks.subtb --device cpu --seeds 3
+python -m benchmarks.subtb --device cpu --seeds 3
 """
 
 from typing import Any

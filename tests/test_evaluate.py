@@ -10,11 +10,15 @@ import torch
 
 import sgfn
 from sgfn import exact
+from sgfn.cli import main
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv
 from sgfn.evaluate import EXACT_KEYS, evaluate, measure, reference
+from sgfn.landscapes.motif import Motif
 from sgfn.runs import Run
 from sgfn.sampling import draw_samples
+from sgfn.tasks import make_task
+from sgfn.train import train
 from small_runs import CPU, complaint, contents, small, tiny_task, tiny_trainer
 
 PROMISED = {
@@ -223,3 +227,21 @@ def test_describe_tells_what_evaluate_will_compare_with(grid_run: Path) -> None:
     assert limited.keys() < facts.keys()
     assert facts["maximum"] == pytest.approx(0.501)
     assert sgfn.describe("grid", TrainConfig())["maximum"] == pytest.approx(2.501)
+
+
+def test_a_motif_is_measured_by_exact_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing can be enumerated at length 20; the estimate must agree with the exact KL of a uniform policy."""
+    config = small(motif__factor="Arnt", motif__length=20, beta=8.0, noise__alpha=0.0, steps=1, optim__lr=0.0)
+    run = train("motif", config, tmp_path / "run", device="cpu").path
+    found = evaluate(run, samples=4096, device="cpu")
+    landscape = make_task("motif", config).landscape
+    assert isinstance(landscape, Motif)
+    exact_kl = landscape.kl_to(torch.full((20, 4), 0.25, dtype=torch.float64), 8.0)
+    assert exact_kl > 1.0
+    assert abs(found["kl"] - exact_kl) < 5 * found["kl_error"] + 0.1  # a fresh policy is nearly uniform
+    assert found["kl_floor"] == pytest.approx(0.0, abs=1e-9)
+    assert found["tv"] is None
+    assert main(["evaluate", str(run), "--samples", "64", "--device", "cpu"]) == 0
+    assert "KL from target, estimate" in capsys.readouterr().out
+    best = evaluate(train("motif", config.with_(motif__score="best"), tmp_path / "b", device="cpu").path, samples=64)
+    assert best["kl"] is None

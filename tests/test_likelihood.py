@@ -8,8 +8,9 @@ from torch.testing import assert_close
 
 from exact_tables import ENVS, log_of, look_up, random_table
 from sgfn import exact
-from sgfn.envs import TabulatedEnv
+from sgfn.envs import SequenceEnv, TabulatedEnv
 from sgfn.likelihood import log_law, mean_and_error
+from sgfn.noise import HiddenRate, UniformSlip
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3])
@@ -30,6 +31,16 @@ def test_log_law_equals_the_exact_law(name: str, alpha: float) -> None:
     uniform = torch.full((env.num_objects, env.actions), -math.log(env.actions))
     padded = torch.cat([rows, uniform])  # finished states are asked too, and do not count
     assert_close(log_law(table, lambda s: padded[s[..., 0]], objects).exp(), wanted, atol=1e-7, rtol=1e-5)
+
+
+def test_a_hidden_rate_is_averaged_over() -> None:
+    noise = HiddenRate(mean=0.4, concentration=1.5)
+    env = SequenceEnv(length=4, alphabet="ACGT", noise=noise)
+    policy, objects = look_up(env, random_table(env, 1)), env.all_objects()
+    found = log_law(env, log_of(policy), objects).exp()
+    assert_close(found, exact.law(env, policy), atol=1e-7, rtol=1e-5)
+    plain = SequenceEnv(length=4, alphabet="ACGT", noise=UniformSlip(alpha=0.4))
+    assert not torch.allclose(found, exact.law(plain, policy), atol=1e-5)
 
 
 def test_mean_and_error_by_hand() -> None:

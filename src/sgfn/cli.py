@@ -345,6 +345,10 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     else:
         floor, wanted = r["floor_expected_reward"], r["target_expected_reward"]
         lines.append(("mean score of samples", f"{r['sample_mean']:.4f}", number(floor), number(wanted)))
+        if r["kl"] is not None:
+            lines.append(
+                ("KL from target, estimate", f"{r['kl']:.4f} +- {r['kl_error']:.4f}", number(r["kl_floor"]), "0")
+            )
     modes = "" if r["modes_reference"] is None else f"{r['modes_reference']} of {r['modes_reference_total']}"
     return [
         *lines,

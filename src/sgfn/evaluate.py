@@ -14,6 +14,7 @@ from sgfn.config import NoiseConfig, TrainConfig, in_range
 from sgfn.dynamics import calibration
 from sgfn.envs import SequenceEnv
 from sgfn.files import write_json
+from sgfn.likelihood import log_law, mean_and_error
 from sgfn.metrics import samples as metrics
 from sgfn.offline import known_objects
 from sgfn.rollout import rollout
@@ -85,11 +86,25 @@ def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: in
         law = trainer.law()
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result["histogram"] = histogram(known, law, drawn)
+    else:
+        result |= estimated_kl(trainer, samples, seed)
     result |= sample_figures(task, drawn, max_states)
     result |= calibrated
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(trainer.device)
     return result
+
+
+def estimated_kl(trainer: Trainer, samples: int, seed: int) -> dict[str, Any]:
+    """KL from the target to the policy's law as a mean over exact samples of the target, with its standard error."""
+    task = trainer.task
+    drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
+    if drawn is None or not task.env.tree or trainer.dynamics.thought is not None:
+        return {}
+    objects, log_target = drawn
+    log_found = [log_law(trainer.env, trainer.nets.log_policy, o.to(trainer.device)).cpu() for o in objects.split(4096)]
+    kl, error = mean_and_error(log_target - torch.cat(log_found))
+    return {"kl": kl, "kl_error": error, "kl_floor": known_facts(task).get("floor_kl")}
 
 
 def histogram(

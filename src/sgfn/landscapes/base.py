@@ -36,6 +36,12 @@ class Landscape(ABC):
         """Known without enumeration, with reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
         return {}
 
+    def draw_target(
+        self, count: int, beta: float, generator: torch.Generator
+    ) -> tuple[Int[Tensor, "N O"], Float[Tensor, " N"]] | None:
+        """Exact samples of the target with their log-probabilities, at any size; None where nobody knows how."""
+        return None
+
     def modes_known(self, objects: Int[Tensor, "N O"]) -> tuple[int, int] | None:
         """How many modes of a known set some object finds, and the size of the set; None without such a set."""
         return None

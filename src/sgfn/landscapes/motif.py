@@ -92,6 +92,15 @@ class Motif(Landscape):
         floor = {"floor_expected_reward": self.mean_under(law), "floor_kl": self.kl_to(law, beta)}
         return facts | floor | {"floor_kind": "forward-KL optimum"}
 
+    def draw_target(
+        self, count: int, beta: float, generator: torch.Generator
+    ) -> tuple[Int[Tensor, "N O"], Float[Tensor, " N"]] | None:
+        """Exact samples of the target of `sum`."""
+        if self.score != "sum":
+            return None
+        objects = self.exact_sample(count, beta, generator)
+        return objects, self.log_prob(objects, beta)
+
     def log_partition(self, beta: float) -> float:
         r"""$\log Z = \sum_p \log \sum_b \exp(\beta A_{pb})$."""
         return float(self._energies(beta).logsumexp(-1).sum())
