@@ -3,10 +3,12 @@
 The score is additive, so the target can be sampled and its log-probabilities are known. KL from the target to the
 trained law is a mean over exact samples, with its standard error; the policy's expected score is a mean over its own.
 
-    python -m benchmarks.motif --device cpu --seeds 3
+    OMP_NUM_THREADS=1 python -m benchmarks.motif --device cpu --seeds 3
 """
 
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -52,24 +54,33 @@ def figures(trainer: Trainer, landscape: Motif, beta: float) -> dict[str, Any]:
     return rounded({**found, "log_z": float(trainer.nets.log_z.detach()), **known})
 
 
+def run(cell: tuple[float, str, int, int, str]) -> dict[str, Any]:
+    """Train and measure one cell."""
+    beta, objective, seed, steps, where = cell
+    config = TrainConfig().with_(objective=objective, seed=seed, steps=steps, batch=64, optim__lr=2e-3)
+    task, landscape = make(config, beta)
+    trainer, started = Trainer(task, torch.device(where)), time.monotonic()
+    advance = stepper(trainer)
+    for _ in range(steps):
+        advance()
+    trainer.check_finite()
+    seconds = round(time.monotonic() - started, 1)
+    return {"beta": beta, "objective": objective, "seed": seed, **figures(trainer, landscape, beta), "seconds": seconds}
+
+
 def main() -> None:
-    """Run the study."""
+    """Run the study, two runs at a time."""
     args = arguments(__doc__ or "", "motif.json")
-    device = torch.device(args.device)
+    steps, seeds = args.steps or 2000, range(args.seeds)
+    cells = [
+        (beta, objective, seed, steps, args.device) for beta in BETAS for objective in OBJECTIVES for seed in seeds
+    ]
     rows: list[dict[str, Any]] = []
-    for beta in BETAS:
-        for objective in OBJECTIVES:
-            for seed in range(args.seeds):
-                config = TrainConfig().with_(objective=objective, seed=seed, steps=args.steps or 2000, batch=64)
-                task, landscape = make(config.with_(optim__lr=2e-3), beta)
-                trainer, started = Trainer(task, device), time.monotonic()
-                advance = stepper(trainer)
-                for _ in range(config.steps):
-                    advance()
-                trainer.check_finite()
-                row = {"beta": beta, "objective": objective, "seed": seed, **figures(trainer, landscape, beta)}
-                rows.append(row | {"seconds": round(time.monotonic() - started, 1)})
-                print(rows[-1], flush=True)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for row in pool.map(run, cells):
+            rows.append(row)
+            print(row, flush=True)
+    device = torch.device(args.device)
     write_results(args.out, "motif", device, rows, factor=FACTOR, length=LENGTH, alpha=ALPHA, samples=SAMPLES)
 
 
