@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
+from benchmarks.figures_tasks import confusion_line, motif_table, thought_table
 from sgfn.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -136,6 +137,9 @@ TABLES = {
     "family": family_table,
     "entropy": entropy_table,
     "subtb": subtb_table,
+    "motif": motif_table,
+    "thought": thought_table,
+    "confusion": confusion_line,
 }
 PAGES = ("README.md", "docs/results.md", "docs/objectives.md")
 

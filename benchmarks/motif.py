@@ -6,6 +6,7 @@ trained law is a mean over exact samples, with its standard error; the policy's 
     OMP_NUM_THREADS=1 python -m benchmarks.motif --device cpu --seeds 3
 """
 
+import itertools
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -71,10 +72,8 @@ def run(cell: tuple[float, str, int, int, str]) -> dict[str, Any]:
 def main() -> None:
     """Run the study, two runs at a time."""
     args = arguments(__doc__ or "", "motif.json")
-    steps, seeds = args.steps or 2000, range(args.seeds)
-    cells = [
-        (beta, objective, seed, steps, args.device) for beta in BETAS for objective in OBJECTIVES for seed in seeds
-    ]
+    steps = args.steps or 2000
+    cells = [(*cell, steps, args.device) for cell in itertools.product(BETAS, OBJECTIVES, range(args.seeds))]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for row in pool.map(run, cells):

@@ -13,15 +13,8 @@ from hypothesis import strategies as st
 
 from exact_tables import PROPERTY
 from sgfn import config as module
-from sgfn.config import (
-    OfflineConfig,
-    OptimConfig,
-    TrainConfig,
-    from_dict,
-    in_range,
-    one_of,
-    to_dict,
-)
+from sgfn.checks import in_range, one_of
+from sgfn.config import OfflineConfig, OptimConfig, TrainConfig, from_dict, to_dict
 from sgfn.presets import PRESETS
 
 # Field: values just inside, values just outside.

@@ -17,16 +17,17 @@ import torch
 from torch.testing import assert_close
 
 import sgfn
-from sgfn import config as choices
 from sgfn import measurements, trainer
+from sgfn import task_config as choices
 from sgfn.cli import main
-from sgfn.config import CallableConfig, TrainConfig
+from sgfn.config import TrainConfig
 from sgfn.envs import GridEnv, SequenceEnv
 from sgfn.evaluate import evaluate, reference_maxima
 from sgfn.exact import target
 from sgfn.landscapes import bits, measured, motif, rna, tfbind8
 from sgfn.landscapes.ehrlich import AMINO_ACIDS
 from sgfn.offline import known_objects, training_objects
+from sgfn.task_config import CallableConfig
 from sgfn.tasks import BUILDERS, NEEDS, VARIANTS, make_task, task_names
 from small_runs import FLAGS, complaint
 

@@ -18,22 +18,11 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 import sgfn
-from sgfn.config import (
-    BitsConfig,
-    CallableConfig,
-    EhrlichConfig,
-    GridConfig,
-    MotifConfig,
-    NoiseConfig,
-    Preset,
-    RewardConfig,
-    RnaConfig,
-    TableConfig,
-    TrainConfig,
-    one_of,
-)
+from sgfn.checks import one_of
+from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.files import read_json
 from sgfn.presets import PRESETS
+from sgfn.task_config import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 from sgfn.trainer import NonFiniteError
 
 Device = Literal["auto", "cpu", "cuda"]

@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn import exact
-from sgfn.config import NoiseConfig, TrainConfig, in_range
+from sgfn.checks import in_range
+from sgfn.config import NoiseConfig, TrainConfig
 from sgfn.dynamics import calibration
 from sgfn.envs import SequenceEnv
 from sgfn.files import write_json

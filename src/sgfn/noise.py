@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from sgfn.config import NoiseConfig, in_range
+from sgfn.checks import in_range
+from sgfn.config import NoiseConfig
 from sgfn.projection import nearest_law, water_fill
 
 STOP = "stop"

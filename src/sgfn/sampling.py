@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.config import in_range
+from sgfn.checks import in_range
 from sgfn.envs import Env, SequenceEnv
 from sgfn.files import replacing
 from sgfn.landscapes.base import Landscape

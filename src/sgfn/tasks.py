@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.config import CallableConfig, TrainConfig, one_of
+from sgfn.checks import one_of
+from sgfn.config import TrainConfig
 from sgfn.envs import Env, GridEnv, SequenceEnv
 from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
@@ -26,6 +27,7 @@ from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.words import Words
 from sgfn.measurements import read_measurements, resolve_alphabet
 from sgfn.noise import make_noise
+from sgfn.task_config import CallableConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from sgfn import exact
-from sgfn.config import TrainConfig, one_of, to_dict
+from sgfn.checks import one_of
+from sgfn.config import TrainConfig, to_dict
 from sgfn.offline import training_objects
 from sgfn.runs import Run
 from sgfn.tasks import Task, make_task
