@@ -243,12 +243,17 @@ def test_with_reaches_into_components_and_leaves_the_rest() -> None:
     assert (base.optim.lr, base.seed) == (1e-3, 0)
     whole = base.with_(optim=OptimConfig(warmup=5), optim__final=1.0)
     assert (whole.optim.warmup, whole.optim.final, whole.optim.lr) == (5, 1.0, 1e-3)
-    with pytest.raises(TypeError):
-        base.with_(optim__speed=1.0)
-    with pytest.raises(TypeError):
-        base.with_(speed=1.0)
-    with pytest.raises(AttributeError):
+    with pytest.raises(ValueError, match=r"^config: field 'optim\.clipp' is unknown: .*did you mean 'optim\.clip'\?$"):
+        base.with_(optim__clipp=1.0)
+    with pytest.raises(ValueError, match=r"^config: field 'stepz' is unknown: .*did you mean 'steps'\?$"):
+        base.with_(stepz=1)
+    with pytest.raises(ValueError, match=r"^config: field 'optimiser' is unknown: .*did you mean 'optim'\?$"):
         base.with_(optimiser__lr=1.0)
+    with pytest.raises(ValueError, match=r"^config: field 'steps' is unknown"):
+        base.with_(steps__lr=1.0)
+    for name, value in (("steps", "ten"), ("steps", 10.5), ("seed", True), ("noise__alpha", "x"), ("steps", None)):
+        with pytest.raises(ValueError, match=rf"^{name.replace('__', '.')} has the wrong type: "):
+            base.with_(**{name: value})
     with pytest.raises(ValueError, match=r"^optim\.lr must"):
         base.with_(optim__lr=-1.0)
 

@@ -353,14 +353,15 @@ class TrainConfig:
 
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""
-        top = {k: v for k, v in changes.items() if "__" not in k}
+        top: dict[str, Any] = {}
         inner: dict[str, dict[str, Any]] = {}
-        for name, value in ((k, v) for k, v in changes.items() if "__" in k):
-            part, field_name = name.split("__")
-            inner.setdefault(part, {})[field_name] = value
+        for name, value in changes.items():
+            part, _, field_name = name.partition("__")
+            (inner.setdefault(part, {}) if field_name else top)[field_name or part] = value
         for part, values in inner.items():  # all fields of a component at once: they are checked together
-            top[part] = replace(top.get(part, getattr(self, part)), **values)
-        return replace(self, **top)
+            one_of("config: field", part, (f.name for f in fields(self) if is_dataclass(getattr(self, f.name))))
+            top[part] = _changed(top.get(part, getattr(self, part)), values, f"{part}.")
+        return _changed(self, top)
 
 
 T = TypeVar("T")
@@ -383,6 +384,16 @@ def from_dict(cls: type[T], data: object, where: str = "config") -> T:
     for name in data:
         one_of(f"{where}: field", str(name), hints)
     return cls(**{name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()})
+
+
+def _changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
+    """A copy with some fields changed; unknown or ill-typed ones are named."""
+    hints = typing.get_type_hints(type(config))
+    for name, value in values.items():
+        one_of("config: field", prefix + name, (prefix + known for known in hints))
+        if not isinstance(value, Path) and not is_dataclass(value):
+            values = {**values, name: _value(hints[name], value, prefix + name)}
+    return replace(typing.cast(Any, config), **values)
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:

@@ -88,7 +88,7 @@ def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: in
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result["histogram"] = histogram(known, law, drawn)
     else:
-        result |= estimated_kl(trainer, samples, seed)
+        result |= estimated_kl(trainer, samples, seed) | {"histogram": spread_of(drawn.scores)}
     result |= sample_figures(task, drawn, max_states)
     result |= calibrated
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
@@ -106,6 +106,14 @@ def estimated_kl(trainer: Trainer, samples: int, seed: int) -> dict[str, Any]:
     log_found = [log_law(trainer.env, trainer.nets.log_policy, o.to(trainer.device)).cpu() for o in objects.split(4096)]
     kl, error = mean_and_error(log_target - torch.cat(log_found))
     return {"kl": kl, "kl_error": error, "kl_floor": known_facts(task).get("floor_kl")}
+
+
+def spread_of(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
+    """How the scores of samples are distributed, where nothing else is known."""
+    low, high = float(scores.min()), float(scores.max())
+    edges = torch.linspace(low, max(high, low + 1e-6), bins + 1, dtype=torch.float64)
+    counts = torch.bucketize(scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
+    return {"edges": edges.tolist(), "samples": (counts.double() / counts.sum()).tolist()}
 
 
 def histogram(

@@ -58,9 +58,11 @@ class Source:
         """Task, noise and objective."""
         config, rate = self.config, f"{self.config.noise.alpha:.0%} noise"
         noise = {"uniform": rate, "hidden": f"hidden {rate}"}.get(config.noise.kind, f"{config.noise.kind} noise")
-        objective = f"{config.scored_as} {config.objective}"
+        plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
+        objective = plain.get(config.objective, f"{config.scored_as} {config.objective}")
         if config.objective == "kl-entropy":
-            objective = f"kl-entropy on {config.scored_as} {config.entropy.base}"
+            base = config.entropy.base
+            objective = f"kl-entropy on {plain.get(base, f'{config.scored_as} {base}')}"
         return f"{self.prefix}{self.task}, {noise}: {objective}"
 
 
@@ -130,22 +132,24 @@ def _draw_scores(axis: Axes, results: dict[str, Any]) -> None:
     shares = results.get("histogram")
     _label(axis, "Scores of what comes out", "share of objects", "score")
     if not shares:
-        _say(axis, "run `sgfn evaluate` for this panel\n(needs an enumerable task)")
+        _say(axis, "run `sgfn evaluate` for this panel")
         return
     edges = shares["edges"]
     axis.stairs(shares["samples"], edges, fill=True, color=OURS, alpha=0.30, label=f"{results['samples']:,} samples")
-    axis.stairs(shares["law"], edges, color=OURS, linewidth=1.8, label="policy, exact law")
-    axis.stairs(shares["target"], edges, color=TARGET, linewidth=1.8, label="target")
+    if "law" in shares:  # an enumerable task
+        axis.stairs(shares["law"], edges, color=OURS, linewidth=1.8, label="policy, exact law")
+        axis.stairs(shares["target"], edges, color=TARGET, linewidth=1.8, label="target")
     _legend(axis, columns=2)
 
 
 def _draw_tv(axis: Axes, rows: Rows, results: dict[str, Any]) -> None:
     seen = [row for row in rows if "tv" in row]
-    _label(axis, "Distance to the target, exact", "total variation")
     _steps(axis, rows)
-    if not seen:
-        _say(axis, "no exact evaluations in this run")
+    if not seen:  # nothing can be enumerated, or nobody asked for it
+        _label(axis, "Reward while training (no exact evaluations)", "mean reward of the batch")
+        _curve(axis, rows, "reward", OURS)
         return
+    _label(axis, "Distance to the target, exact", "total variation")
     _curve(axis, seen, "tv", OURS, label="policy", marker="o", markersize=3.5)
     lines = [("tv_uniform", "uniform policy", MUTED), ("tv_blind", "ignoring noise", TARGET)]
     for key, label, colour in [*lines, ("tv_floor", "best reachable", FLOOR)]:

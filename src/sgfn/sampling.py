@@ -114,11 +114,13 @@ class Order:
 def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 10, seed: int = 0) -> list[Order]:
     """The distinct sequences the policy intended, best expectation first; empty where orders make no sense (a grid).
 
+    What was measured beforehand stands for choice too.
     Where expectations must be drawn, only a shortlist is looked at, and with fewer draws where scores are dear.
     """
     if not isinstance(env, SequenceEnv):
         return []
-    orders = as_orders(env, samples.intended).unique(dim=0)
+    orders, known = as_orders(env, samples.intended), landscape.offline_objects()
+    orders = (orders if known is None else torch.cat([orders, known.to(orders.device)])).unique(dim=0)
     lengths = env.written(orders)
     orders = orders[lengths >= (env.min_length if env.stop else env.length)]
     if not tabulable(env):

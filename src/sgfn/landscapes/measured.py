@@ -24,9 +24,9 @@ MODE_QUANTILE = 0.9
 class Measured(Landscape):
     r"""The measured score $y_i$ of a measured row $x_i$; the rule named by `unseen` for every other row x.
 
-    `lowest`: $\min_i y_i$. `nearest`: $\max(\min_i y_i,\; \gamma^{d} \max_{i: d(x, x_i) = d} y_i)$, where
-    $d = \min_i d(x, x_i)$ is the Hamming distance of padded rows (blanks count as letters) and $\gamma$ is `decay`.
-    Thus no unseen row is worse than the worst measured one, none beats the best, and $\gamma = 0$ is `lowest`.
+    `lowest`: $\min_i y_i$. `nearest`: $\gamma^{d} \max_{i: d(x, x_i) = d} y_i$, where $d = \min_i d(x, x_i)$ is the
+    Hamming distance of padded rows (blanks count as letters) and $\gamma$ is `decay`. Thus no unseen row beats the best
+    measured one, and far from all of them there is nothing.
 
     >>> from pathlib import Path
     >>> table = Measurements(file=Path("a.csv"), alphabet="AC", sequences=["A", "CA"], scores=np.array([0.5, 2.0]))
@@ -80,7 +80,7 @@ def nearest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " 
     known = list(zip(landscape.rows.split(block), landscape.table.split(block), strict=True))
     found = [best_agreement(part, known, symbols) for part in rows.split(block)]
     agreement, score = (torch.cat(parts) for parts in zip(*found, strict=True))
-    return (score * landscape.decay ** (length - agreement)).clamp(min=landscape.lowest)
+    return score * landscape.decay ** (length - agreement)
 
 
 UNSEEN: dict[Unseen, Callable[[Measured, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
