@@ -146,8 +146,8 @@ def _draw_tv(axis: Axes, rows: Rows, results: dict[str, Any]) -> None:
     seen = [row for row in rows if "tv" in row]
     _steps(axis, rows)
     if not seen:  # nothing can be enumerated, or nobody asked for it
-        _label(axis, "Reward while training (no exact evaluations)", "mean reward of the batch")
-        _curve(axis, rows, "reward", OURS)
+        _label(axis, "Reward while training (no exact evaluations)", "mean log-reward of the batch")
+        _curve(axis, rows, "log_reward", OURS)
         return
     _label(axis, "Distance to the target, exact", "total variation")
     _curve(axis, seen, "tv", OURS, label="policy", marker="o", markersize=3.5)
