@@ -17,8 +17,8 @@ import torch
 from torch.testing import assert_close
 
 import sgfn
-from sgfn import measurements, trainer
 from sgfn import task_config as choices
+from sgfn import trainer
 from sgfn.cli import main
 from sgfn.config import TrainConfig
 from sgfn.envs import GridEnv, SequenceEnv
@@ -124,8 +124,6 @@ def test_choices_of_the_configuration_are_those_of_the_landscapes() -> None:
     assert get_args(choices.MotifScore) == motif.SCORES
     assert set(get_args(choices.BitsDistance)) == set(bits.DISTANCES)
     assert set(get_args(choices.RnaMode)) == set(rna.ENERGIES)
-    assert get_args(choices.TableScale) == get_args(measurements.Scale)
-    assert get_args(choices.TableDuplicates) == get_args(measurements.Duplicates)
     assert set(get_args(choices.TableUnseen)) == set(measured.UNSEEN)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sgfn.checks import in_range
 from sgfn.config import NoiseConfig
+from sgfn.files import read_lines
 from sgfn.projection import nearest_law, water_fill
 
 STOP = "stop"
@@ -119,8 +120,31 @@ def _column(alpha: Rate, dtype: torch.dtype) -> float | Tensor:
     return alpha[..., None].to(dtype) if isinstance(alpha, Tensor) else alpha
 
 
+class Slip(Noise):
+    """Uniform slip of some strength: kernel and projection in closed form."""
+
+    @abstractmethod
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
+        """Probability that an action is replaced by a uniform draw."""
+
+    def kernel(
+        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
+        """See `slip_kernel`."""
+        return slip_kernel(slippable, self.strength(position, dtype), dtype)
+
+    def project(
+        self,
+        conditional: Float[Tensor, "N K"],
+        slippable: Bool[Tensor, "N K"],
+        position: Int[Tensor, " N"] | None = None,
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
+        """See `slip_project`."""
+        return slip_project(conditional, slippable, self.strength(position, conditional.dtype))
+
+
 @dataclass(frozen=True, kw_only=True)
-class UniformSlip(Noise):
+class UniformSlip(Slip):
     """With probability alpha a slippable action is replaced by a uniform draw: see `slip_kernel`.
 
     Reference: Pan et al. (2023), Stochastic Generative Flow Networks, UAI.
@@ -138,24 +162,13 @@ class UniformSlip(Noise):
         """Fits everywhere."""
         in_range("the slip rate", self.alpha, 0.0, 1.0, open_high=True)
 
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
         """The same at every position."""
-        return slip_kernel(slippable, self.alpha, dtype)
-
-    def project(
-        self,
-        conditional: Float[Tensor, "N K"],
-        slippable: Bool[Tensor, "N K"],
-        position: Int[Tensor, " N"] | None = None,
-    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
-        """In closed form."""
-        return slip_project(conditional, slippable, self.alpha)
+        return self.alpha
 
 
 @dataclass(frozen=True, kw_only=True)
-class HiddenRate(Noise):
+class HiddenRate(Slip):
     r"""Uniform slip whose rate each episode draws anew, unseen: $\alpha \sim \mathrm{Beta}(mc, (1-m)c)$.
 
     `kernel` is that of the mean rate m, what an observer of a single step sees. The law of a policy without memory is
@@ -177,20 +190,9 @@ class HiddenRate(Noise):
         in_range("the mean slip rate", self.mean, 0.0, 1.0, open_high=True)
         in_range("the concentration of the slip rate", self.concentration, 0.1, 1e6)
 
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """That of the mean rate."""
-        return slip_kernel(slippable, self.mean, dtype)
-
-    def project(
-        self,
-        conditional: Float[Tensor, "N K"],
-        slippable: Bool[Tensor, "N K"],
-        position: Int[Tensor, " N"] | None = None,
-    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
-        """That of the mean rate: nearest for a single step, and not for a whole trajectory."""
-        return slip_project(conditional, slippable, self.mean)
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
+        """That of the mean rate: its projection is nearest for a single step, and not for a whole trajectory."""
+        return self.mean
 
     def highest(self, steps: int) -> float:
         """The highest rate that a history of so many steps may lead one to expect: every one of them slipped."""
@@ -238,7 +240,7 @@ class HiddenRate(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByPosition(Noise):
+class ByPosition(Slip):
     """Uniform slip with a strength of its own at each position, `alphas[t]` where t steps have been made."""
 
     alphas: tuple[float, ...]
@@ -257,28 +259,14 @@ class ByPosition(Noise):
         for t, alpha in enumerate(self.alphas, start=1):
             in_range(f"noise by position: rate {t}", alpha, 0.0, 1.0, open_high=True)
 
-    def _alpha(self, position: Tensor | None, dtype: torch.dtype) -> Tensor:
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
+        """Looked up."""
         if position is None:
             raise ValueError("noise by position needs to know the position")
         key = (position.device, dtype)
         if key not in self._kept:  # made once: a copy to the device would be a wait in every step
             self._kept[key] = torch.tensor(self.alphas, dtype=dtype, device=position.device)
         return self._kept[key][position.clamp(max=len(self.alphas) - 1)]
-
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """As uniform slip, with the strength looked up."""
-        return slip_kernel(slippable, self._alpha(position, dtype), dtype)
-
-    def project(
-        self,
-        conditional: Float[Tensor, "N K"],
-        slippable: Bool[Tensor, "N K"],
-        position: Int[Tensor, " N"] | None = None,
-    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
-        """In closed form."""
-        return slip_project(conditional, slippable, self._alpha(position, conditional.dtype))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -419,13 +407,7 @@ def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
 
 def _lines(file: Path) -> list[tuple[int, list[str]]]:
     """Line numbers and fields of a CSV, empty lines passed over; the header and a row at least."""
-    if not file.is_file():
-        raise ValueError(f"noise.file {file} does not exist")
-    try:
-        text = file.read_text(encoding="utf-8-sig")  # spreadsheets put a mark before the first column's name
-    except UnicodeDecodeError:
-        raise ValueError(f"noise.file {file}: not a text file") from None
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    lines = read_lines(file, "noise.file")
     if len(lines) < 2:
         raise ValueError(f"noise.file {file} holds no rows: it needs a header and one line for each")
     return [(n, [entry.strip() for entry in next(csv.reader([line]))]) for n, line in lines]

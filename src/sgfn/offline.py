@@ -7,6 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
+from sgfn.files import read_lines
 from sgfn.tasks import Task
 
 COLUMN = "sequence"
@@ -29,13 +30,7 @@ def training_objects(task: Task) -> Int[Tensor, "N O"] | None:
 
 def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
     """One object per line, or the column `sequence` of a CSV; every error names the file and the line."""
-    if not file.is_file():
-        raise ValueError(f"offline.file {file} does not exist")
-    try:
-        text = file.read_text(encoding="utf-8-sig")  # spreadsheets put a mark before the first column's name
-    except UnicodeDecodeError:
-        raise ValueError(f"offline.file {file}: not a text file") from None
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    lines = read_lines(file, "offline.file")
     if not lines:
         raise ValueError(f"offline.file {file} is empty")
     header = next(csv.reader([lines[0][1]]))

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from sgfn.checks import in_range, one_of
+from sgfn.measurements import Duplicates, Scale
 
 MotifScore = Literal["sum", "best"]
 BitsDistance = Literal["edit", "hamming"]
 RnaMode = Literal["bind", "fold"]
-TableScale = Literal["none", "minmax"]
-TableDuplicates = Literal["error", "mean", "max"]
 TableUnseen = Literal["lowest", "nearest"]
 LONGEST = 512
 """Letters of the longest sequence a task may have."""
@@ -126,9 +125,9 @@ class TableConfig:
     """Column that holds the sequence."""
     score_column: str = "score"
     """Column that holds the score, higher is better."""
-    scale: TableScale = "none"
+    scale: Scale = "none"
     """`minmax` maps the scores to 0..1; needed where some are negative."""
-    duplicates: TableDuplicates = "error"
+    duplicates: Duplicates = "error"
     """What a sequence measured twice gets."""
     unseen: TableUnseen = "nearest"
     """Score of what was not measured: `lowest` of the table, or `nearest` measured times decay per letter."""
@@ -136,8 +135,8 @@ class TableConfig:
     """Factor per letter that differs from the nearest measured sequence."""
 
     def __post_init__(self) -> None:
-        one_of("table.scale", self.scale, get_args(TableScale))
-        one_of("table.duplicates", self.duplicates, get_args(TableDuplicates))
+        one_of("table.scale", self.scale, get_args(Scale))
+        one_of("table.duplicates", self.duplicates, get_args(Duplicates))
         one_of("table.unseen", self.unseen, get_args(TableUnseen))
         in_range("table.decay", self.decay, 0.0, 1.0)
 

@@ -17,9 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from exact_tables import PROPERTY
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes import measured
-from sgfn.landscapes.measured import MULTIPLIERS, UNSEEN, Measured, Unseen, distinct_weights, row_hash
+from sgfn.landscapes.measured import MULTIPLIERS, UNSEEN, Measured, distinct_weights, row_hash
 from sgfn.measurements import ALPHABETS, Measurements
 from sgfn.noise import UniformSlip
+from sgfn.task_config import TableUnseen as Unseen
 
 FILE = Path("table.csv")
 

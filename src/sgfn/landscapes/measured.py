@@ -1,7 +1,6 @@
 """A user's measurements as a landscape: exact where measured, a stated rule elsewhere."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 import torch
@@ -10,8 +9,7 @@ from torch import Tensor
 
 from sgfn.landscapes.base import Landscape
 from sgfn.measurements import Measurements
-
-Unseen = Literal["lowest", "nearest"]
+from sgfn.task_config import TableUnseen
 
 MULTIPLIERS = (0x9E3779B97F4A7C15, 6364136223846793005, 0xBF58476D1CE4E5B9)
 """Odd 64-bit numbers that mix well: the golden ratio's bits, and those of MMIX (Knuth, 1997, The Art of Computer
@@ -35,7 +33,7 @@ class Measured(Landscape):
     [0.5, 2.0, 1.0]
     """
 
-    def __init__(self, measurements: Measurements, *, length: int, unseen: Unseen, decay: float = 0.5) -> None:
+    def __init__(self, measurements: Measurements, *, length: int, unseen: TableUnseen, decay: float = 0.5) -> None:
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"table.decay must lie in [0, 1], got {decay}")
         self.vocab = self.blank = len(measurements.alphabet)
@@ -83,7 +81,7 @@ def nearest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " 
     return score * landscape.decay ** (length - agreement)
 
 
-UNSEEN: dict[Unseen, Callable[[Measured, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
+UNSEEN: dict[TableUnseen, Callable[[Measured, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
 
 
 def best_agreement(
