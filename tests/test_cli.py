@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import sgfn
-from sgfn import cli
+from sgfn import cli, tables
 from sgfn.cli import COMMANDS, Train, main, parse
 from sgfn.config import TrainConfig
 from sgfn.landscapes import tfbind8
@@ -92,7 +92,7 @@ def test_tasks_as_json_and_as_a_table(capsys: pytest.CaptureFixture[str]) -> Non
     assert [row["task"] for row in listed] == sgfn.task_names()
     assert {row["task"]: row["objects"] for row in listed}["grid"] == 64
     table = printed(capsys, ["tasks"])
-    assert all(row["task"] in table and cli.count(row["objects"]) in table for row in listed)
+    assert all(row["task"] in table and tables.count(row["objects"]) in table for row in listed)
     assert {row["task"]: row["exact"] for row in listed if row["task"] in ("grid", "motif", "bits", "table")} == {
         **{"grid": "yes", "motif": "formula", "bits": "no", "table": None}
     }
@@ -104,8 +104,8 @@ def test_tasks_as_json_and_as_a_table(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_large_numbers_are_short() -> None:
     shown = {64: "64", 999_999_999: "999,999,999", 10**9: "1.00e9", 2**120: "1.32e36"}
-    assert {n: cli.count(n) for n in shown} == shown
-    assert cli.count(None) == "-"
+    assert {n: tables.count(n) for n in shown} == shown
+    assert tables.count(None) == "-"
 
 
 def test_what_is_known_by_formula_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,10 +176,10 @@ def test_evaluate_as_json_and_as_a_table(grid_run: Path, capsys: pytest.CaptureF
 
 def test_orders_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     orders = [{"order": "GATTACA", "expected": 0.5, "intact": 0.25, "score": 1.0}]
-    cli.print_orders({"orders": orders})
+    tables.print_orders({"orders": orders})
     out = capsys.readouterr().out
     assert re.search(r"GATTACA +0\.500 +25% +1\.000", out)
-    cli.print_orders({"orders": []})
+    tables.print_orders({"orders": []})
     assert capsys.readouterr().out == ""
 
 

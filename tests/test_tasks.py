@@ -127,6 +127,12 @@ def test_choices_of_the_configuration_are_those_of_the_landscapes() -> None:
     assert set(get_args(choices.TableUnseen)) == set(measured.UNSEEN)
 
 
+def test_facts_name_the_noise_they_hold_for() -> None:
+    assert sgfn.describe("words", TrainConfig().with_(noise__alpha=0.1))["noise"] == "uniform slip 0.1"
+    hidden = TrainConfig().with_(noise__kind="hidden", noise__alpha=0.3)
+    assert sgfn.describe("words", hidden)["noise"].startswith("hidden slip rate, mean 0.3")
+
+
 def test_sizes_that_no_machine_word_holds() -> None:
     """A length of 512 letters, whose counts have hundreds of digits, must not reach a tensor."""
     config = TrainConfig().with_(motif__length=512, ehrlich__length=512, ehrlich__vocab=62)

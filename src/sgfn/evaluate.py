@@ -198,6 +198,7 @@ def describe(name: str, config: TrainConfig, max_states: int = exact.MAX_STATES)
         "horizon": task.env.horizon,
         "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
         "alpha": config.noise.alpha,
+        "noise": task.env.noise.summary,
         "beta": task.beta,
         "maximum": task.landscape.maximum if math.isfinite(task.landscape.maximum) else None,
         "exact": exact.enumerable(task.env, max_states),

