@@ -310,8 +310,9 @@ def test_the_larger_tasks_run(task: str, objective: str) -> None:
 
 @pytest.mark.parametrize("mode", ["batch", "replay", "known"])
 @pytest.mark.parametrize("task", ["tiny", "grid"])
-def test_every_way_to_have_the_dynamics_runs(task: str, mode: str) -> None:
-    trainer = build(task, dynamics__mode=mode, replay__updates=1)
+@pytest.mark.parametrize(("objective", "alpha"), [("tb", 0.25), ("kl", 0.25), ("kl", 0.0), ("kl-entropy", 0.0)])
+def test_every_way_to_have_the_dynamics_runs(task: str, mode: str, objective: str, alpha: float) -> None:
+    trainer = build(task, dynamics__mode=mode, objective=objective, noise__alpha=alpha, replay__updates=1)
     before = weights(trainer)
     advance(trainer, 2)
     trainer.read_meters()
