@@ -1,8 +1,10 @@
 """Hidden-rate noise with and without a thought encoder: marginal TB, equal budgets, noise model learned.
 
-Each episode draws its own slip rate from a Beta law of mean .3 and concentration 2; nobody sees it. Two tasks:
-`peak` (eight letters of two kinds, R = 3^n for n right ones), with exact laws over all histories, and `tfbind8`, whose
-expected score comes from samples.
+Each episode draws its own slip rate from a Beta law of mean .3 and concentration 2; nobody sees it. Three tasks: `peak`
+and `fork` (eight letters of two kinds), with exact laws over all histories, and `tfbind8`, whose expected score comes
+from samples. `peak`: R = 3^n for n right letters. `fork`: four free letters, then a choice: B forgives (any three
+letters after it have R = 1/8), A does not (R = 1 for AAA, .001 else); under the target both sides are about equally
+likely. Who knows the rate can leave A to the episodes of low noise: there a memory changes which laws can be reached.
 
 What memory can give is known beforehand, by exact laws that stand beside the runs:
 - `mean rate`: the target projected on the noise of the mean rate, as if every step were on its own.
@@ -19,12 +21,13 @@ results/thought.json on two processor cores:
     OMP_NUM_THREADS=1 python -m benchmarks.thought --device cpu
 """
 
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from benchmarks.common import arguments, rounded, spread, write_results
@@ -40,12 +43,12 @@ from sgfn.tasks import Task, make_task, sequences
 from sgfn.trainer import Trainer, stepper
 
 MEAN, CONCENTRATION = 0.3, 2.0
-LENGTH, STEPS, BATCH, DRAWS, WORKERS = 8, 700, 128, 131_072, 2
+LENGTH, FREE, STEPS, BATCH, DRAWS, WORKERS = 8, 4, 700, 128, 131_072, 2
 METHODS: dict[str, dict[str, Any]] = {
     "without": {"net__layers": 3, "dynamics__layers": 2},
     "with": {"thought__layers": 1},
 }
-CELLS = (("peak", 0.01), ("peak", 0.8), ("tfbind8", 0.01))
+CELLS = (("fork", 0.01), ("peak", 0.01), ("peak", 0.8), ("tfbind8", 0.01))
 """Tasks, and the share of uniform intentions in the data."""
 
 
@@ -58,13 +61,28 @@ def configuration(method: str, explore: float, seed: int, steps: int) -> TrainCo
 
 
 def build(name: str, config: TrainConfig) -> Task:
-    """A task by name; `peak` is this study's own."""
-    if name != "peak":
+    """A task by name; those with a table are this study's own."""
+    if name not in TABLES:
         return make_task(name, config)
     env = sequences(config, length=LENGTH, alphabet="AB")
-    right = (env.all_objects() == 0).double().sum(-1)
-    landscape = TableLandscape(3.0 ** (right - LENGTH), vocab=env.vocab, mode_level=0.9)
+    landscape = TableLandscape(TABLES[name](env.all_objects() == 0), vocab=env.vocab, mode_level=0.9)
     return Task(name=name, summary="", env=env, landscape=landscape, beta=1.0, config=config)
+
+
+def peak(is_a: Bool[Tensor, "N L"]) -> Float[Tensor, " N"]:
+    """Every A triples the reward."""
+    return 3.0 ** (is_a.double().sum(-1) - LENGTH)
+
+
+def fork(is_a: Bool[Tensor, "N L"]) -> Float[Tensor, " N"]:
+    """After the free letters a choice, A with one good ending or B with endings as good as each other."""
+    ending = is_a[:, FREE + 1 :]
+    strict = torch.where(ending.all(-1), 1.0, 1e-3)
+    return torch.where(is_a[:, FREE], strict, 2.0 ** -ending.shape[1]).double()
+
+
+TABLES: dict[str, Callable[[Bool[Tensor, "N L"]], Float[Tensor, " N"]]] = {"peak": peak, "fork": fork}
+"""Rewards of all strings, given where they have an A."""
 
 
 def target_of(task: Task) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
@@ -149,7 +167,7 @@ def run(name: str, explore: float, method: str, seed: int, steps: int, device: s
     batch = rollout(trainer.env, trainer.actor(), trainer.task.log_reward, batch=8192, generator=generator)
     with torch.no_grad():
         figures = calibration(trainer.env, trainer.kernel_along(batch), batch)
-    if name != "peak":
+    if name not in TABLES:
         scores = draw_samples(trainer, DRAWS, seed).scores
         figures |= {"sample_mean": float(scores.mean()), "sample_error": float(scores.std()) / DRAWS**0.5}
     trainer.task.landscape.to(torch.device("cpu"))

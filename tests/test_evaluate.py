@@ -34,6 +34,8 @@ ALSO = {
         "novelty",
         "top100_count",
         "unique",
+        "designs",
+        "modes",
         "dynamics_nll",
         "dynamics_entropy",
         "orders",

@@ -139,6 +139,7 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = exact.MAX_STATE
         objects, scores, threshold=MODE_DISTANCE, level=level, distance="l1" if task.env.distance == "l1" else "hamming"
     )
     found, total = modes_reference(task, drawn.objects, max_states) or (None, None)
+    distinct, ranked = metrics.unique_objects(objects, scores)
     return {
         "sample_mean": float(scores.mean()),
         "top100_mean": top.mean,
@@ -150,8 +151,16 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = exact.MAX_STATE
         "modes_reference_total": total,
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
         "novelty": _novelty(task, objects),
-        "unique": len(metrics.unique_objects(objects, scores)[0]),
+        "unique": len(distinct),
+        "designs": _listed(task, distinct[:100], ranked[:100]),
+        "modes": _listed(task, objects[modes[:60]], scores[modes[:60]]),
     }
+
+
+def _listed(task: Task, objects: Int[np.ndarray, "N O"], scores: Float[np.ndarray, " N"]) -> list[list[Any]]:
+    """Objects as text, each with its score."""
+    texts = task.env.decode(torch.from_numpy(objects)) if len(objects) else []
+    return [[text, float(score)] for text, score in zip(texts, scores, strict=True)]
 
 
 def _novelty(task: Task, objects: Int[np.ndarray, "N O"]) -> float | None:

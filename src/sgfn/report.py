@@ -2,7 +2,6 @@
 
 import math
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,12 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sgfn.config import EntropyConfig, TrainConfig
-from sgfn.entropy import ENTROPY_METERS
-from sgfn.files import read_json, replacing
-from sgfn.runs import Run
+from sgfn.files import replacing
+from sgfn.sources import Rows, Source, read_source
 
 INK, MUTED, OURS, TARGET, FLOOR = "#1f2933", "#7b8794", "#0b6e99", "#d9822b", "#2f855a"
 NICE = [1, 2, 2.5, 5, 10]  # distances between ticks
 LEVEL: dict[str, Any] = {"linestyle": "--", "linewidth": 1.4, "zorder": 1.5}  # below the curves
-Rows = list[dict[str, Any]]
 
 
 def report(runs: list[Path], out: Path | None = None) -> Path:
@@ -36,41 +33,12 @@ def report(runs: list[Path], out: Path | None = None) -> Path:
     return target
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """What the files of one run say."""
-
-    task: str
-    config: TrainConfig
-    rows: Rows
-    results: dict[str, Any]
-    """exact.json, empty where there is none."""
-    prefix: str = ""
-    """The folder's name, where several runs must be told apart."""
-
-    @property
-    def watched(self) -> Rows:
-        """The lines of metrics that hold the figures of the entropy."""
-        return [row for row in self.rows if row.keys() >= set(ENTROPY_METERS)]
-
-    @property
-    def title(self) -> str:
-        """Task, noise and objective."""
-        config, rate = self.config, f"{self.config.noise.alpha:.0%} noise"
-        noise = {"uniform": rate, "hidden": f"hidden {rate}"}.get(config.noise.kind, f"{config.noise.kind} noise")
-        plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
-        objective = plain.get(config.objective, f"{config.scored_as} {config.objective}")
-        if config.objective == "kl-entropy":
-            base = config.entropy.base
-            objective = f"kl-entropy on {plain.get(base, f'{config.scored_as} {base}')}"
-        return f"{self.prefix}{self.task}, {noise}: {objective}"
-
-
 def draw(runs: list[Path]) -> Figure:
     """The picture itself, not yet laid out."""
     if not runs:
         raise ValueError("name at least one run folder")
-    sources = [_read(Path(path), named=len(runs) > 1) for path in runs]
+    sources = [read_source(Path(path)) for path in runs]
+    named = len(runs) > 1
     lines = sum(2 if source.watched else 1 for source in sources)
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
     figure = Figure(figsize=(13.5, 3.9 * lines + 0.3), dpi=130, layout=layout, facecolor="white")
@@ -78,9 +46,10 @@ def draw(runs: list[Path]) -> Figure:
     grid = figure.add_gridspec(lines, 3)
     cells = iter([[grid[line, column] for column in range(3)] for line in range(lines)])
     for source in sources:
-        _draw_run(figure, next(cells), source)
+        prefix = f"{source.name}: " if named else ""
+        _draw_run(figure, next(cells), source, prefix)
         if source.watched:
-            _draw_entropy_row(figure, next(cells), source)
+            _draw_entropy_row(figure, next(cells), source, prefix)
     return figure
 
 
@@ -100,27 +69,16 @@ def lay_out(figure: Figure) -> Figure:
     return figure
 
 
-def _read(path: Path, *, named: bool) -> Source:
-    folder = Run(path=path)
-    task, config = folder.read_config()
-    rows = [row for row in folder.rows() if "loss" in row]
-    if not rows:
-        raise ValueError(f"{path} has no metrics yet: train it first")
-    results = read_json(path / "exact.json") if (path / "exact.json").is_file() else {}
-    name = "".join(c if " " <= c <= "~" else "?" for c in path.resolve().name)  # the font may lack other signs
-    return Source(task=task, config=config, rows=rows, results=results, prefix=f"{name}: " if named else "")
-
-
-def _draw_run(figure: Figure, cells: list[SubplotSpec], source: Source) -> None:
+def _draw_run(figure: Figure, cells: list[SubplotSpec], source: Source, prefix: str) -> None:
     loss, scores, tv = (_panel(figure, cell) for cell in cells)
-    _draw_loss(loss, source)
+    _draw_loss(loss, source, prefix)
     _draw_scores(scores, source.results)
     _draw_tv(tv, source.rows, source.results)
 
 
-def _draw_loss(axis: Axes, source: Source) -> None:
+def _draw_loss(axis: Axes, source: Source, prefix: str) -> None:
     rows, entropic = source.rows, source.config.objective == "kl-entropy"
-    _label(axis, source.title, "loss with entropy terms" if entropic else "balance loss")
+    _label(axis, prefix + source.title, "loss with entropy terms" if entropic else "balance loss")
     _curve(axis, rows, "loss", OURS)
     _steps(axis, rows)
     values = [row["loss"] for row in rows]
@@ -159,10 +117,10 @@ def _draw_tv(axis: Axes, rows: Rows, results: dict[str, Any]) -> None:
     _legend(axis, columns=2)
 
 
-def _draw_entropy_row(figure: Figure, cells: list[SubplotSpec], source: Source) -> None:
+def _draw_entropy_row(figure: Figure, cells: list[SubplotSpec], source: Source, prefix: str) -> None:
     rows, config = source.watched, source.config
     halves = cells[1].subgridspec(2, 1, height_ratios=(5, 1))
-    _draw_entropies(_panel(figure, cells[0]), rows, source.prefix, config.entropy)
+    _draw_entropies(_panel(figure, cells[0]), rows, prefix, config.entropy)
     ratio = _panel(figure, halves[0])
     _draw_ratio(ratio, rows, config)
     _draw_visits(_panel(figure, halves[1], below=ratio), rows)
