@@ -19,8 +19,9 @@ from sgfn.dynamics import calibration
 from sgfn.evaluate import reference
 from sgfn.files import read_json, write_json
 from sgfn.rollout import rollout
+from sgfn.stepper import stepper
 from sgfn.tasks import Task, make_task
-from sgfn.trainer import Trainer, stepper
+from sgfn.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
 

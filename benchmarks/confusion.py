@@ -17,8 +17,9 @@ from sgfn.config import TrainConfig
 from sgfn.dynamics import count_estimate
 from sgfn.landscapes.tfbind8 import ALPHABET
 from sgfn.rollout import rollout
+from sgfn.stepper import stepper
 from sgfn.tasks import make_task
-from sgfn.trainer import Trainer, stepper
+from sgfn.trainer import Trainer
 
 ERRORS = 0.25
 

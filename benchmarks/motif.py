@@ -19,9 +19,9 @@ from sgfn.config import TrainConfig
 from sgfn.landscapes.motif import Motif
 from sgfn.likelihood import log_law, mean_and_error
 from sgfn.noise import UniformSlip
-from sgfn.sampling import draw_samples
+from sgfn.stepper import stepper
 from sgfn.tasks import Task, make_task
-from sgfn.trainer import Trainer, stepper
+from sgfn.trainer import Trainer
 
 FACTOR, LENGTH, ALPHA = "CTCF", 30, 0.1
 BETAS, OBJECTIVES = (3.0, 5.0), ("tb", "kl")
@@ -50,7 +50,7 @@ def figures(trainer: Trainer, landscape: Motif, beta: float) -> dict[str, Any]:
     }
     known["log_z_exact"] = landscape.log_partition(beta)
     landscape.to(trainer.device)
-    score, score_error = mean_and_error(draw_samples(trainer, SAMPLES, 7).scores.double())
+    score, score_error = mean_and_error(trainer.draw(SAMPLES, 7).scores.double())
     found = {"kl": kl, "kl_error": kl_error, "score": score, "score_error": score_error}
     return rounded({**found, "log_z": float(trainer.nets.log_z.detach()), **known})
 

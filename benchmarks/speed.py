@@ -14,8 +14,9 @@ import torch
 
 from benchmarks.common import arguments, write_results
 from sgfn.config import TrainConfig
+from sgfn.stepper import stepper
 from sgfn.tasks import make_task
-from sgfn.trainer import Trainer, stepper
+from sgfn.trainer import Trainer
 
 PUBLISHED_PER_SECOND = 31 * 32
 BATCHES = (16, 256, 4096)

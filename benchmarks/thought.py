@@ -1,4 +1,4 @@
-"""Hidden-rate noise with and without a thought encoder: marginal TB, equal budgets, noise model learned.
+"""Hidden-rate noise with and without a thought encoder: equal budgets, noise model learned.
 
 Each episode draws its own slip rate from a Beta law of mean .3 and concentration 2; nobody sees it. Three tasks: `peak`
 and `fork` (eight letters of two kinds), with exact laws over all histories, and `tfbind8`, whose expected score comes
@@ -38,9 +38,9 @@ from sgfn.envs import SequenceEnv
 from sgfn.landscapes.table import TableLandscape
 from sgfn.noise import slip_project
 from sgfn.rollout import rollout
-from sgfn.sampling import draw_samples
+from sgfn.stepper import stepper
 from sgfn.tasks import Task, make_task, sequences
-from sgfn.trainer import Trainer, stepper
+from sgfn.trainer import Trainer
 
 MEAN, CONCENTRATION = 0.3, 2.0
 LENGTH, FREE, STEPS, BATCH, DRAWS, WORKERS = 8, 4, 700, 128, 131_072, 2
@@ -48,13 +48,20 @@ METHODS: dict[str, dict[str, Any]] = {
     "without": {"net__layers": 3, "dynamics__layers": 2},
     "with": {"thought__layers": 1},
 }
-CELLS = (("fork", 0.01), ("peak", 0.01), ("peak", 0.8), ("tfbind8", 0.01))
-"""Tasks, and the share of uniform intentions in the data."""
+CELLS = (
+    ("fork", 0.01, "tb"),
+    ("fork", 0.01, "kl"),
+    ("peak", 0.01, "tb"),
+    ("peak", 0.8, "tb"),
+    ("tfbind8", 0.01, "tb"),
+)
+"""Tasks, the share of uniform intentions in the data, and the objective."""
 
 
-def configuration(method: str, explore: float, seed: int, steps: int) -> TrainConfig:
+def configuration(method: str, explore: float, objective: str, seed: int, steps: int) -> TrainConfig:
     """The shared budget, and what the method adds."""
-    base = TrainConfig().with_(steps=steps, batch=BATCH, seed=seed, explore=explore, net__hidden=64)
+    base = TrainConfig().with_(steps=steps, batch=BATCH, seed=seed, explore=explore, objective=objective)
+    base = base.with_(net__hidden=64)
     base = base.with_(optim__lr=5e-3, dynamics__lr=5e-3)
     noise = {"noise__kind": "hidden", "noise__alpha": MEAN, "noise__concentration": CONCENTRATION}
     return base.with_(**noise, **METHODS[method])
@@ -133,9 +140,9 @@ def filter_law(env: SequenceEnv, conditionals: dict[int, Float[Tensor, "n K"]]) 
     return torch.stack(list(masses.values())).sum((0, -1))
 
 
-def references(name: str, explore: float) -> list[dict[str, Any]]:
+def references(name: str, explore: float, objective: str) -> list[dict[str, Any]]:
     """What is known of a task without training."""
-    task = build(name, configuration("without", explore, 0, 1))
+    task = build(name, configuration("without", explore, objective, 0, 1))
     target, scores = target_of(task)
     _, conditionals = exact.flows(task.env, target)
     assert isinstance(task.env, SequenceEnv)
@@ -145,7 +152,7 @@ def references(name: str, explore: float) -> list[dict[str, Any]]:
         "state": state_law(task.env, conditionals, explore),
         "filter": filter_law(task.env, conditionals),
     }
-    where = {"task": name, "explore": explore}
+    where = {"task": name, "explore": explore, "objective": objective}
     return [{**where, "method": method, **rounded(distances(law, target, scores))} for method, law in laws.items()]
 
 
@@ -155,10 +162,10 @@ def distances(law: Float[Tensor, " N"], target: Float[Tensor, " N"], scores: Flo
     return {"tv": tv, "kl": divergence, "expected_score": float((law * scores).sum())}
 
 
-def run(name: str, explore: float, method: str, seed: int, steps: int, device: str) -> dict[str, Any]:
+def run(name: str, explore: float, objective: str, method: str, seed: int, steps: int, device: str) -> dict[str, Any]:
     """Train one, and measure it: exactly where its histories can be followed, else by samples."""
     torch.set_num_threads(1)
-    trainer = Trainer(build(name, configuration(method, explore, seed, steps)), torch.device(device))
+    trainer = Trainer(build(name, configuration(method, explore, objective, seed, steps)), torch.device(device))
     step = stepper(trainer)
     for _ in range(steps):
         step()
@@ -168,12 +175,13 @@ def run(name: str, explore: float, method: str, seed: int, steps: int, device: s
     with torch.no_grad():
         figures = calibration(trainer.env, trainer.kernel_along(batch), batch)
     if name not in TABLES:
-        scores = draw_samples(trainer, DRAWS, seed).scores
+        scores = trainer.draw(DRAWS, seed).scores
         figures |= {"sample_mean": float(scores.mean()), "sample_error": float(scores.std()) / DRAWS**0.5}
     trainer.task.landscape.to(torch.device("cpu"))
     if trainer.has_law:
         figures |= distances(trainer.law(), *target_of(trainer.task))
-    return {"task": name, "explore": explore, "method": method, "seed": seed, **rounded(figures)}
+    described = {"task": name, "explore": explore, "objective": objective, "method": method, "seed": seed}
+    return {**described, **rounded(figures)}
 
 
 KEYS = ("tv", "kl", "expected_score", "sample_mean", "dynamics_nll", "dynamics_entropy")
@@ -181,10 +189,11 @@ KEYS = ("tv", "kl", "expected_score", "sample_mean", "dynamics_nll", "dynamics_e
 
 def tell(rows: list[dict[str, Any]]) -> None:
     """Median and range of each figure."""
-    for name, explore in CELLS:
-        print(f"{name}, {explore:g} of the intentions uniform")
+    for name, explore, objective in CELLS:
+        print(f"{name}, {explore:g} of the intentions uniform, {objective}")
         for method in ("target", "mean rate", "state", "filter", *METHODS):
-            mine = [row for row in rows if (row["task"], row["explore"], row["method"]) == (name, explore, method)]
+            cell = {"task": name, "explore": explore, "objective": objective, "method": method}
+            mine = [row for row in rows if cell.items() <= row.items()]
             found = {key: [row[key] for row in mine if key in row] for key in KEYS}
             words = [f"{key} %.4f [%.4f, %.4f]" % spread(values) for key, values in found.items() if values]
             print(f"  {method}: " + "; ".join(words), flush=True)

@@ -54,6 +54,15 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "net__hidden": ([1, 65536], [0, 65537]),
     "net__layers": ([1, 64], [0, 65]),
     "net__heads": ([1, 1024], [0, 1025]),
+    "rl__temperature": ([0.0, 1e3], [-1e-9, 1001.0]),
+    "rl__trace": ([0.0, 1.0], [-1e-9, 1.1]),
+    "rl__value_weight": ([0.0, 1e3], [-1e-9, 1001.0]),
+    "rl__epochs": ([1, 1000], [0, 1001]),
+    "rl__clip": ([1e-3, 1.0], [1e-4, 1.1]),
+    "rl__updates": ([1, 1000], [0, 1001]),
+    "rl__average": ([1e-6, 1.0], [0.0, 1.1]),
+    "chain__keep": ([1, 10**7], [0, 10**7 + 1]),
+    "chain__learn": ([0.0, 10.0], [-1e-9, 10.1]),
     "thought__layers": ([0, 64], [-1, 65]),
     "thought__width": ([1, 65536], [0, 65537]),
     "thought__heads": ([1, 1024], [0, 1025]),
@@ -83,6 +92,7 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "log__checkpoint_every": ([1, 10**12], [0]),
 }
 LITERALS = {
+    "method": "randm",
     "objective": "tbb",
     "form": "margnal",
     "noise__kind": "hiden",

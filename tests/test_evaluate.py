@@ -16,7 +16,6 @@ from sgfn.envs import SequenceEnv
 from sgfn.evaluate import EXACT_KEYS, evaluate, measure, reference
 from sgfn.landscapes.motif import Motif
 from sgfn.runs import Run
-from sgfn.sampling import draw_samples
 from sgfn.tasks import make_task
 from sgfn.train import train
 from small_runs import CPU, complaint, contents, small, tiny_task, tiny_trainer
@@ -97,7 +96,7 @@ def test_floor_and_blind_come_from_the_reference() -> None:
 
 def test_sample_figures_by_hand() -> None:
     trainer = tiny_trainer(alphabet="ACGT", length=4, noise__alpha=0.2)
-    result, drawn = measure(trainer, 400, seed=2), draw_samples(trainer, 400, seed=2)
+    result, drawn = measure(trainer, 400, seed=2), trainer.draw(400, seed=2)
     env, scores = trainer.task.env, drawn.scores.numpy()
     assert isinstance(env, SequenceEnv)
     score = dict(zip(env.decode(drawn.objects), scores.tolist(), strict=True))

@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from exact_tables import KINDS, Drift, chi_square
-from sgfn import sampling
+from sgfn import learner, sampling
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.base import Landscape
 from sgfn.noise import HiddenRate, UniformSlip
 from sgfn.offline import read_objects
 from sgfn.runs import Run
-from sgfn.sampling import as_orders, best_orders, draw_samples, expected_scores, sample
+from sgfn.sampling import as_orders, best_orders, expected_scores, sample
 from sgfn.trainer import Trainer
 from small_runs import complaint, contents, tiny_task, tiny_trainer
 from small_runs import small as configured
@@ -64,7 +64,7 @@ def test_samples_follow_the_exact_law(stop: bool) -> None:
     untrained = trainer.law()
     for _ in range(20):
         trainer.step()
-    drawn = draw_samples(trainer, 20000, seed=1)
+    drawn = trainer.draw(20000, seed=1)
     env = trainer.task.env
     counts = env.object_index(drawn.objects).bincount(minlength=env.num_objects)
     assert chi_square(counts, trainer.law()) > 1e-3
@@ -74,20 +74,20 @@ def test_samples_follow_the_exact_law(stop: bool) -> None:
 
 def test_blocks_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = tiny_trainer()
-    whole = draw_samples(trainer, 20, seed=0)
-    assert torch.equal(draw_samples(trainer, 20, seed=0).objects, whole.objects)
-    assert not torch.equal(draw_samples(trainer, 20, seed=1).objects, whole.objects)
-    monkeypatch.setattr(sampling, "BLOCK", 7)
-    parts = draw_samples(trainer, 20, seed=0)
+    whole = trainer.draw(20, seed=0)
+    assert torch.equal(trainer.draw(20, seed=0).objects, whole.objects)
+    assert not torch.equal(trainer.draw(20, seed=1).objects, whole.objects)
+    monkeypatch.setattr(learner, "SAMPLE_BLOCK", 7)
+    parts = trainer.draw(20, seed=0)
     assert parts.objects.shape == (20, 3)
-    assert torch.equal(parts.objects[:7], draw_samples(trainer, 7, seed=0).objects)
+    assert torch.equal(parts.objects[:7], trainer.draw(7, seed=0).objects)
     assert not torch.equal(parts.objects[:7], parts.objects[7:14])  # blocks go on where the last one stopped
 
 
 def test_without_noise_what_is_meant_is_what_comes_out() -> None:
     for alpha, same in ((0.0, True), (0.5, False)):
         trainer = tiny_trainer(stop=True, noise__alpha=alpha)
-        drawn, env = draw_samples(trainer, 200, seed=0), trainer.task.env
+        drawn, env = trainer.draw(200, seed=0), trainer.task.env
         assert isinstance(env, SequenceEnv)
         assert torch.equal(as_orders(env, drawn.intended), drawn.objects) == same
 
@@ -165,7 +165,7 @@ def test_expected_scores_of_shorter_orders() -> None:
 @pytest.mark.parametrize("stop", [False, True])
 def test_best_orders_are_what_they_say(stop: bool) -> None:
     trainer = tiny_trainer(stop=stop, noise__alpha=0.3)
-    task, drawn = trainer.task, draw_samples(trainer, 500, seed=0)
+    task, drawn = trainer.task, trainer.draw(500, seed=0)
     assert isinstance(task.env, SequenceEnv)
     orders = best_orders(task.env, task.landscape, drawn, count=8)
     expected = [order.expected for order in orders]
@@ -189,7 +189,7 @@ def test_where_expectations_are_drawn_the_best_intact_scores_are_looked_at(monke
     """A complete table needs no shortlist; without one, few orders are looked at, but as many as are asked for."""
     for stop in (False, True):
         trainer = tiny_trainer(stop=stop, noise__alpha=0.3)
-        task, drawn = trainer.task, draw_samples(trainer, 500, seed=0)
+        task, drawn = trainer.task, trainer.draw(500, seed=0)
         all_orders = best_orders(task.env, task.landscape, drawn, count=10**6)
         monkeypatch.setattr("sgfn.sampling.SHORTLIST", 3)
         short = best_orders(task.env, task.landscape, drawn, count=3)
@@ -202,7 +202,7 @@ def test_where_expectations_are_drawn_the_best_intact_scores_are_looked_at(monke
 def test_a_grid_has_no_orders(grid_run: Path) -> None:
     trainer, tiny = Run(path=grid_run).load(torch.device("cpu")), tiny_trainer()
     for each, empty in ((trainer, True), (tiny, False)):
-        drawn = draw_samples(each, 50, seed=0)
+        drawn = each.draw(50, seed=0)
         assert (best_orders(each.task.env, each.task.landscape, drawn) == []) == empty
 
 

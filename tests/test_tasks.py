@@ -17,8 +17,8 @@ import torch
 from torch.testing import assert_close
 
 import sgfn
+from sgfn import stepper
 from sgfn import task_config as choices
-from sgfn import trainer
 from sgfn.cli import main
 from sgfn.config import TrainConfig
 from sgfn.envs import GridEnv, SequenceEnv
@@ -29,6 +29,7 @@ from sgfn.landscapes.ehrlich import AMINO_ACIDS
 from sgfn.offline import known_objects, training_objects
 from sgfn.task_config import CallableConfig
 from sgfn.tasks import BUILDERS, NEEDS, VARIANTS, make_task, task_names
+from sgfn.trainer import Trainer
 from small_runs import FLAGS, complaint
 
 NEW = ["motif", "bits", "ehrlich", "rna", "table", "callable"]
@@ -292,10 +293,11 @@ def test_an_unknown_maximum_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("on_host", "graphed"), [(False, True), (True, False)])
 def test_scores_from_the_host_are_not_captured(on_host: bool, graphed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
-    monkeypatch.setattr(trainer, "GraphedStep", lambda _: "graphed")
-    task = SimpleNamespace(landscape=SimpleNamespace(on_host=on_host))
-    fake: Any = SimpleNamespace(device=torch.device("cuda"), task=task, step="eager")
-    unchecked = getattr(trainer.stepper, "__wrapped__", trainer.stepper)  # of types, which a stand-in has not
+    monkeypatch.setattr(stepper, "GraphedStep", lambda _: "graphed")
+    fake: Any = SimpleNamespace(device=torch.device("cuda"), step="eager")
+    fake.task = SimpleNamespace(landscape=SimpleNamespace(on_host=on_host))
+    fake.capturable = Trainer.capturable.fget(fake)  # pyright: ignore[reportOptionalCall]
+    unchecked = getattr(stepper.stepper, "__wrapped__", stepper.stepper)  # of types, which a stand-in has not
     assert unchecked(fake) == ("graphed" if graphed else "eager")
 
 

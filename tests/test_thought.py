@@ -19,7 +19,6 @@ from sgfn.evaluate import measure
 from sgfn.nets.along import Along, Walker
 from sgfn.noise import HiddenRate, Noise, UniformSlip, bayes_filter, slip_project
 from sgfn.rollout import rollout
-from sgfn.sampling import draw_samples
 from sgfn.train import train
 from sgfn.trainer import Trainer
 from small_runs import CPU, same_runs, same_tensors, small, tiny_task
@@ -198,7 +197,7 @@ def test_thoughts_reach_scores_samples_and_retraced_intentions() -> None:
         posterior = policy[0] * log_kernel[0, :, 1].exp()
         counts = torch.bincount(traced.intended[rows, 2], minlength=2)[None]
         assert chi_square(counts, (posterior / posterior.sum())[None]) > 1e-4
-    assert draw_samples(trainer, 100, 0).objects.shape == (100, 3)
+    assert trainer.draw(100, 0).objects.shape == (100, 3)
 
 
 # Exact laws over histories
@@ -314,7 +313,7 @@ def test_a_trainer_that_ignores_its_thoughts_has_the_law_of_its_states(changes: 
 
 def test_the_trainers_law_is_what_it_samples() -> None:
     trainer = stir(hidden_trainer(**THOUGHT | TRANSFORMER))
-    objects = draw_samples(trainer, 20_000, 0).objects
+    objects = trainer.draw(20_000, 0).objects
     counts = torch.bincount(trainer.env.object_index(objects), minlength=8)
     assert chi_square(counts[None], trainer.law()[None]) > 1e-4
     assert chi_square(counts[None], trainer.law().flip(0)[None]) < 1e-4

@@ -14,12 +14,13 @@ from sgfn.config import OfflineConfig
 from sgfn.entropy import ENTROPY_METERS
 from sgfn.evaluate import reference
 from sgfn.landscapes.base import beta_at
+from sgfn.learner import NonFiniteError
 from sgfn.nets.heads import FlowNets
 from sgfn.nets.shared import Judge
 from sgfn.objectives import BALANCE, OBJECTIVES
 from sgfn.scoring import FORMS
 from sgfn.tasks import make_task
-from sgfn.trainer import METERS, NonFiniteError, Trainer
+from sgfn.trainer import METERS, Trainer
 from small_runs import CPU, same_tensors, small, tiny_task, tiny_trainer, weights
 
 EVERYTHING: dict[str, Any] = {
@@ -82,7 +83,7 @@ def test_a_trainer_continues_from_the_state_of_another(task: str, changes: dict[
 
 
 PARTS = ("nets", "dynamics", "optimiser", "dynamics_optimiser", "buffer", "self.generator", "self.index")
-PARTS += ("self.meters", "self.heat")
+PARTS += ("self.meters", "exploration.heat")
 
 
 def test_no_part_of_the_state_is_superfluous() -> None:
@@ -108,11 +109,11 @@ def test_a_state_that_does_not_fit_is_refused() -> None:
     wider, buffered = tiny_trainer(net__hidden=17), tiny_trainer(replay__updates=1, replay__capacity=9)
     with pytest.raises(RuntimeError):
         wider.load(state)
-    with pytest.raises(RuntimeError, match="the replay buffer differs"):
+    with pytest.raises(RuntimeError, match="the buffer differs"):
         buffered.load(state)
-    with pytest.raises(RuntimeError, match="the replay buffer differs"):
+    with pytest.raises(RuntimeError, match="the buffer differs"):
         plain.load(saved(buffered))
-    with pytest.raises(RuntimeError, match="the replay buffer differs"):
+    with pytest.raises(RuntimeError, match="the buffer differs"):
         buffered.load(saved(tiny_trainer(replay__updates=1, replay__capacity=1)))  # would broadcast
     plain.load(state)
 

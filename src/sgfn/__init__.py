@@ -8,6 +8,7 @@ The verbs of the command line as functions on the same configuration:
 (0.046, 0.206)
 """
 
+from sgfn.compare import Comparison, compare
 from sgfn.config import TrainConfig
 from sgfn.evaluate import catalogue, describe, evaluate
 from sgfn.landscapes.tfbind8 import fetch
@@ -20,9 +21,11 @@ from sgfn.train import train
 __version__ = "0.1.0"
 __all__ = [
     "PRESETS",
+    "Comparison",
     "Run",
     "TrainConfig",
     "catalogue",
+    "compare",
     "describe",
     "evaluate",
     "fetch",

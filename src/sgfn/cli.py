@@ -19,11 +19,12 @@ from tyro.conf import Positional, arg
 import sgfn
 from sgfn.checks import one_of
 from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
+from sgfn.contestants import DEFAULT
 from sgfn.files import read_json
+from sgfn.learner import NonFiniteError
 from sgfn.presets import PRESETS
-from sgfn.tables import out, print_catalogue, print_facts, print_orders, print_result
+from sgfn.tables import out, print_catalogue, print_comparison, print_facts, print_orders, print_result
 from sgfn.task_config import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
-from sgfn.trainer import NonFiniteError
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
@@ -133,6 +134,34 @@ class Report:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compare:
+    """Compare methods on a task, over noise levels and seeds; the same command again continues, or adds to it."""
+
+    task: Annotated[Positional[str], arg(metavar="TASK")]
+    """Task name; `sgfn tasks` lists them."""
+    methods: tuple[str, ...] = DEFAULT
+    """Which: tb, db, subtb, kl, eflow, kl-entropy, published-tb, published-db, published-subtb, blind-tb, blind-db,
+    blind-subtb, random, mh, mars, a2c, ppo, sac."""
+    alphas: tuple[float, ...] | None = None
+    """Noise levels; by default the one of --noise.alpha."""
+    seeds: int = 3
+    """How many seeds, from --seed on."""
+    jobs: int = 1
+    """Runs at a time, each a process of its own; from two on with one thread each unless OMP_NUM_THREADS is set."""
+    out: Path | None = None
+    """Folder of the comparison; by default runs/compare-TASK."""
+    preset: Preset = "none"
+    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories)."""
+    samples: int = 2048
+    """Samples drawn from each run for top-100 and modes."""
+    device: Device = "auto"
+    """Where to run."""
+    json: bool = False
+    """Print JSON."""
+    config: Config = field(default_factory=TrainConfig)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Data:
     """Get one of the 200 TFBind8 tables of Barrera et al. (2016) into the cache: `sgfn data fetch NAME`."""
 
@@ -199,7 +228,8 @@ def last_row(run: sgfn.Run, steps: int) -> dict[str, Any]:
 def figures(row: dict[str, Any]) -> str:
     """What the progress bar tells."""
     tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
-    return f"{tv}loss {row['loss']:.3f}  mean score {row['reward']:.3f}  {row['rate']:,.0f} trajectories/s"
+    loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
+    return f"{tv}{loss}mean score {row['reward']:.3f}  {row['rate']:,.0f} trajectories/s"
 
 
 def run_sample(args: Sample) -> None:
@@ -247,6 +277,36 @@ def evaluated(path: Path) -> bool:
     return isinstance(known, dict) and known.get("step", -1) >= (rows[-1]["step"] if rows else 0)
 
 
+def run_compare(args: Compare) -> None:
+    """`sgfn compare`."""
+    from sgfn.compare_live import Board, Lines
+
+    options: dict[str, Any] = {name: getattr(args, name) for name in ("methods", "alphas", "seeds", "jobs")}
+    options |= {"samples": args.samples, "device": args.device}
+    board = Board(err) if err.is_terminal else None
+    with board or contextlib.nullcontext():
+        folder = args.out or Path("runs") / f"compare-{args.task}"
+        found = sgfn.compare(args.task, args.config, folder, **options, progress=board or Lines(err))
+    if args.json:
+        files = {name: str(file) for name, file in found.files.items()}
+        print_json({"task": args.task, "summary": found.summary, "cells": found.rows, **files})
+    else:
+        print_comparison(found.summary)
+        out.print(f"figure, page and {len(found.rows)} results in {found.path}", soft_wrap=True)
+    if found.failed:
+        raise ValueError(failures(found))
+
+
+def failures(found: sgfn.Comparison) -> str:
+    """Which cells failed, and why; those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for row in found.failed:
+        reasons.setdefault(row["error"], []).append(f"{row['method']} at {row['alpha']:g}, seed {row['seed']}")
+    told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''} ({why})" for why, names in reasons.items()]
+    count = f"{len(found.failed)} of {len(found.rows)} cells failed"
+    return f"{count}: {'; '.join(told)}; each has an error.txt in {found.path}, and the same command tries them again"
+
+
 def run_data(args: Data) -> None:
     """`sgfn data`."""
     from sgfn.landscapes import tfbind8
@@ -275,6 +335,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "sample": (Sample, run_sample),
     "evaluate": (Evaluate, run_evaluate),
     "report": (Report, run_report),
+    "compare": (Compare, run_compare),
     "data": (Data, run_data),
 }
 
@@ -294,7 +355,7 @@ def parse(kind: type, command: str, words: list[str]) -> Any:
     check_choices(kind, words)
     default: Any = None
     preset = flag_value(words, "preset")
-    if kind is Train and preset is not None:
+    if kind in (Train, Compare) and preset is not None:
         one_of("--preset", preset, get_args(Preset))
         default = PRESETS[preset]
     caught = io.StringIO()

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from sgfn.checks import divides, in_range, one_of
+from sgfn.peer_config import ChainConfig, RLConfig
 from sgfn.task_config import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 
+Method = Literal["gfn", "random", "mh", "mars", "a2c", "ppo", "sac"]
 Objective = Literal["tb", "db", "subtb", "kl", "eflow", "kl-entropy"]
 Balance = Literal["tb", "db", "subtb"]
 EntropyBase = Literal["tb", "db", "subtb", "kl"]
@@ -254,6 +256,9 @@ class LogConfig:
 class TrainConfig:
     """Everything that decides a run's numbers."""
 
+    method: Method = "gfn"
+    """Flow networks, or a peer to compare with: `random` intentions, Metropolis-Hastings (`mh`) and adaptive (`mars`)
+    chains, actor-critic (`a2c`, `ppo`), soft actor-critic (`sac`)."""
     objective: Objective = "tb"
     """Trajectory, detailed or sub-trajectory balance; `kl`: an outcome flow with the policy projected onto it;
     `eflow`: expected flows, on trees only; `kl-entropy`: a base objective with entropy ratio and dynamics balance."""
@@ -288,6 +293,8 @@ class TrainConfig:
     net: NetConfig = field(default_factory=NetConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
     thought: ThoughtConfig = field(default_factory=ThoughtConfig)
+    rl: RLConfig = field(default_factory=RLConfig)
+    chain: ChainConfig = field(default_factory=ChainConfig)
     kl: KLConfig = field(default_factory=KLConfig)
     entropy: EntropyConfig = field(default_factory=EntropyConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
@@ -301,6 +308,7 @@ class TrainConfig:
         return round(self.batch * self.offline.share)
 
     def __post_init__(self) -> None:
+        one_of("method", self.method, get_args(Method))
         one_of("objective", self.objective, get_args(Objective))
         one_of("form", self.form, get_args(Form))
         in_range("subtb_lambda", self.subtb_lambda, 0.0, 2.0)

@@ -12,18 +12,17 @@ from torch import Tensor
 from sgfn import exact
 from sgfn.checks import in_range
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.dynamics import calibration
 from sgfn.envs import SequenceEnv
 from sgfn.files import write_json
+from sgfn.learner import Learner
 from sgfn.likelihood import log_law, mean_and_error
 from sgfn.metrics import samples as metrics
 from sgfn.offline import known_objects
-from sgfn.rollout import rollout
 from sgfn.runs import Run
-from sgfn.sampling import Samples, best_orders, draw_samples
+from sgfn.sampling import best_orders
 from sgfn.tasks import BUILDERS, NEEDS, Task, make_task, task_names
 from sgfn.train import pick_device
-from sgfn.trainer import Trainer
+from sgfn.trajectories import Samples
 
 MODE_DISTANCE = 2
 REFERENCE_RADIUS, REFERENCE_TOP, REFERENCE_WITHIN = 1, 0.01, 1
@@ -54,56 +53,49 @@ def evaluate(
 ) -> dict[str, Any]:
     """Compare a trained run with the exact answer; writes exact.json inside RUN."""
     folder = Run(path=Path(run))
-    trainer = folder.load(pick_device(device))
-    result = {"task": trainer.task.name, "step": trainer.done, "samples": samples, "seed": seed}
-    result |= measure(trainer, samples, seed, max_states)
+    learner = folder.load(pick_device(device))
+    result = {"task": learner.task.name, "step": learner.done, "samples": samples, "seed": seed}
+    result |= measure(learner, samples, seed, max_states)
     write_json(folder.path / "exact.json", result)
     return result
 
 
-def measure(trainer: Trainer, samples: int = 2048, seed: int = 0, max_states: int = exact.MAX_STATES) -> dict[str, Any]:
+def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: int = exact.MAX_STATES) -> dict[str, Any]:
     """All figures of a trained policy: exact distances where the space is enumerable (else null), then samples."""
-    task = trainer.task
+    task = learner.task
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
     in_range("seed", seed, 0, 2**31 - 1)
-    drawn = draw_samples(trainer, samples, seed)
-    batch = rollout(
-        trainer.env,
-        trainer.actor(),
-        task.log_reward,
-        batch=min(samples, 2048),
-        generator=torch.Generator(trainer.device).manual_seed(seed + 1),
-    )
-    with torch.no_grad():
-        calibrated = calibration(trainer.env, trainer.kernel_along(batch), batch)
+    drawn = learner.draw(samples, seed)
+    calibrated = learner.calibrated(min(samples, 2048), seed + 1)
     task.landscape.to(torch.device("cpu"))
     facts = known_facts(task)
     result: dict[str, Any] = dict.fromkeys(EXACT_KEYS) | {
         key: facts[key] for key in (*EXACT_KEYS, "floor_kind") if key in facts
     }
-    if exact.enumerable(task.env, max_states) and trainer.has_law:
+    if exact.enumerable(task.env, max_states) and learner.has_law:
         known = reference(task, max_states)
-        law = trainer.law()
+        law = learner.law()
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result["histogram"] = histogram(known, law, drawn)
     else:
-        result |= estimated_kl(trainer, samples, seed) | {"histogram": spread_of(drawn.scores)}
+        result |= estimated_kl(learner, samples, seed) | {"histogram": spread_of(drawn.scores)}
     result |= sample_figures(task, drawn, max_states)
     result |= calibrated
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
-    task.landscape.to(trainer.device)
+    task.landscape.to(learner.device)
     return result
 
 
-def estimated_kl(trainer: Trainer, samples: int, seed: int) -> dict[str, Any]:
+def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
     """KL from the target to the policy's law as a mean over exact samples of the target, with its standard error."""
-    task = trainer.task
+    task = learner.task
     drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
-    if drawn is None or not task.env.tree or trainer.dynamics.thought is not None:
+    log_policy = learner.memoryless()
+    if drawn is None or not task.env.tree or log_policy is None:
         return {}
     objects, log_target = drawn
-    log_found = [log_law(trainer.env, trainer.nets.log_policy, o.to(trainer.device)).cpu() for o in objects.split(4096)]
+    log_found = [log_law(learner.env, log_policy, o.to(learner.device)).cpu() for o in objects.split(4096)]
     kl, error = mean_and_error(log_target - torch.cat(log_found))
     return {"kl": kl, "kl_error": error, "kl_floor": known_facts(task).get("floor_kl")}
 

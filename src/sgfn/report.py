@@ -78,7 +78,16 @@ def _draw_run(figure: Figure, cells: list[SubplotSpec], source: Source, prefix: 
 
 def _draw_loss(axis: Axes, source: Source, prefix: str) -> None:
     rows, entropic = source.rows, source.config.objective == "kl-entropy"
-    _label(axis, prefix + source.title, "loss with entropy terms" if entropic else "balance loss")
+    if "loss" not in rows[-1]:
+        _label(axis, prefix + source.title, "mean log-reward of the batch")
+        _curve(axis, rows, "log_reward", OURS)
+        _steps(axis, rows)
+        return
+    _label(
+        axis,
+        prefix + source.title,
+        "loss with entropy terms" if entropic else "loss" if source.config.method != "gfn" else "balance loss",
+    )
     _curve(axis, rows, "loss", OURS)
     _steps(axis, rows)
     values = [row["loss"] for row in rows]

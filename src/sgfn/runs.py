@@ -16,8 +16,9 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.files import naming, read_json, replacing, sweep, write_json, write_text
+from sgfn.learner import Learner
+from sgfn.methods import make_learner
 from sgfn.tasks import Task, make_task
-from sgfn.trainer import Trainer
 
 FORMAT = 1
 LOCK = ".lock"
@@ -83,9 +84,9 @@ class Run:
         """The task as configured."""
         return make_task(*self.read_config())
 
-    def save(self, trainer: Trainer) -> None:
+    def save(self, learner: Learner) -> None:
         """Write a checkpoint beside the old one, then put it in its place."""
-        state = {name: value.cpu().contiguous().clone() for name, value in trainer.state().items()}
+        state = {name: value.cpu().contiguous().clone() for name, value in learner.state().items()}
         with replacing(self.checkpoint) as aside:
             try:
                 save_file(state, aside)
@@ -113,17 +114,17 @@ class Run:
             sweep(self.path, OWN_FILES)
             yield
 
-    def load(self, device: torch.device) -> Trainer:
+    def load(self, device: torch.device) -> Learner:
         """The networks as the checkpoint left them, on any device; to continue training, see `restore`."""
         task, state = self.task(), self.load_state()
-        trainer = Trainer(task, device)
-        self._put(trainer.load_networks, state)
-        trainer.done = int(state["self.done"])
-        return trainer
+        learner = make_learner(task, device)
+        self._put(learner.load_networks, state)
+        learner.done = int(state["self.done"])
+        return learner
 
-    def restore(self, trainer: Trainer) -> None:
-        """Put the whole checkpoint into a trainer, random state included: the next step is the next step."""
-        self._put(trainer.load, self.load_state())
+    def restore(self, learner: Learner) -> None:
+        """Put the whole checkpoint into a learner, random state included: the next step is the next step."""
+        self._put(learner.load, self.load_state())
 
     def _put(self, load: Callable[[dict[str, Tensor]], None], state: dict[str, Tensor]) -> None:
         try:

@@ -11,38 +11,14 @@ from sgfn.checks import in_range
 from sgfn.envs import Env, SequenceEnv
 from sgfn.files import replacing
 from sgfn.landscapes.base import Landscape
-from sgfn.rollout import clocks, draw, rollout
+from sgfn.rollout import clocks, draw
 from sgfn.runs import Run
 from sgfn.train import pick_device
-from sgfn.trainer import Trainer
+from sgfn.trajectories import Samples
 
-BLOCK = 16384
 LARGEST_TABLE = 2_000_000
 SHORTLIST = 64
 """Orders whose expectation is estimated from draws: those that score best if they come out intact."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Samples:
-    """Finished objects with what was intended, step by step."""
-
-    objects: Int[Tensor, "N O"]
-    scores: Float[Tensor, " N"]
-    intended: Int[Tensor, "N T"]
-
-
-def draw_samples(trainer: Trainer, n: int, seed: int) -> Samples:
-    """Run the policy in its noisy environment, without exploration."""
-    generator = torch.Generator(trainer.device).manual_seed(seed)
-    env, landscape = trainer.env, trainer.task.landscape
-    objects, scores, intended = [], [], []
-    block = min(BLOCK, trainer.block)
-    for start in range(0, n, block):
-        batch = rollout(env, trainer.actor(), landscape.scores, batch=min(block, n - start), generator=generator)
-        objects.append(env.objects(batch.states[:, -1]).cpu())
-        scores.append(batch.log_reward.cpu())  # scores, as asked for above
-        intended.append(torch.where(batch.valid, batch.intended, -1).cpu())
-    return Samples(objects=torch.cat(objects), scores=torch.cat(scores), intended=torch.cat(intended))
 
 
 def as_orders(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N O"]:
@@ -162,9 +138,8 @@ def sample(
     in_range("seed", seed, 0, 2**31 - 1)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} exists: add --overwrite to replace it, or give --out another name")
-    trainer = Run(path=Path(run)).load(pick_device(device))
-    samples = draw_samples(trainer, n, seed)
-    env = trainer.task.env
+    learner = Run(path=Path(run)).load(pick_device(device))
+    samples, env = learner.draw(n, seed), learner.task.env
     texts = env.decode(samples.objects)
     if isinstance(env, SequenceEnv):
         meant = env.decode(as_orders(env, samples.intended))

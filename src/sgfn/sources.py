@@ -20,7 +20,7 @@ class Source:
     task: str
     config: TrainConfig
     rows: Rows
-    """Lines of metrics that hold a loss."""
+    """Lines of metrics that hold means over steps."""
     results: dict[str, Any]
     """exact.json, empty where there is none."""
 
@@ -44,6 +44,8 @@ class Source:
     def objective(self) -> str:
         """What was trained, in a few words."""
         config = self.config
+        if config.method != "gfn":
+            return config.method
         plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
         if config.objective == "kl-entropy":
             base = config.entropy.base
@@ -60,7 +62,7 @@ def read_source(path: Path) -> Source:
     """A run folder that has been trained, if only for a while."""
     folder = Run(path=path)
     task, config = folder.read_config()
-    rows = [row for row in folder.rows() if "loss" in row]
+    rows = [row for row in folder.rows() if "log_reward" in row]
     if not rows:
         raise ValueError(f"{path} has no metrics yet: train it first")
     results = read_json(path / "exact.json") if (path / "exact.json").is_file() else {}

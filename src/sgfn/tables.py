@@ -139,3 +139,41 @@ def print_orders(result: dict[str, Any]) -> None:
         table.add_row(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}")
     out.print("\nBest to order (expect: mean score of what is realised under the noise)", soft_wrap=True)
     out.print(table)
+
+
+def print_comparison(summary: list[dict[str, Any]]) -> None:
+    """Medians over seeds, with quartiles, one row per method and noise level."""
+    exact = any(row["tv"] for row in summary)
+    figures = {"TV to target": "tv"} if exact else {"mean score": "sample_mean", "KL": "kl"}
+    single = {"best": "tv_floor", "score": "expected_reward"} if exact else {}
+    single |= {"top-100": "top100_mean", "modes": "modes_reference"}
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))  # fits into 80 columns
+    table.add_column("method", no_wrap=True)
+    for label in ("noise", "seeds", *figures, *single):
+        table.add_column(label, justify="right", no_wrap=True)
+    for row in summary:
+        spreads = [spread(row[key]) for key in figures.values()]
+        medians = [middle(row, key) for key in single.values()]
+        table.add_row(row["method"], f"{row['alpha']:g}", seeds(row), *spreads, *medians)
+    out.print(table)
+    best = "best: reachable TV, score: expected, " if exact else ""
+    out.print(f"medians over seeds [quartiles]; {best}modes: known ones found", soft_wrap=True)
+
+
+def seeds(row: dict[str, Any]) -> str:
+    """How many seeds are done, of how many where some are not."""
+    return str(row["done"]) if row["done"] == row["seeds"] else f"{row['done']} of {row['seeds']}"
+
+
+def middle(row: dict[str, Any], key: str) -> str:
+    """The median of a figure; of a count without decimals."""
+    value = row[key] and row[key]["median"]
+    return f"{value:g}" if value is not None and key.startswith("modes") else number(value)
+
+
+def spread(value: dict[str, float] | None) -> str:
+    """A median with its quartiles, where there are several values."""
+    if value is None:
+        return "-"
+    median, low, high = (number(value[key]) for key in ("median", "low", "high"))
+    return median if low == high else f"{median} [{low}, {high}]"

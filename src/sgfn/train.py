@@ -13,10 +13,12 @@ import torch
 from sgfn import exact
 from sgfn.checks import one_of
 from sgfn.config import TrainConfig, to_dict
+from sgfn.learner import Learner
+from sgfn.methods import make_learner
 from sgfn.offline import training_objects
 from sgfn.runs import Run
+from sgfn.stepper import stepper
 from sgfn.tasks import Task, make_task
-from sgfn.trainer import Trainer, stepper
 
 Progress = Callable[[int, dict[str, Any]], None]
 """Called with the step and the newest figures."""
@@ -79,38 +81,38 @@ def train(
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and overwrite:
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
-    config = _absolute(config)
+    config = absolute(config)
     if resume:
         run.read_config()
-        trainer = None
+        learner = None
     else:
-        trainer = _trainer(make_task(task, config), where)
+        learner = _learner(make_task(task, config), where)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
-        if trainer is None:
-            trainer = _resumed(run, task, config, where)
+        if learner is None:
+            learner = _resumed(run, task, config, where)
         else:
             run.create(task, config, overwrite=overwrite)
-        _loop(run, trainer, progress, stop)
-    if stop.asked and trainer.done < trainer.config.steps:
+        _loop(run, learner, progress, stop)
+    if stop.asked and learner.done < learner.config.steps:
         again = f"sgfn train {task} --resume --out {run.path}"
-        raise KeyboardInterrupt(f"stopped at step {trainer.done:,}; continue with: {again}")
+        raise KeyboardInterrupt(f"stopped at step {learner.done:,}; continue with: {again}")
     return run
 
 
-def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> Trainer:
+def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> Learner:
     found, config = run.read_config()
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
     if wanted not in (config, TrainConfig()):
         raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {_changed(wanted)} out")
-    trainer = _trainer(make_task(task, config), device)
+    learner = _learner(make_task(task, config), device)
     if run.checkpoint.is_file():
-        run.restore(trainer)
+        run.restore(learner)
     elif run.rows():
         raise ValueError(f"{run.path} has no checkpoint to continue from: start it again with --overwrite")
-    run.rewind(trainer.done)
-    return trainer
+    run.rewind(learner.done)
+    return learner
 
 
 def _changed(config: TrainConfig) -> str:
@@ -121,11 +123,11 @@ def _changed(config: TrainConfig) -> str:
     return ", ".join(f"--{name}" for name in names)
 
 
-def _trainer(task: Task, device: torch.device) -> Trainer:
-    return Trainer(task, device, training_objects(task))
+def _learner(task: Task, device: torch.device) -> Learner:
+    return make_learner(task, device, training_objects(task))
 
 
-def _absolute(config: TrainConfig) -> TrainConfig:
+def absolute(config: TrainConfig) -> TrainConfig:
     """Files by their full path, so that the run finds them again from any folder."""
     files = {
         "offline__file": config.offline.file,
@@ -135,46 +137,45 @@ def _absolute(config: TrainConfig) -> TrainConfig:
     return config.with_(**{name: file.resolve() for name, file in files.items() if file is not None})
 
 
-def _loop(run: Run, trainer: Trainer, progress: Progress | None, stop: Stop) -> None:
-    config, advance = trainer.config.log, stepper(trainer)
-    known = _known_target(trainer) if config.exact_every else None
-    started, first, last = time.monotonic(), trainer.done, trainer.config.steps
+def _loop(run: Run, learner: Learner, progress: Progress | None, stop: Stop) -> None:
+    config, advance = learner.config.log, stepper(learner)
+    known = _known_target(learner) if config.exact_every else None
+    started, first, last = time.monotonic(), learner.done, learner.config.steps
     if progress:
         progress(first, {})
-    while trainer.done < last and not stop.asked:
+    while learner.done < last and not stop.asked:
         advance()
-        trainer.done += 1
-        ending = trainer.done == last
-        looks = config.exact_every > 0 and trainer.done % config.exact_every == 0
-        if trainer.done % config.every == 0 or looks or ending:
-            row = _figures(trainer)
+        learner.done += 1
+        ending = learner.done == last
+        looks = config.exact_every > 0 and learner.done % config.exact_every == 0
+        if learner.done % config.every == 0 or looks or ending:
+            row = _figures(learner)
             if known is not None and (looks or ending):
-                row["tv"] = exact.total_variation(trainer.law(), known)
+                row["tv"] = exact.total_variation(learner.law(), known)
             run.append(row)
-            rate = (trainer.done - first) * trainer.config.batch / (time.monotonic() - started)
+            rate = (learner.done - first) * learner.config.batch / (time.monotonic() - started)
             if progress:
-                progress(trainer.done, row | {"rate": rate})
-        if trainer.done % config.checkpoint_every == 0 or ending:
-            _save(run, trainer)
-    if stop.asked and trainer.done > first:
-        _save(run, trainer)
+                progress(learner.done, row | {"rate": rate})
+        if learner.done % config.checkpoint_every == 0 or ending:
+            _save(run, learner)
+    if stop.asked and learner.done > first:
+        _save(run, learner)
 
 
-def _figures(trainer: Trainer) -> dict[str, Any]:
-    """One line of metrics; a batch more than the steps had was drawn, to guess log Z."""
-    trajectories = (trainer.done + 1) * (trainer.config.batch - trainer.config.offline_batch)
-    return {"step": trainer.done, "trajectories": trajectories, **trainer.read_meters()}
+def _figures(learner: Learner) -> dict[str, Any]:
+    """One line of metrics."""
+    return {"step": learner.done, "trajectories": learner.trajectories, **learner.read_meters()}
 
 
-def _save(run: Run, trainer: Trainer) -> None:
+def _save(run: Run, learner: Learner) -> None:
     """Checkpoint, but never one with weights that are not finite."""
-    trainer.check_finite()
-    run.save(trainer)
+    learner.check_finite()
+    run.save(learner)
 
 
-def _known_target(trainer: Trainer) -> torch.Tensor | None:
-    task = trainer.task
-    if not exact.enumerable(task.env) or not trainer.has_law:
+def _known_target(learner: Learner) -> torch.Tensor | None:
+    task = learner.task
+    if not exact.enumerable(task.env) or not learner.has_law:
         return None
-    objects = task.env.all_objects().to(trainer.device)
+    objects = task.env.all_objects().to(learner.device)
     return exact.target(task.log_reward(objects).cpu(), task.beta)

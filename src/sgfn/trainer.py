@@ -1,19 +1,16 @@
 """The trainer: rollout -> score -> objective -> update. It knows no environment by name."""
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import NoReturn
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn import dynamics, exact, histories
+from sgfn import dynamics, histories
 from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
-from sgfn.envs.tabulated import TabulatedEnv, tabulate
+from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
+from sgfn.learner import Learner
 from sgfn.nets.along import Along, Walker
 from sgfn.nets.encoders import sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
@@ -29,17 +26,11 @@ from sgfn.trajectories import Scores, Trajectories, concatenate
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
 
-class NonFiniteError(RuntimeError):
-    """The loss or a weight stopped being a number."""
-
-
-class Trainer:
+class Trainer(Learner):
     """Networks, optimisers, buffer and random state of one run; `step` never waits for the device."""
 
     def __init__(self, task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> None:
-        self.task, self.config, self.device = task, task.config, device
-        self.env = tabulate(task.env, device)
-        task.landscape.to(device)
+        super().__init__(task, device, METERS + (ENTROPY_METERS if task.config.watches_entropy else ()))
         self.offline = None if offline is None else offline.to(device)
         if self.config.objective == "eflow" and not self.env.tree:
             raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
@@ -48,15 +39,8 @@ class Trainer:
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
         self.objective = make_objective(self.config)
-        self.generator = torch.Generator(device).manual_seed(self.config.seed)
-        self.index = torch.zeros(
-            (), device=device, dtype=torch.float64
-        )  # the step's number, where the schedules can see it
-        self.meter_names = METERS + (ENTROPY_METERS if self.config.watches_entropy else ())
-        self.meters = torch.zeros(len(self.meter_names) + 1, device=device)
         self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
-        self.done = 0
         self._guess_log_z()
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
@@ -223,63 +207,47 @@ class Trainer:
         return nll.detach()
 
     def _record(self, own: Trajectories, loss: Tensor, nll: Tensor) -> None:
-        length = own.length.float().mean()
-        reward = own.log_reward.exp().mean()
-        values = [loss, nll, own.log_reward.mean(), length, reward, torch.ones_like(loss)]
-        plain = torch.stack([v.to(torch.float32) for v in values])
-        self.meters += torch.cat([plain[:-1], self.figures, plain[-1:]]) if self.config.watches_entropy else plain
+        plain = [loss, nll, own.log_reward.mean(), own.length.float().mean(), own.log_reward.exp().mean()]
+        self.record(*plain, *(self.figures.unbind() if self.config.watches_entropy else ()))
 
-    def read_meters(self) -> dict[str, float]:
-        """Means since the last reading; raises if training has left the finite numbers."""
-        *sums, count = self.meters.tolist()
-        self.meters.zero_()
-        means = {name: value / max(count, 1.0) for name, value in zip(self.meter_names, sums, strict=True)}
-        means["log_z"] = float(self.nets.log_z.detach())
-        if not all(math.isfinite(v) for v in means.values()):
-            self._complain(means["loss"])
-        self.check_finite()
-        return means
+    def readings(self) -> dict[str, float]:
+        """The partition function as learned."""
+        return {"log_z": float(self.nets.log_z.detach())}
 
-    def check_finite(self) -> None:
-        """Raise if a weight is not a number any more."""
-        weights = [*self.nets.parameters(), *self.dynamics.parameters()]
-        if not bool(torch.stack([p.isfinite().all() for p in weights]).all()):
-            self._complain(float("nan"))
+    def calibrated(self, batch: int, seed: int) -> dict[str, float | None]:
+        """The noise model against the true kernel, on the policy's own trajectories."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        own = rollout(self.env, self.actor(), self.task.log_reward, batch=batch, generator=generator)
+        with torch.no_grad():
+            return {**dynamics.calibration(self.env, self.kernel_along(own), own)}
 
-    def _complain(self, loss: float) -> NoReturn:
-        raise NonFiniteError(
-            f"training left the finite numbers near step {self.done} (loss {loss:g}); "
-            "the last good checkpoint, if any, is kept: lower --optim.lr or --beta, or raise --reward.minimum"
-        )
+    @property
+    def trajectories(self) -> int:
+        """A batch more than the steps had was drawn, to guess log Z; offline ones are no environment calls."""
+        return (self.done + 1) * (self.config.batch - self.config.offline_batch)
 
-    @torch.no_grad()
-    def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
-        """Probabilities for the exact evaluation, in blocks."""
-        blocks = states.split(self.block)
-        return torch.cat(
-            [self.nets.log_policy(self.env.embed(block).to(self.device)).exp().cpu() for block in blocks]
-        ).double()
+    @property
+    def capturable(self) -> bool:
+        """Unless scores come from the host."""
+        return not self.task.landscape.on_host
 
     @property
     def block(self) -> int:
-        """States judged at once outside of training; a transformer holds a row for every prefix of each."""
+        """A transformer holds a row for every prefix of each state."""
         return 65536 if not self.nets.reads_along else max(64, 65536 // (self.env.horizon + 1))
+
+    def memoryless(self) -> LogPolicy | None:
+        """The policy network, unless it reads thoughts."""
+        return self.nets.log_policy if self.dynamics.thought is None else None
 
     @property
     def has_law(self) -> bool:
-        """Whether `law` can be had on an enumerable task: a policy with a memory has a law for each history."""
+        """A policy with a memory has a law where every history can be followed."""
         return self.dynamics.thought is None or histories.enumerable(self.task.env)
 
     def law(self) -> Float[Tensor, " N"]:
-        """Exact law of the current policy under the true noise."""
-        if self.dynamics.thought is not None:
-            return self.follow().law
-        if isinstance(self.env, TabulatedEnv):
-            rows = torch.arange(self.env.num_states, device=self.device)[:, None]
-            with torch.no_grad():
-                policy = torch.cat([self.nets.log_policy(block).exp() for block in rows.split(self.block)])
-                return self.env.law(policy).cpu()
-        return exact.law(self.task.env, self.policy)
+        """Exact law of the current policy under the true noise, through all histories where it remembers."""
+        return super().law() if self.dynamics.thought is None else self.follow().law
 
     def follow(self) -> histories.Histories:
         """The law and the noise model's likelihood over every history of the task."""
@@ -305,94 +273,11 @@ class Trainer:
         """Networks by name."""
         return {"nets": self.nets, "dynamics": self.dynamics}
 
-    def state(self) -> dict[str, Tensor]:
-        """Everything the next step depends on, as named tensors."""
-        parts: dict[str, dict[str, Tensor]] = {name: m.state_dict() for name, m in self.modules().items()}
-        parts["optimiser"], parts["dynamics_optimiser"] = self.optimiser.state(), self.dynamics_optimiser.state()
-        parts["buffer"] = {} if self.buffer is None else self.buffer.state()
-        parts["self"] = {
-            "index": self.index,
-            "meters": self.meters,
-            "heat": self.heat,
-            "done": torch.tensor(self.done),
-            "cuda": torch.tensor(self.device.type == "cuda"),
-            "generator": self.generator.get_state(),
-        }
-        return {f"{part}.{name}": value.detach() for part, named in parts.items() for name, value in named.items()}
+    def optimisers(self) -> dict[str, Optimiser]:
+        """Of the balance, and of the noise model."""
+        return {"optimiser": self.optimiser, "dynamics_optimiser": self.dynamics_optimiser}
 
-    def load_networks(self, state: dict[str, Tensor]) -> None:
-        """Weights alone: enough to sample and to evaluate."""
-        for name, module in self.modules().items():
-            module.load_state_dict(_part(state, name))
-
-    def load(self, state: dict[str, Tensor]) -> None:
-        """Continue from a saved state."""
-        part = partial(_part, state)
-        self.load_networks(state)
-        if int(part("self")["cuda"]) != (self.device.type == "cuda"):
-            there = "cuda" if self.device.type == "cpu" else "cpu"
-            raise ValueError(f"the run was trained on {there}: continue it with --device {there}")
-        moved = {
-            name: {k: v.to(self.device) for k, v in part(name).items()} for name in ("optimiser", "dynamics_optimiser")
-        }
-        self.optimiser.load(moved["optimiser"])
-        self.dynamics_optimiser.load(moved["dynamics_optimiser"])
-        kept, saved = {} if self.buffer is None else self.buffer.state(), part("buffer")
-        if {name: v.shape for name, v in kept.items()} != {name: v.shape for name, v in saved.items()}:
-            raise RuntimeError("the replay buffer differs")
-        for name, value in saved.items():
-            kept[name].copy_(value)
-        mine = part("self")
-        self.index.copy_(mine["index"])
-        self.meters.copy_(mine["meters"])
-        if "heat" in mine:  # runs from before exploration could follow the entropy have none
-            self.heat.copy_(mine["heat"])
-        self.done = int(mine["done"])
-        self.generator.set_state(mine["generator"].cpu())
-
-
-def _part(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with a part's name."""
-    return {key.partition(".")[2]: value for key, value in state.items() if key.startswith(name + ".")}
-
-
-def stepper(trainer: Trainer) -> Callable[[], None]:
-    """How to run `step` here: on a GPU with TF32 products, in a CUDA graph unless scores come from the host."""
-    if trainer.device.type != "cuda":
-        return trainer.step
-    torch.set_float32_matmul_precision("high")
-    return trainer.step if trainer.task.landscape.on_host else GraphedStep(trainer)
-
-
-class GraphedStep:
-    """Runs the first steps eagerly (they warm the allocator up), captures one, then replays the capture."""
-
-    WARMUP = 3
-
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.warm = trainer, 0
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.stream = torch.cuda.Stream()
-
-    def __call__(self) -> None:
-        """One step."""
-        if self.warm < self.WARMUP:
-            self._eager()
-            return
-        if self.graph is None:
-            self.graph = self._capture()
-        self.graph.replay()
-
-    def _eager(self) -> None:
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
-            self.trainer.step()
-        torch.cuda.current_stream().wait_stream(self.stream)
-        self.warm += 1
-
-    def _capture(self) -> torch.cuda.CUDAGraph:
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self.trainer.generator)
-        with torch.cuda.graph(graph, stream=self.stream):
-            self.trainer.step()
-        return graph
+    def memory(self) -> dict[str, dict[str, Tensor]]:
+        """The replay buffer, and the ratio that heats the next rollout."""
+        heat = {"exploration": {"heat": self.heat}} if self.config.watches_entropy else {}
+        return heat | ({} if self.buffer is None else {"buffer": self.buffer.state()})

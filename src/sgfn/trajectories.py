@@ -65,3 +65,12 @@ def concatenate(first: Trajectories, second: Trajectories) -> Trajectories:
     return Trajectories(
         **{name: torch.cat([getattr(first, name), getattr(second, name)]) for name in Trajectories.__annotations__}
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Finished objects with what was intended, step by step (-1 on padded steps)."""
+
+    objects: Int[Tensor, "N O"]
+    scores: Float[Tensor, " N"]
+    intended: Int[Tensor, "N T"]

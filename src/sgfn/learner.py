@@ -1,0 +1,204 @@
+"""A method at work on a task: what training, run folders, evaluation, sampling and comparison need of it."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import NoReturn
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sgfn import exact
+from sgfn.envs.tabulated import TabulatedEnv, tabulate
+from sgfn.optim import Optimiser
+from sgfn.rollout import LogPolicy, Policy, rollout
+from sgfn.tasks import Task
+from sgfn.trajectories import Samples
+
+SAMPLE_BLOCK = 16384
+
+
+class NonFiniteError(RuntimeError):
+    """The loss or a weight stopped being a number."""
+
+
+class Learner(ABC):
+    """State that lives on the device, a step that never waits for it, and figures that are read now and then.
+
+    A subclass has networks (`modules`), their `optimisers`, and whatever else the next step depends on (`memory`).
+    """
+
+    def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...]) -> None:
+        self.task, self.config, self.device = task, task.config, device
+        self.env = tabulate(task.env, device)
+        task.landscape.to(device)
+        self.generator = torch.Generator(device).manual_seed(self.config.seed)
+        self.index = torch.zeros((), device=device, dtype=torch.float64)  # the step's number, for schedules
+        self.meter_names = meters
+        self.meters = torch.zeros(len(meters) + 1, device=device)
+        self.done = 0
+
+    @abstractmethod
+    def step(self) -> None:
+        """One batch of environment calls, and what is learned from it."""
+
+    @abstractmethod
+    def memoryless(self) -> LogPolicy | None:
+        """The policy as a function of the state alone; None where there is none, or where it remembers."""
+
+    def actor(self) -> Policy:
+        """Who acts in a rollout, at the present weights."""
+        policy = self.memoryless()
+        if policy is None:
+            raise NotImplementedError(f"{type(self).__name__} has no policy")
+        return policy
+
+    def modules(self) -> dict[str, nn.Module]:
+        """Networks by name."""
+        return {}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """Optimisers by name."""
+        return {}
+
+    def memory(self) -> dict[str, dict[str, Tensor]]:
+        """Other tensors that the next step depends on, by part and name; they are changed in place only."""
+        return {}
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a step may be captured in a CUDA graph."""
+        return False
+
+    @property
+    def trajectories(self) -> int:
+        """Environment calls made so far."""
+        return self.done * self.config.batch
+
+    # figures
+
+    def record(self, *values: Tensor) -> None:
+        """Add one step to the meters, in the order of their names."""
+        self.meters += torch.stack([*(v.detach().to(torch.float32) for v in values), torch.ones_like(self.meters[0])])
+
+    def read_meters(self) -> dict[str, float]:
+        """Means since the last reading; raises if training has left the finite numbers."""
+        *sums, count = self.meters.tolist()
+        self.meters.zero_()
+        means = {name: value / max(count, 1.0) for name, value in zip(self.meter_names, sums, strict=True)}
+        means |= self.readings()
+        if not all(math.isfinite(v) for v in means.values()):
+            self._complain(means.get("loss", math.nan))
+        self.check_finite()
+        return means
+
+    def readings(self) -> dict[str, float]:
+        """Figures that are no means over steps."""
+        return {}
+
+    def check_finite(self) -> None:
+        """Raise if a weight is not a number any more."""
+        weights = [p for module in self.modules().values() for p in module.parameters()]
+        if weights and not bool(torch.stack([p.isfinite().all() for p in weights]).all()):
+            self._complain(math.nan)
+
+    def _complain(self, loss: float) -> NoReturn:
+        raise NonFiniteError(
+            f"training left the finite numbers near step {self.done} (loss {loss:g}); "
+            "the last good checkpoint, if any, is kept: lower --optim.lr or --beta, or raise --reward.minimum"
+        )
+
+    def calibrated(self, batch: int, seed: int) -> dict[str, float | None]:
+        """How good the noise model is on trajectories of the policy; nulls where there is none."""
+        return dict.fromkeys(("dynamics_nll", "dynamics_entropy", "dynamics_tv"))
+
+    # what comes out
+
+    @property
+    def block(self) -> int:
+        """States judged at once outside of training."""
+        return 65536
+
+    @torch.no_grad()
+    def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
+        """Probabilities at states as enumeration gives them, in blocks."""
+        log_policy = self.memoryless()
+        assert log_policy is not None
+        blocks = [log_policy(self.env.embed(block).to(self.device)) for block in states.split(self.block)]
+        return torch.cat([found.exp().cpu() for found in blocks]).double()
+
+    @property
+    def has_law(self) -> bool:
+        """Whether `law` can be had on an enumerable task."""
+        return self.memoryless() is not None
+
+    @torch.no_grad()
+    def law(self) -> Float[Tensor, " N"]:
+        """Exact law of the current policy under the true noise."""
+        log_policy = self.memoryless()
+        if not isinstance(self.env, TabulatedEnv) or log_policy is None:
+            return exact.law(self.task.env, self.policy)
+        rows = torch.arange(self.env.num_states, device=self.device)[:, None]
+        return self.env.law(torch.cat([log_policy(block).exp() for block in rows.split(self.block)])).cpu()
+
+    def draw(self, n: int, seed: int) -> Samples:
+        """Run the policy in its noisy environment, without exploration."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        env, block = self.env, min(SAMPLE_BLOCK, self.block)
+        objects, scores, intended = [], [], []
+        for start in range(0, n, block):
+            size = min(block, n - start)
+            batch = rollout(env, self.actor(), self.task.landscape.scores, batch=size, generator=generator)
+            objects.append(env.objects(batch.states[:, -1]).cpu())
+            scores.append(batch.log_reward.cpu())  # scores, as asked for above
+            intended.append(torch.where(batch.valid, batch.intended, -1).cpu())
+        return Samples(objects=torch.cat(objects), scores=torch.cat(scores), intended=torch.cat(intended))
+
+    # checkpoints
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything the next step depends on, as named tensors."""
+        parts: dict[str, dict[str, Tensor]] = {name: m.state_dict() for name, m in self.modules().items()}
+        parts |= {name: optimiser.state() for name, optimiser in self.optimisers().items()} | self.memory()
+        parts["self"] = {
+            "index": self.index,
+            "meters": self.meters,
+            "done": torch.tensor(self.done),
+            "cuda": torch.tensor(self.device.type == "cuda"),
+            "generator": self.generator.get_state(),
+        }
+        return {f"{part}.{name}": value.detach() for part, named in parts.items() for name, value in named.items()}
+
+    def load_networks(self, state: dict[str, Tensor]) -> None:
+        """Weights, and what was remembered: enough to sample and to evaluate."""
+        for name, module in self.modules().items():
+            module.load_state_dict(part_of(state, name))
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Continue from a saved state."""
+        self.load_networks(state)
+        mine = part_of(state, "self")
+        if int(mine["cuda"]) != (self.device.type == "cuda"):
+            there = "cuda" if self.device.type == "cpu" else "cpu"
+            raise ValueError(f"the run was trained on {there}: continue it with --device {there}")
+        for name, optimiser in self.optimisers().items():
+            optimiser.load({key: value.to(self.device) for key, value in part_of(state, name).items()})
+        for name, kept in self.memory().items():
+            copy_into(kept, part_of(state, name), name)
+        self.index.copy_(mine["index"])
+        self.meters.copy_(mine["meters"])
+        self.done = int(mine["done"])
+        self.generator.set_state(mine["generator"].cpu())
+
+
+def part_of(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a part's name."""
+    return {key.partition(".")[2]: value for key, value in state.items() if key.startswith(name + ".")}
+
+
+def copy_into(kept: dict[str, Tensor], saved: dict[str, Tensor], name: str) -> None:
+    """Put saved tensors in the place of those of the same name and shape."""
+    if {key: value.shape for key, value in kept.items()} != {key: value.shape for key, value in saved.items()}:
+        raise RuntimeError(f"the {name} differs")
+    for key, value in saved.items():
+        kept[key].copy_(value)

@@ -1,0 +1,26 @@
+"""Methods by name: flow networks, and the peers they are compared with."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from sgfn.learner import Learner
+from sgfn.tasks import Task
+from sgfn.trainer import Trainer
+
+LEARNERS: dict[str, Callable[[Task, torch.device], Learner]] = {
+    "gfn": Trainer,
+}
+"""Keys equal the config's `Method`."""
+
+
+def make_learner(task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> Learner:
+    """A method set to work on a task; only flow networks have a use for known objects."""
+    kind = LEARNERS[task.config.method]
+    if kind is Trainer:
+        return Trainer(task, device, offline)
+    if offline is not None:
+        raise ValueError(f"method {task.config.method!r} has no use for known objects: leave --offline out")
+    return kind(task, device)
