@@ -34,22 +34,22 @@ def motif_table() -> str:
 def thought_table() -> str:
     """With and without a memory under a hidden rate."""
     rows = read_results("thought.json")["rows"]
-    target = {(r["task"], r["explore"]): r["expected_score"] for r in rows if r["method"] == "target"}
+    cells = [{key: r[key] for key in ("task", "explore", "objective")} for r in rows if r["method"] == "target"]
     lines = [
-        "| task | uniform intentions | thought encoder | TV | expected score (target) | NLL of the noise model "
-        "| NLL of the exact filter |",
-        "|---|---|---|---|---|---|---|",
+        "| task | objective | uniform intentions | thought encoder | TV | expected score (target) "
+        "| NLL of the noise model | NLL of the exact filter |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for (task, explore), wanted in target.items():
+    for cell in cells:
+        wanted = next(r["expected_score"] for r in rows if {**cell, "method": "target"}.items() <= r.items())
         for method in ("without", "with"):
-            runs = [r for r in rows if (r["task"], r["explore"], r["method"]) == (task, explore, method)]
+            runs = [r for r in rows if {**cell, "method": method}.items() <= r.items()]
             tv = told([r["tv"] for r in runs]) if "tv" in runs[0] else "too many histories"
             score = told([r.get("expected_score", r.get("sample_mean")) for r in runs])
             nll = told([r["dynamics_nll"] for r in runs])
             filtered = spread(r["dynamics_entropy"] for r in runs)[0]
-            lines.append(
-                f"| `{task}` | {explore:.0%} | {method} | {tv} | {score} ({wanted:.4f}) | {nll} | {filtered:.4f} |"
-            )
+            described = f"`{cell['task']}` | `{cell['objective']}` | {cell['explore']:.0%} | {method}"
+            lines.append(f"| {described} | {tv} | {score} ({wanted:.4f}) | {nll} | {filtered:.4f} |")
     return "\n".join(lines)
 
 

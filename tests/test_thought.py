@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from benchmarks.thought import filter_law, state_law
+from benchmarks.thought import FREE, build, configuration, filter_law, state_law, target_of
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -366,3 +366,32 @@ def test_the_laws_of_the_study_agree_with_enumeration() -> None:
     law = exact.law(env, exact.table_policy(env, gentle), noisy=False)
     assert_close(state_law(env, gentle, 0.0), law, atol=1e-12, rtol=0)  # on its own data a state tells enough
     assert not torch.allclose(state_law(env, gentle, 0.5), law, atol=1e-5, rtol=0)
+
+
+def test_who_knows_the_rate_reaches_laws_that_others_do_not() -> None:
+    """The fork of the study: A is left to the episodes without a slip so far, or taken as often without looking."""
+    task = build("fork", configuration("without", 0.01, "tb", 0, 1))
+    env, (target, scores) = task.env, target_of(task)
+    side = env.all_objects()[:, FREE] == 0
+    assert float(target[side].sum()) == pytest.approx(0.5, abs=0.005)
+
+    def choosing(quiet: float, slipped: float) -> Tensor:
+        """Free letters at random, then A with a probability that may depend on the past, then what the side asks."""
+
+        def believe(states: Tensor, intended: Tensor, realised: Tensor) -> tuple[Tensor, Tensor]:
+            share = torch.full((states.shape[0],), 0.5, dtype=torch.float64)
+            if intended.shape[1] == FREE:
+                share = torch.tensor([slipped, quiet], dtype=torch.float64)[(intended == realised).all(1).long()]
+            elif intended.shape[1] > FREE:
+                share[states[:, FREE] == 0] = 1.0
+            return torch.stack([share, 1 - share], -1), log_known(env, states)
+
+        return histories.follow(env, believe).law
+
+    knowing, never, always = choosing(1.0, 0.0), choosing(0.0, 0.0), choosing(1.0, 1.0)
+    often, least, most = (float(law[side].sum()) for law in (knowing, never, always))
+    share = (often - least) / (most - least)
+    blindly = choosing(share, share)
+    assert float(blindly[side].sum()) == pytest.approx(often, abs=1e-12)
+    assert exact.total_variation(knowing, target) < exact.total_variation(blindly, target) - 0.02
+    assert float((knowing * scores).sum()) > float((blindly * scores).sum()) + 0.02

@@ -301,7 +301,8 @@ def failures(found: sgfn.Comparison) -> str:
     """Which cells failed, and why; those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for row in found.failed:
-        reasons.setdefault(row["error"], []).append(f"{row['method']} at {row['alpha']:g}, seed {row['seed']}")
+        noise = "" if row["alpha"] is None else f" at {row['alpha']:g}"
+        reasons.setdefault(row["error"], []).append(f"{row['method']}{noise}, seed {row['seed']}")
     told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''} ({why})" for why, names in reasons.items()]
     count = f"{len(found.failed)} of {len(found.rows)} cells failed"
     return f"{count}: {'; '.join(told)}; each has an error.txt in {found.path}, and the same command tries them again"

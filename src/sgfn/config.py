@@ -21,7 +21,7 @@ Encoder = Literal["mlp", "transformer"]
 DynamicsMode = Literal["batch", "replay", "known"]
 Form = Literal["marginal", "published", "blind"]
 NoiseKind = Literal["uniform", "confusion", "position", "hidden"]
-Preset = Literal["none", "demo", "exact", "frugal"]
+Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,9 +73,8 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
     result: dict[str, Any] = dict.fromkeys(EXACT_KEYS) | {
         key: facts[key] for key in (*EXACT_KEYS, "floor_kind") if key in facts
     }
-    if exact.enumerable(task.env, max_states) and learner.has_law:
-        known = reference(task, max_states)
-        law = learner.law()
+    if exact.enumerable(task.env, max_states):
+        known, law = reference(task, max_states), learner.law() if learner.has_law else None
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result["histogram"] = histogram(known, law, drawn)
     else:
@@ -109,14 +108,14 @@ def spread_of(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[flo
 
 
 def histogram(
-    known: exact.Reference, law: Float[Tensor, " N"], drawn: Samples, bins: int = 40
+    known: exact.Reference, law: Float[Tensor, " N"] | None, drawn: Samples, bins: int = 40
 ) -> dict[str, list[float]]:
-    """How scores are distributed: under the target, under the policy's own law, and in samples."""
+    """How scores are distributed: under the target, under the policy's own law where it is known, and in samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
     edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)
     row = torch.bucketize(known.scores, edges[1:-1], right=True)
     counts = torch.bucketize(drawn.scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
-    laws = {"target": known.target, "law": law}
+    laws = {"target": known.target} | ({} if law is None else {"law": law})
     shares = {name: torch.zeros(bins, dtype=torch.float64).index_add_(0, row, p) for name, p in laws.items()}
     shares["samples"] = counts.double() / counts.sum()
     return {"edges": edges.tolist()} | {name: share.tolist() for name, share in shares.items()}

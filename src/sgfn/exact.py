@@ -162,6 +162,45 @@ def eflow_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Pol
     return table_policy(env, expected)
 
 
+def soft_policy(env: Env, log_reward: Float[Tensor, " N"], temperature: float) -> dict[int, Float[Tensor, "n A"]]:
+    r"""Probabilities by depth of the best policy for reward plus entropy, where an object earns its log-reward.
+
+    .. math:: Q(s,a) = \sum_k P(k|s,a)\,V(s'), \qquad V(s) = \tau\log\sum_a e^{Q(s,a)/\tau}, \qquad
+              \pi(a|s) = e^{(Q(s,a) - V(s))/\tau}, \qquad V(x) = \beta\log R(x)
+
+    On a tree without noise its law at temperature 1 is the target. Temperature 0 is the limit: best actions only, and
+    among those that tie the entropy to come decides. Under a hidden rate it is the optimum for a rate that were always
+    the mean, no more.
+    References: Haarnoja et al. (2017), Reinforcement learning with deep energy-based policies, ICML; (2018), Soft
+    actor-critic, ICML.
+    """
+    value, spread = torch.zeros(2, env.num_states, dtype=torch.float64)  # at temperature 0, V(s) = value + 0 * spread
+    reward, policy = log_reward.double(), {}
+    for depth, states in reversed(list(enumerate(env.levels()))):
+        number, legal = env.index(states), env.legal(states)
+        q = _expected(env, states, value, reward).masked_fill(~legal, -torch.inf)
+        if temperature > 0:
+            logits = q / temperature
+            value[number] = temperature * torch.logsumexp(logits, -1)
+        else:
+            value[number] = best = q.amax(-1)
+            tied = q >= (best - 1e-12 * (1 + best.abs()))[:, None]
+            logits = _expected(env, states, spread, torch.zeros_like(reward)).masked_fill(~tied, -torch.inf)
+            spread[number] = torch.logsumexp(logits, -1)
+        policy[depth] = torch.softmax(logits, -1)
+    return policy
+
+
+def _expected(
+    env: Env, states: Int[Tensor, "n S"], inner: Float[Tensor, " M"], final: Float[Tensor, " N"]
+) -> Float[Tensor, "n A"]:
+    """Mean, after each intention, of a table over states and one over objects."""
+    reached = torch.zeros(states.shape[0], env.actions, dtype=torch.float64)
+    for rows, k, target, finished in children(env, states):
+        reached[rows, k] = (final if finished else inner)[target]
+    return torch.einsum("nak,nk->na", env.kernel(states, torch.float64), reached)
+
+
 def grid_floor(env: Env, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
     r"""On a graph: the law of least total variation, by a linear programme over state-action flows.
 
@@ -299,18 +338,18 @@ def jensen_shannon(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
     return (kl(p, mixture) + kl(q, mixture)) / 2
 
 
-def distances(p: Float[Tensor, " N"], known: Reference) -> dict[str, Any]:
-    """All distances of a law to the target, and its expected score; floors are None where they are not known."""
-    floor = known.floor
+def distances(p: Float[Tensor, " N"] | None, known: Reference) -> dict[str, Any]:
+    """All distances of a law to the target, and its expected score; None where a law or a floor is not known."""
+    floor, tv = known.floor, None if p is None else total_variation(p, known.target)
     return {
-        "tv": total_variation(p, known.target),
+        "tv": tv,
         "tv_floor": None if floor is None else total_variation(floor, known.target),
         "tv_blind": total_variation(known.blind, known.target),
         "tv_uniform": total_variation(known.uniform, known.target),
-        "l1_mean": 2 * total_variation(p, known.target) / p.shape[0],
-        "js": jensen_shannon(p, known.target),
-        "kl": kl(known.target, p),
-        "expected_reward": float((p * known.scores).sum()),
+        "l1_mean": None if tv is None else 2 * tv / known.target.shape[0],
+        "js": None if p is None else jensen_shannon(p, known.target),
+        "kl": None if p is None else kl(known.target, p),
+        "expected_reward": None if p is None else float((p * known.scores).sum()),
         "target_expected_reward": float((known.target * known.scores).sum()),
         "floor_expected_reward": None if floor is None else float((floor * known.scores).sum()),
     }

@@ -183,8 +183,9 @@ class Learner(ABC):
             raise ValueError(f"the run was trained on {there}: continue it with --device {there}")
         for name, optimiser in self.optimisers().items():
             optimiser.load({key: value.to(self.device) for key, value in part_of(state, name).items()})
-        for name, kept in self.memory().items():
-            copy_into(kept, part_of(state, name), name)
+        memory, named = self.memory(), {"self", *self.modules(), *self.optimisers()}
+        for name in sorted({key.partition(".")[0] for key in state} - named | memory.keys()):
+            copy_into(memory.get(name, {}), part_of(state, name), name)
         self.index.copy_(mine["index"])
         self.meters.copy_(mine["meters"])
         self.done = int(mine["done"])

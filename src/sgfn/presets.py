@@ -27,4 +27,8 @@ PRESETS: dict[str, TrainConfig] = {
         replay__batch=16384,
         optim__lr=3e-3,
     ),
+    # Budgets of Pan et al. (2023), UAI; noise .1, .3, .5 (grid: .25, .5, .9) is chosen with --noise.alpha or --alphas.
+    "published-tfbind8": TrainConfig().with_(steps=5000, batch=16, log__exact_every=250),
+    "published-grid": TrainConfig().with_(steps=20000, batch=16, log__exact_every=1000, log__checkpoint_every=5000),
+    "published-bits": TrainConfig().with_(steps=50000, batch=16, log__every=500, log__checkpoint_every=5000),
 }

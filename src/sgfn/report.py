@@ -83,11 +83,8 @@ def _draw_loss(axis: Axes, source: Source, prefix: str) -> None:
         _curve(axis, rows, "log_reward", OURS)
         _steps(axis, rows)
         return
-    _label(
-        axis,
-        prefix + source.title,
-        "loss with entropy terms" if entropic else "loss" if source.config.method != "gfn" else "balance loss",
-    )
+    plain = "balance loss" if source.config.method == "gfn" else "loss"
+    _label(axis, prefix + source.title, "loss with entropy terms" if entropic else plain)
     _curve(axis, rows, "loss", OURS)
     _steps(axis, rows)
     values = [row["loss"] for row in rows]
@@ -103,8 +100,9 @@ def _draw_scores(axis: Axes, results: dict[str, Any]) -> None:
         return
     edges = shares["edges"]
     axis.stairs(shares["samples"], edges, fill=True, color=OURS, alpha=0.30, label=f"{results['samples']:,} samples")
-    if "law" in shares:  # an enumerable task
+    if "law" in shares:
         axis.stairs(shares["law"], edges, color=OURS, linewidth=1.8, label="policy, exact law")
+    if "target" in shares:  # an enumerable task
         axis.stairs(shares["target"], edges, color=TARGET, linewidth=1.8, label="target")
     _legend(axis, columns=2)
 

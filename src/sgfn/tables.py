@@ -153,8 +153,9 @@ def print_comparison(summary: list[dict[str, Any]]) -> None:
         table.add_column(label, justify="right", no_wrap=True)
     for row in summary:
         spreads = [spread(row[key]) for key in figures.values()]
+        noise = "-" if row["alpha"] is None else f"{row['alpha']:g}"
         medians = [middle(row, key) for key in single.values()]
-        table.add_row(row["method"], f"{row['alpha']:g}", seeds(row), *spreads, *medians)
+        table.add_row(row["method"], noise, seeds(row), *spreads, *medians)
     out.print(table)
     best = "best: reachable TV, score: expected, " if exact else ""
     out.print(f"medians over seeds [quartiles]; {best}modes: known ones found", soft_wrap=True)

@@ -38,12 +38,12 @@ class FlowNets(nn.Module):
         self.env, self.form = env, form
         self.encoder = make_encoder(env, config)
         self.join = Join(self.encoder.width, thought, config.activation) if thought else None
-        self.policy = _small(nn.Linear(self.encoder.width, env.actions))
-        self.flow = _small(nn.Linear(self.encoder.width, 1))
+        self.policy = small(nn.Linear(self.encoder.width, env.actions))
+        self.flow = small(nn.Linear(self.encoder.width, 1))
         size = env.actions**2 if form == "published" else 0 if env.tree else env.actions
-        self.backward = _small(nn.Linear(self.encoder.width, size)) if size else None
+        self.backward = small(nn.Linear(self.encoder.width, size)) if size else None
         self.reads_final = self.backward is not None
-        self.outcome = _small(nn.Linear(self.encoder.width, env.actions)) if form == "outcome" else None
+        self.outcome = small(nn.Linear(self.encoder.width, env.actions)) if form == "outcome" else None
         self.log_z = nn.Parameter(torch.zeros(()))
 
     @property
@@ -165,7 +165,7 @@ def masked_log_softmax(logits: Float[Tensor, "*batch A"], mask: Tensor) -> Float
     return torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
 
 
-def _small(layer: nn.Linear) -> nn.Linear:
+def small(layer: nn.Linear) -> nn.Linear:
     """Start heads close to zero: a near-uniform policy and flat flows."""
     with torch.no_grad():
         layer.weight.mul_(0.1)
