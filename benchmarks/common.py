@@ -15,13 +15,12 @@ import torch
 
 from sgfn import exact
 from sgfn.config import TrainConfig
-from sgfn.dynamics import calibration
 from sgfn.evaluate import reference
 from sgfn.files import read_json, write_json
-from sgfn.rollout import rollout
+from sgfn.learner import Learner
+from sgfn.methods import make_learner
 from sgfn.stepper import stepper
 from sgfn.tasks import Task, make_task
-from sgfn.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -58,42 +57,42 @@ def tasks_for(task: str, configs: list[TrainConfig]) -> list[Task]:
     """One task per configuration; those that differ only in how they learn share environment and landscape."""
     shared: dict[Any, Task] = {}
     for config in configs:
-        key = (config.noise, config.grid, config.beta)
+        key = (config.noise, config.grid, config.bits, config.beta)
         if key not in shared:
             shared[key] = make_task(task, config)
-    return [replace(shared[config.noise, config.grid, config.beta], config=config) for config in configs]
+    return [replace(shared[config.noise, config.grid, config.bits, config.beta], config=config) for config in configs]
 
 
-Look = Callable[[int, list[Trainer]], None]
+Look = Callable[[int, list[Learner]], None]
 
 
 def train_together(
     task: str, configs: list[TrainConfig], device: torch.device, look: Look | None = None, every: int = 64
-) -> tuple[list[Trainer], float]:
+) -> tuple[list[Learner], float]:
     """Train runs of equal length side by side, each on a stream of its own; returns them and the seconds in all.
 
     `look` is called with the number of steps done, at the start and after every so many.
     """
-    trainers = [Trainer(made, device) for made in tasks_for(task, configs)]
-    steps = [stepper(trainer) for trainer in trainers]
+    learners = [make_learner(made, device) for made in tasks_for(task, configs)]
+    steps = [stepper(learner) for learner in learners]
     cuda = device.type == "cuda"
-    streams = [torch.cuda.Stream() if cuda else None for _ in trainers]
+    streams = [torch.cuda.Stream() if cuda else None for _ in learners]
     started = time.monotonic()
     for i in range(configs[0].steps):
         if i % every == 0:
             if cuda:
                 torch.cuda.synchronize()  # keeps the launch queue short
             if look:
-                look(i, trainers)
+                look(i, learners)
         for step, stream in zip(steps, streams, strict=True):
             with torch.cuda.stream(stream):
                 step()
     if cuda:
         torch.cuda.synchronize()
-    for trainer in trainers:
-        trainer.done = trainer.config.steps
-        trainer.check_finite()
-    return trainers, time.monotonic() - started
+    for learner in learners:
+        learner.done = learner.config.steps
+        learner.check_finite()
+    return learners, time.monotonic() - started
 
 
 @dataclass
@@ -102,24 +101,21 @@ class Measure:
 
     known: dict[Any, exact.Reference] = field(default_factory=dict)
 
-    def of(self, trainer: Trainer) -> exact.Reference:
-        """The laws of the trainer's task."""
-        task, config = trainer.task, trainer.config
+    def of(self, learner: Learner) -> exact.Reference:
+        """The laws of the learner's task."""
+        task, config = learner.task, learner.config
         key = (task.name, config.noise, config.grid, config.reward, task.beta)
         if key not in self.known:
             task.landscape.to(torch.device("cpu"))
             self.known[key] = reference(task)
-            task.landscape.to(trainer.device)
+            task.landscape.to(learner.device)
         return self.known[key]
 
-    def __call__(self, trainer: Trainer) -> dict[str, Any]:
+    def __call__(self, learner: Learner) -> dict[str, Any]:
         """Distances, expected scores and calibration of the noise model."""
-        task, config = trainer.task, trainer.config
-        figures = exact.distances(trainer.law(), self.of(trainer))
-        generator = torch.Generator(trainer.device).manual_seed(1)
-        batch = rollout(trainer.env, trainer.actor(), task.log_reward, batch=1024, generator=generator)
-        with torch.no_grad():
-            figures |= calibration(trainer.env, trainer.kernel_along(batch), batch)
+        config = learner.config
+        figures = exact.distances(learner.law() if learner.has_law else None, self.of(learner))
+        figures |= learner.calibrated(1024, 1)
         described = {"alpha": config.noise.alpha, "form": config.form, "objective": config.objective}
         return {**described, "seed": config.seed, **rounded(figures)}
 

@@ -13,8 +13,8 @@ import torch
 from benchmarks.common import Measure, arguments, rounded, spread, train_together, write_results
 from sgfn import exact
 from sgfn.config import TrainConfig
+from sgfn.learner import Learner
 from sgfn.metrics.samples import greedy_modes, top_k
-from sgfn.trainer import Trainer
 
 ALPHAS, BETAS = (0.0, 0.1, 0.25, 0.5, 0.75), (3.0, 10.0)
 LOOKS = 20
@@ -55,7 +55,7 @@ def configs(alpha: float, beta: float, seeds: int, steps: int) -> list[tuple[str
     return [(name, base.with_(seed=seed, **changes)) for name, changes in METHODS.items() for seed in range(seeds)]
 
 
-def sampled(trainer: Trainer, law: torch.Tensor, known: exact.Reference, seed: int) -> dict[str, Any]:
+def sampled(trainer: Learner, law: torch.Tensor, known: exact.Reference, seed: int) -> dict[str, Any]:
     """Top-100 and greedy modes of 2,048 draws from an exact law."""
     rows = torch.multinomial(law, 2048, replacement=True, generator=torch.Generator().manual_seed(seed))
     objects, scores = trainer.task.env.all_objects()[rows].numpy(), known.scores[rows].numpy()
@@ -79,7 +79,7 @@ def study(
     named = configs(alpha, beta, seeds, steps)
     curves: list[list[tuple[int, float]]] = [[] for _ in named]
 
-    def look(step: int, trainers: list[Trainer]) -> None:
+    def look(step: int, trainers: list[Learner]) -> None:
         target = measure.of(trainers[0]).target
         for curve, trainer in zip(curves, trainers, strict=True):
             curve.append((step, exact.total_variation(trainer.law(), target)))

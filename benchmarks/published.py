@@ -1,0 +1,166 @@
+"""Published settings (Pan et al. 2023): flow networks and their peers on the same budget of environment calls.
+
+    python -m benchmarks.published tfbind8 --device cuda
+    python -m benchmarks.published grid --device cuda
+    python -m benchmarks.published bits --device cuda
+
+Each writes results/published_STUDY.json. Runs that the file has already are not made again, so a study that was stopped
+goes on, and `--methods` may be given in parts (chains are as fast on a CPU). Runs of one noise level, exponent and task
+stand side by side on the device; each row says on which.
+"""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.common import RESULTS, Measure, machine, rounded, spread, train_together, write_results
+from sgfn import exact
+from sgfn.config import TrainConfig
+from sgfn.contestants import CONTESTANTS
+from sgfn.evaluate import sample_figures
+from sgfn.files import read_json
+from sgfn.learner import Learner
+from sgfn.presets import PRESETS
+
+LOOKS, SAMPLES = 20, 2048
+REPLAY: dict[str, Any] = {"explore": 0.1, "replay__updates": 4, "replay__batch": 1024, "replay__capacity": 80_000}
+METHODS: dict[str, dict[str, Any]] = {
+    **CONTESTANTS,
+    "tb-replay": {**CONTESTANTS["tb"], **REPLAY},
+    "kl-replay": {**CONTESTANTS["kl"], **REPLAY},
+}
+"""Everyone who may be compared, and ours with several updates for each trajectory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A task with a published budget, under the noise levels and exponents that it is run at."""
+
+    task: str
+    preset: str
+    alphas: tuple[float, ...]
+    variants: tuple[dict[str, Any], ...] = ({},)
+    """What else differs between cells."""
+    methods: tuple[str, ...]
+
+    def cells(self, seeds: int, steps: int | None) -> Iterator[tuple[dict[str, Any], TrainConfig]]:
+        """A description and a configuration for each cell, without method and seed."""
+        base = PRESETS[self.preset]
+        for variant in self.variants:
+            for alpha in self.alphas:
+                config = base.with_(noise__alpha=alpha, steps=steps or base.steps, **variant)
+                yield {"alpha": alpha, **{name.replace("__", "."): value for name, value in variant.items()}}, config
+
+
+FLOWS = ("kl", "tb", "db", "published-tb", "published-db", "blind-tb", "blind-db", "eflow", "kl-entropy")
+PEERS = ("a2c", "ppo", "sac", "mh", "mars", "random")
+STUDIES = {
+    "tfbind8": Study(
+        task="tfbind8",
+        preset="published-tfbind8",
+        alphas=(0.1, 0.3, 0.5),
+        variants=({"beta": 3.0}, {"beta": 10.0}),
+        methods=("kl-replay", "tb-replay", *FLOWS, *PEERS),
+    ),
+    "grid": Study(
+        task="grid",
+        preset="published-grid",
+        alphas=(0.25, 0.5, 0.9),
+        variants=({"grid__side": 8}, {"grid__side": 20}),
+        methods=tuple(name for name in (*FLOWS, *PEERS) if name != "eflow"),
+    ),
+    "bits": Study(
+        task="bits",
+        preset="published-bits",
+        alphas=(0.1, 0.3, 0.5),
+        variants=({"bits__k": 4}, {"bits__k": 2}),
+        methods=("kl", "tb", "published-db", "blind-db", "ppo", "sac", "mh", "random"),
+    ),
+}
+
+
+def figures(learner: Learner, measure: Measure) -> dict[str, Any]:
+    """Exact distances where there is a law, and what 2,048 samples show."""
+    enumerable = exact.enumerable(learner.task.env)
+    found: dict[str, Any] = {}
+    if enumerable:
+        found |= exact.distances(learner.law() if learner.has_law else None, measure.of(learner))
+    drawn = learner.draw(SAMPLES, learner.config.seed)
+    learner.task.landscape.to(torch.device("cpu"))
+    shown = sample_figures(learner.task, drawn)
+    learner.task.landscape.to(learner.device)
+    numbers = {name: value for name, value in shown.items() if isinstance(value, int | float)}
+    return rounded(found | numbers | learner.calibrated(1024, 1))
+
+
+def run_cell(
+    study: Study, config: TrainConfig, wanted: list[tuple[str, int]], device: torch.device, measure: Measure
+) -> list[dict[str, Any]]:
+    """All methods and seeds that are still wanted in one cell, side by side."""
+    configs = [config.with_(seed=seed, **METHODS[method]) for method, seed in wanted]
+    curves: list[list[list[float]]] = [[] for _ in wanted]
+
+    def look(step: int, learners: list[Learner]) -> None:
+        for curve, learner in zip(curves, learners, strict=True):
+            if exact.enumerable(learner.task.env) and learner.has_law:
+                tv = exact.total_variation(learner.law(), measure.of(learner).target)
+                curve.append([step * config.batch, round(tv, 5)])
+
+    learners, seconds = train_together(study.task, configs, device, look, max(1, config.steps // LOOKS))
+    look(config.steps, learners)
+    print(f"{len(wanted)} runs in {seconds:.0f} s", flush=True)
+    rows = []
+    for (method, seed), learner, curve in zip(wanted, learners, curves, strict=True):
+        described = {"method": method, "seed": seed, "calls": learner.trajectories, "device": machine(device)["device"]}
+        rows.append(described | figures(learner, measure) | ({"curve": curve} if curve else {}))
+    return rows
+
+
+def same(row: dict[str, Any], cell: dict[str, Any]) -> bool:
+    """Whether a row belongs to a cell."""
+    return cell.items() <= row.items()
+
+
+def parse() -> argparse.Namespace:
+    """Flags of the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=None, help="only these")
+    parser.add_argument("--alphas", nargs="+", type=float, default=None, help="only these noise levels")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
+    parser.add_argument("--out", type=Path, default=None)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run what is missing of a study."""
+    args = parse()
+    study, device, measure = STUDIES[args.study], torch.device(args.device), Measure()
+    out = args.out or RESULTS / f"published_{args.study}.json"
+    rows: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
+    for cell, config in study.cells(args.seeds, args.steps):
+        if args.alphas and cell["alpha"] not in args.alphas:
+            continue
+        names = args.methods or study.methods
+        there = {(row["method"], row["seed"]) for row in rows if same(row, cell)}
+        wanted = [(m, s) for m in names for s in range(args.seeds) if (m, s) not in there]
+        if not wanted:
+            continue
+        print(cell, flush=True)
+        new = [cell | row for row in run_cell(study, config, wanted, device, measure)]
+        rows += new
+        write_results(out, "published", device, rows)
+        for name in names:
+            for key in ("tv", "top100_mean", "modes_greedy", "modes_reference"):
+                values = [row[key] for row in new if row["method"] == name and row.get(key) is not None]
+                print(f"  {name}: {key} %.4f [%.4f, %.4f]" % spread(values) if values else "", flush=True)
+
+
+if __name__ == "__main__":
+    main()
