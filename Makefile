@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := runs/demo
+BROWSERS := $(or $(SGFN_BROWSER),chromium chromium-browser google-chrome)
 
-.PHONY: install demo test lint figures clean
+.PHONY: install browser demo test lint figures clean
 
 install: $(VENV)/.installed
 
@@ -12,6 +13,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
+
+# Reports in HTML are tested in a real browser: Debian's is installed where there is none and we may
+browser:
+	@for name in $(BROWSERS); do command -v "$$name" > /dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null && exit 0; \
+	fi; \
+	echo "no browser: install chromium or set SGFN_BROWSER to one, else tests of the page are skipped"
 
 demo: install
 	$(BIN)/sgfn train tfbind8 --preset demo --out $(DEMO) --overwrite
@@ -24,7 +34,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
-test: lint
+test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2  # one thread per worker: two would wait for each other
 
 figures: install

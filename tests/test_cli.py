@@ -23,7 +23,7 @@ from sgfn.presets import PRESETS
 from small_runs import FLAGS, complaint, contents, small
 
 POSITIONAL = {("Train", "task"), ("Sample", "run"), ("Evaluate", "run"), ("Report", "runs"), ("Data", "action")}
-POSITIONAL |= {("Tasks", "name"), ("Data", "name")}
+POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task")}
 
 
 def flags_of(kind: type, prefix: str = "") -> list[str]:

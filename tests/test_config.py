@@ -63,6 +63,8 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "rl__average": ([1e-6, 1.0], [0.0, 1.1]),
     "chain__keep": ([1, 10**7], [0, 10**7 + 1]),
     "chain__learn": ([0.0, 10.0], [-1e-9, 10.1]),
+    "chain__floor": ([1e-3, 1.0], [1e-4, 1.1]),
+    "chain__successes": ([1, 10**7], [0, 10**7 + 1]),
     "thought__layers": ([0, 64], [-1, 65]),
     "thought__width": ([1, 65536], [0, 65537]),
     "thought__heads": ([1, 1024], [0, 1025]),

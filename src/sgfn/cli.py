@@ -126,9 +126,11 @@ class Report:
     runs: Annotated[Positional[list[Path]], arg(metavar="RUN...")]
     """Run folders."""
     out: Path | None = None
-    """PNG file; by default report.png in the first run folder."""
+    """PNG file, or HTML file for a page alone; by default report.png in the first run folder."""
+    html: bool = False
+    """Write a page next to the picture: table, curves, logos, modes and orders in one HTML file."""
     overwrite: bool = False
-    """Replace a file given by --out that is there."""
+    """Replace files given by --out that are there."""
     json: bool = False
     """Print JSON."""
 
@@ -257,17 +259,38 @@ def run_evaluate(args: Evaluate) -> None:
 
 def run_report(args: Report) -> None:
     """`sgfn report`."""
-    from sgfn.report import report  # matplotlib is slow to import
-
-    if args.out is not None and args.out.exists() and not args.overwrite:
-        raise ValueError(f"{args.out} exists: add --overwrite to replace it, or give --out another name")
+    picture, page = report_files(args)
+    for file in (picture, page):
+        if args.out is not None and file is not None and file.exists() and not args.overwrite:
+            raise ValueError(f"{file} exists: add --overwrite to replace it, or give --out another name")
     for path in args.runs:
         if not evaluated(path):
             sgfn.evaluate(path)
-    picture = report(args.runs, args.out)
+    if picture is not None:
+        from sgfn.report import report  # matplotlib is slow to import
+
+        report(args.runs, picture)
+    if page is not None:
+        from sgfn.page import report_html
+
+        report_html(args.runs, page)
     if args.json:
-        return print_json({"file": str(picture), "runs": [read_json(p / "exact.json") for p in args.runs]})
-    return out.print(f"figure in {picture}", soft_wrap=True)
+        files = {"file": str(picture or page)} | ({} if page is None else {"page": str(page)})
+        return print_json(files | {"runs": [read_json(p / "exact.json") for p in args.runs]})
+    for name, file in (("figure", picture), ("page", page)):
+        if file is not None:
+            out.print(f"{name} in {file}", soft_wrap=True)
+    return None
+
+
+def report_files(args: Report) -> tuple[Path | None, Path | None]:
+    """The picture and the page that are asked for."""
+    if not args.runs:
+        raise ValueError("name at least one run folder")
+    first = args.out or args.runs[0] / "report.png"
+    if first.suffix.lower() in (".html", ".htm"):
+        return None, first
+    return first, first.with_suffix(".html") if args.html else None
 
 
 def evaluated(path: Path) -> bool:

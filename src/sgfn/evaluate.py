@@ -143,6 +143,7 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = exact.MAX_STATE
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
         "novelty": _novelty(task, objects),
         "unique": len(distinct),
+        "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
         "designs": _listed(task, distinct[:100], ranked[:100]),
         "modes": _listed(task, objects[modes[:60]], scores[modes[:60]]),
     }

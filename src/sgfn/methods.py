@@ -7,11 +7,23 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sgfn.learner import Learner
+from sgfn.peers.a2c import A2C
+from sgfn.peers.mars import Mars
+from sgfn.peers.metropolis import MetropolisHastings
+from sgfn.peers.ppo import PPO
+from sgfn.peers.random import UniformPolicy
+from sgfn.peers.sac import SAC
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
 
 LEARNERS: dict[str, Callable[[Task, torch.device], Learner]] = {
     "gfn": Trainer,
+    "random": UniformPolicy,
+    "mh": MetropolisHastings,
+    "mars": Mars,
+    "a2c": A2C,
+    "ppo": PPO,
+    "sac": SAC,
 }
 """Keys equal the config's `Method`."""
 

@@ -42,7 +42,13 @@ class ChainConfig:
     """Newest states of all chains that count as samples."""
     learn: float = 1e-3
     """Learning rate of the proposal network (mars)."""
+    floor: float = 0.1
+    """Share of uniform edits among its proposals, which keeps the correction bounded (mars)."""
+    successes: int = 4096
+    """Newest edits that raised the reward, which it learns from (mars)."""
 
     def __post_init__(self) -> None:
         in_range("chain.keep", self.keep, 1, 10**7)
         in_range("chain.learn", self.learn, 0.0, 10.0)
+        in_range("chain.floor", self.floor, 1e-3, 1.0)
+        in_range("chain.successes", self.successes, 1, 10**7)

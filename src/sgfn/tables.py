@@ -126,7 +126,7 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
         ("modes, greedy", str(r["modes_greedy"]), "", ""),
         ("modes, known ones found", modes, "", ""),
-        ("noise model, mean TV to truth", f"{r['dynamics_tv']:.4f}", "", ""),
+        ("noise model, mean TV to truth", number(r["dynamics_tv"]), "", ""),
     ]
 
 
@@ -144,7 +144,9 @@ def print_orders(result: dict[str, Any]) -> None:
 def print_comparison(summary: list[dict[str, Any]]) -> None:
     """Medians over seeds, with quartiles, one row per method and noise level."""
     exact = any(row["tv"] for row in summary)
-    figures = {"TV to target": "tv"} if exact else {"mean score": "sample_mean", "KL": "kl"}
+    figures = {"TV to target": "tv"} if exact else {"mean score": "sample_mean"}
+    if not exact and any(row["kl"] for row in summary):
+        figures["KL from target"] = "kl"
     single = {"best": "tv_floor", "score": "expected_reward"} if exact else {}
     single |= {"top-100": "top100_mean", "modes": "modes_reference"}
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))  # fits into 80 columns

@@ -1,0 +1,235 @@
+"""`compare`: methods, noise levels and seeds on one task, side by side, with the same number of environment calls."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sgfn.cells import Cell, CellState, make_cell
+from sgfn.checks import in_range
+from sgfn.compare_results import Rows, result_row, summarise, write_results
+from sgfn.config import TrainConfig, from_dict, to_dict
+from sgfn.contestants import CHOSEN, DEFAULT
+from sgfn.crew import run_cells
+from sgfn.files import read_json, sweep, write_json
+from sgfn.offline import training_objects
+from sgfn.runs import LOCK, Run
+from sgfn.tasks import make_task
+from sgfn.train import absolute, pick_device, stoppable
+
+FORMAT = 1
+PLAN, TABLE, FIGURE, PAGE = "compare.json", "results.csv", "comparison.png", "report.html"
+REDRAW = 60.0  # seconds between two pictures of an unfinished comparison: they take as long as a small cell
+Progress = Callable[[list[CellState]], None]
+"""Called a few times a second with the state of each cell that was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A folder with cells, one row for each, and what was drawn from them."""
+
+    path: Path
+    rows: Rows
+    """One per cell, as in results.csv."""
+
+    @property
+    def summary(self) -> Rows:
+        """Medians and quartiles over seeds, one row per method and noise level."""
+        return summarise(self.rows)
+
+    @property
+    def failed(self) -> Rows:
+        """Cells that failed."""
+        return [row for row in self.rows if row["status"] == "failed"]
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Table, figure and page."""
+        return {"results": self.path / TABLE, "figure": self.path / FIGURE, "page": self.path / PAGE}
+
+
+def compare(
+    task: str,
+    config: TrainConfig,
+    out: Path | str,
+    *,
+    methods: Sequence[str] = DEFAULT,
+    alphas: Sequence[float] | None = None,
+    seeds: int = 3,
+    jobs: int = 1,
+    device: str = "auto",
+    samples: int = 2048,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Train and evaluate every method at every noise level with every seed; cells that are done already are kept.
+
+    Each cell is a run folder OUT/METHOD/alphaA/seedS, trained in a process of its own, `jobs` at a time. One that fails
+    leaves the others alone and is tried again by the next call, which also continues what was stopped. Methods, noise
+    levels and seeds may be added later; another configuration is refused.
+    """
+    out, config = Path(out), _checked(task, absolute(config), alphas, jobs, device, samples)
+    levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
+    in_range("seeds", seeds, 1, 10**6)
+    keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
+    asked = _cells(out, task, config, keys)
+    plan = Plan(task=task, config=_common(config), samples=samples)
+    plan.check(out)
+    with Run(path=out).locked(), stoppable() as stop:
+        sweep(out, (PLAN, TABLE, FIGURE, PAGE))
+        known = plan.extend(out, asked)
+        states = {cell.path: CellState(cell=cell) for cell in known}
+        for state in states.values():
+            state.settle(samples)
+        wanted = [states[cell.path] for cell in asked]
+        missing = [state for state in wanted if state.status != "done"]
+        for state in missing:  # one that failed is tried again
+            state.status, state.error = "waiting", ""
+        pictures = Pictures(out, list(states.values()))
+        watch = progress or (lambda _: None)
+        watch(wanted)
+        run_cells(
+            missing,
+            **{"jobs": jobs, "device": device, "samples": samples, "stop": stop},
+            watch=lambda _: watch(wanted),
+            ended=lambda _: pictures.write(now=False),
+        )
+        pictures.write(now=True)
+        watch(wanted)
+    if stop.asked and any(state.status != "done" for state in wanted):
+        done = sum(state.status == "done" for state in wanted)
+        raise KeyboardInterrupt(f"stopped with {done} of {len(wanted)} cells done; the same command goes on in {out}")
+    return Comparison(path=out, rows=pictures.rows())
+
+
+def _checked(
+    task: str, config: TrainConfig, alphas: Sequence[float] | None, jobs: int, device: str, samples: int
+) -> TrainConfig:
+    """Everything that can be wrong before the first cell starts."""
+    in_range("jobs", jobs, 1, 4096)
+    in_range("samples", samples, 1, 10**9)
+    pick_device(device)
+    default = TrainConfig()
+    for name in CHOSEN:
+        if getattr(config, name) != getattr(default, name):
+            raise ValueError(f"--{name} is what --methods decides: leave it out, and name the methods")
+    if alphas is not None and config.noise.kind in ("confusion", "position"):
+        raise ValueError(f"noise.kind {config.noise.kind!r} is read from its file: leave --alphas out")
+    training_objects(make_task(task, config))
+    return config
+
+
+def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, float, int]]) -> list[Cell]:
+    if not keys:
+        raise ValueError("nothing to compare: name at least one method and one noise level")
+    return [make_cell(out, task, config, *key) for key in dict.fromkeys(keys)]
+
+
+def _common(config: TrainConfig) -> TrainConfig:
+    """The part of a configuration that all cells share."""
+    default = TrainConfig()
+    return config.with_(noise__alpha=default.noise.alpha, seed=default.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """compare.json: what a folder compares. Cells may be added, the rest stays."""
+
+    task: str
+    config: TrainConfig
+    samples: int
+    keys: list[tuple[str, float, int]] = field(default_factory=list)
+    """Method, noise level and seed of each cell."""
+
+    def check(self, out: Path) -> list[tuple[str, float, int]]:
+        """The cells of a comparison that is there; refuse a folder that holds another one, or anything else."""
+        if not (out / PLAN).is_file():
+            if out.is_file():
+                raise ValueError(f"{out} is a file: give --out another name")
+            if out.is_dir() and any(file.name != LOCK for file in out.iterdir()):
+                raise ValueError(f"{out} exists, is not empty and holds no comparison: give --out another name")
+            return []
+        there = read_plan(out)
+        if there.task != self.task:
+            raise ValueError(f"{out} compares methods on {there.task}, not on {self.task}: give --out another name")
+        flags = differing(self.config, there.config) + (["--samples"] if there.samples != self.samples else [])
+        if flags:
+            raise ValueError(f"{out} was begun with other values of {', '.join(flags)}: give --out another name")
+        return there.keys
+
+    def extend(self, out: Path, cells: list[Cell]) -> list[Cell]:
+        """Add cells to the folder's plan; returns all, methods as they came, noise levels and seeds in order."""
+        asked = [(cell.method, cell.alpha, cell.seed) for cell in cells]
+        keys = list(dict.fromkeys([*self.check(out), *asked]))
+        methods = list(dict.fromkeys(method for method, _, _ in keys))
+        keys.sort(key=lambda key: (methods.index(key[0]), *key[1:]))
+        plain = {"format": FORMAT, "task": self.task, "samples": self.samples, "config": to_dict(self.config)}
+        write_json(out / PLAN, plain | {"cells": [list(key) for key in keys]})
+        return _cells(out, self.task, self.config, keys)
+
+
+def read_plan(out: Path) -> Plan:
+    """The plan of a folder, or one line on what is wrong with it."""
+    file = out / PLAN
+    data = read_json(file)
+    if not isinstance(data, dict) or not {"format", "task", "samples", "config", "cells"} <= data.keys():
+        raise ValueError(f"{file} was not written by sgfn: fields format, task, samples, config and cells are expected")
+    if data["format"] != FORMAT:
+        raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
+    try:
+        keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in data["cells"]]
+        config = from_dict(TrainConfig, data["config"])
+        return Plan(task=data["task"], config=config, samples=data["samples"], keys=keys)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def differing(mine: Any, other: Any, prefix: str = "--") -> list[str]:
+    """Flags in which two configurations differ."""
+    found = []
+    for part in fields(mine):
+        one, two = getattr(mine, part.name), getattr(other, part.name)
+        if is_dataclass(one):
+            found += differing(one, two, f"{prefix}{part.name}.")
+        elif one != two:
+            found.append(prefix + part.name)
+    return found
+
+
+class Pictures:
+    """The files that tell what was found; the table follows every cell, the others at some distance."""
+
+    def __init__(self, out: Path, states: list[CellState]) -> None:
+        self.out, self.states, self.drawn = out, states, time.monotonic()
+
+    def rows(self) -> Rows:
+        """One per cell."""
+        return [result_row(state) for state in self.states]
+
+    def write(self, *, now: bool) -> None:
+        """Bring them up to date."""
+        write_results(self.out / TABLE, self.rows())
+        if now or time.monotonic() - self.drawn > REDRAW:
+            from sgfn.compare_figure import draw_comparison  # matplotlib is slow to import
+
+            draw_comparison(self.out / FIGURE, self.states)
+            self._write_page()
+            self.drawn = time.monotonic()
+
+    def _write_page(self) -> None:
+        from sgfn.page import Entry, write_page
+        from sgfn.sources import read_source
+
+        entries = []
+        for state in self.states:
+            cell, source = state.cell, None
+            if "log_reward" in state.row and state.status != "failed":
+                source = replace(read_source(cell.path), results=state.results)
+            about = {"noise": cell.noise, "seed": cell.seed, "error": state.error}
+            entries.append(Entry(label=cell.method, source=source, **about))
+        write_page(self.out / PAGE, f"Methods compared on {self.states[0].cell.task}", entries, self._note())
+
+    def _note(self) -> str:
+        config = self.states[0].cell.config
+        calls = f"{config.steps * config.batch:,} environment calls ({config.steps:,} steps of {config.batch:,})"
+        return f"Every method has {calls}; flow networks draw one batch more to guess log Z, chains one to begin."

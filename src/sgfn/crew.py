@@ -1,0 +1,123 @@
+"""Worker processes, one for each cell of a comparison: what becomes of one is no concern of the others."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from sgfn.cells import ERROR, STOPPED, Cell, CellState
+from sgfn.config import to_dict
+from sgfn.files import write_text
+from sgfn.train import Stop
+
+COMMAND = [sys.executable, "-P", "-m", "sgfn.compare_worker"]
+PAUSE = 0.2  # seconds between looks at the workers
+Watch = Callable[[list[CellState]], None]
+
+
+class Worker:
+    """A process that trains and evaluates one cell."""
+
+    def __init__(self, state: CellState, device: str, samples: int, alone: bool) -> None:
+        self.state, cell = state, state.cell
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
+        self.process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=self.log,
+            stderr=self.log,
+            env=_environment(alone),
+            start_new_session=True,  # Ctrl-C reaches the parent alone, which asks its workers to stop
+        )
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it ended at once: its exit status tells
+            self.process.stdin.write(_job(cell, device, samples))
+            self.process.stdin.flush()
+
+    def stop(self) -> None:
+        """Ask for a checkpoint and an end."""
+        self.process.terminate()
+
+    def close(self) -> None:
+        """Nothing is left of it after this, whatever it was doing."""
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
+        self.log.close()
+
+    def reason(self) -> tuple[str, str]:
+        """Why it failed, in one line, and all it said."""
+        self.log.seek(0)
+        said = self.log.read().decode(errors="replace").strip()
+        code = self.process.returncode
+        if code == 0:
+            return "ended without results", said
+        if code < 0:
+            hint = " (out of memory?)" if code == -signal.SIGKILL else ""
+            return f"killed by {signal.Signals(-code).name}{hint}", said
+        return " ".join(said.splitlines()[-1].split()) if said else f"ended with exit status {code}", said
+
+
+def _job(cell: Cell, device: str, samples: int) -> bytes:
+    job = {"task": cell.task, "config": to_dict(cell.config), "path": str(cell.path), "device": device}
+    return (json.dumps(job | {"samples": samples}) + "\n").encode()
+
+
+def _environment(alone: bool) -> dict[str, str]:
+    """Modules are found as they are here; workers side by side have one thread each unless the user says otherwise."""
+    threads = {} if alone else {"OMP_NUM_THREADS": "1"}
+    return threads | os.environ | {"PYTHONPATH": os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)}
+
+
+def run_cells(
+    states: list[CellState], *, jobs: int, device: str, samples: int, stop: Stop, watch: Watch, ended: Watch
+) -> None:
+    """Bring cells to their end, `jobs` at a time; `watch` is called now and then, `ended` with those that ended."""
+    waiting, workers, asked = list(reversed(states)), list[Worker](), False
+    try:
+        while workers or (waiting and not stop.asked):
+            while waiting and len(workers) < jobs and not stop.asked:
+                workers.append(_start(waiting.pop(), device, samples, jobs == 1))
+            if stop.asked and not asked:
+                asked = True
+                for worker in workers:
+                    worker.stop()
+            gone = [worker for worker in workers if worker.process.poll() is not None]
+            workers = [worker for worker in workers if worker not in gone]
+            for worker in gone:
+                _end(worker, samples, stop)
+            for worker in workers:
+                worker.state.follow()
+            if gone:
+                ended([worker.state for worker in gone])
+            watch(states)
+            time.sleep(0.0 if gone else PAUSE)
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+def _start(state: CellState, device: str, samples: int, alone: bool) -> Worker:
+    (state.cell.path / ERROR).unlink(missing_ok=True)  # it is tried again
+    state.status, state.error = "running", ""
+    return Worker(state, device, samples, alone)
+
+
+def _end(worker: Worker, samples: int, stop: Stop) -> None:
+    """What has become of a cell: done, stopped on demand, or failed."""
+    state = worker.state
+    state.settle(samples)
+    stopped = stop.asked and worker.process.returncode in (STOPPED, -signal.SIGTERM)
+    if state.status != "done" and not stopped:
+        line, said = worker.reason()
+        state.status, state.error = "failed", line
+        write_text(state.cell.path / ERROR, f"{line}\n" + ("" if said == line else f"\n{said}\n"))
+    worker.close()

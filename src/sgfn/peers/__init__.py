@@ -1,0 +1,1 @@
+"""Peers that flow networks are compared with: reinforcement learning and Markov chains."""

@@ -1,0 +1,220 @@
+"""Metropolis-Hastings over finished objects: edit, order the edit in the noisy environment, accept or stay."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from sgfn import exact
+from sgfn.landscapes.base import beta_at
+from sgfn.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
+from sgfn.peers.orders import LARGEST, make_orders, outcome_table
+from sgfn.peers.random import uniform_intentions
+from sgfn.peers.ring import Ring
+from sgfn.peers.settings import refuse_unused
+from sgfn.rollout import LogPolicy, clocks, draw, rollout
+from sgfn.tasks import Task
+from sgfn.trajectories import Samples
+
+METERS = ("log_reward", "length", "reward", "acceptance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chains:
+    """Where each chain stands."""
+
+    objects: Int[Tensor, "B O"]
+    intended: Int[Tensor, "B T"]
+    """The intentions that gave the object, -1 on padded steps."""
+    log_reward: Float[Tensor, " B"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moves:
+    """What a step tried on each chain, and what became of it."""
+
+    objects: Int[Tensor, "B O"]
+    """Before the step."""
+    edit: Int[Tensor, " B"]
+    """Whose goal was ordered."""
+    gain: Float[Tensor, " B"]
+    """Log-reward of what came out, less that of the object before."""
+    accepted: Bool[Tensor, " B"]
+
+
+def log_proposal(
+    log_edits: Float64[Tensor, "*batch E"], log_outcomes: Float64[Tensor, "*batch E"]
+) -> Float64[Tensor, "*batch"]:
+    r"""$\log q(y|x) = \log\sum_g m(g|x)\,G(y|g)$: the goal is summed out."""
+    return torch.logsumexp(log_edits + log_outcomes, -1)
+
+
+def log_ratio(
+    gain: Float[Tensor, "*batch"], log_back: Float64[Tensor, "*batch"], log_forth: Float64[Tensor, "*batch"]
+) -> Float64[Tensor, "*batch"]:
+    r"""Log of the ratio $\frac{R(y)^\beta q(x|y)}{R(x)^\beta q(y|x)}$; a move is taken with probability min(1, ratio).
+
+    Reference: Hastings (1970), Monte Carlo sampling methods using Markov chains and their applications, Biometrika.
+    """
+    return gain.double() + log_back - log_forth
+
+
+def transition_matrix(proposals: Float64[Tensor, "N N"], log_ratios: Float64[Tensor, "N N"]) -> Float64[Tensor, "N N"]:
+    """Law of the next state, from each in a row: what is not taken stays."""
+    moves = torch.where(proposals > 0, proposals * log_ratios.clamp(max=0.0).exp(), 0.0).fill_diagonal_(0.0)
+    return moves + torch.diag(1.0 - moves.sum(1))
+
+
+class MetropolisHastings(Learner):
+    """One chain for each trajectory of a batch, started by uniform intentions; the newest states count as samples.
+
+    The chain is told the true noise: its correction reads what ordering a goal may give. With a constant exponent the
+    target is stationary, whatever the noise.
+    Reference: Metropolis et al. (1953), Equation of state calculations by fast computing machines, J. Chem. Phys.
+    """
+
+    def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
+        refuse_unused(task.config)
+        super().__init__(task, device, meters)
+        self.orders = make_orders(task.env, device)
+        self.chains = self.act(uniform_intentions(self.env), self.generator)
+        widths = {"objects": self.env.object_width, "intended": self.env.horizon}
+        self.kept = Ring(self.config.chain.keep, device, **widths)
+        small = self.env.num_objects <= LARGEST
+        self.log_rewards = task.log_reward(self.env.all_objects().to(device)) if small else None
+        self._transitions: Tensor | None = None
+        self._followed: tuple[int, Tensor] | None = None
+
+    # the chain
+
+    def act(self, log_policy: LogPolicy, generator: torch.Generator) -> Chains:
+        """One environment call per chain."""
+        batch = rollout(self.env, log_policy, self.task.log_reward, batch=self.config.batch, generator=generator)
+        return Chains(
+            objects=self.env.objects(batch.states[:, -1]),
+            intended=torch.where(batch.valid, batch.intended, -1),
+            log_reward=batch.log_reward,
+        )
+
+    def log_edits(self, objects: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
+        """log m(.|x) over the edits of each object: all legal ones alike."""
+        return self.orders.log_uniform(objects)
+
+    @torch.no_grad()
+    def advance(self, chains: Chains, beta: Tensor, generator: torch.Generator) -> tuple[Chains, Moves]:
+        """A proposal for each chain, which is taken or not."""
+        log_edits = self.log_edits(chains.objects)
+        edit = draw(log_edits.exp().float(), clocks(tuple(log_edits.shape), generator))
+        goals = self.orders.goals(chains.objects, edit)
+        found = self.act(lambda state: self.env.toward(state, goals).log(), generator)
+        log_forth = log_proposal(log_edits, self.orders.log_outcomes(chains.objects, found.objects))
+        log_back = log_proposal(self.log_edits(found.objects), self.orders.log_outcomes(found.objects, chains.objects))
+        gain = found.log_reward - chains.log_reward
+        chance = torch.rand(gain.shape, generator=generator, device=self.device, dtype=torch.float64)
+        accepted = chance.log() < log_ratio(beta * gain, log_back, log_forth)
+        after = {
+            name: torch.where(accepted.view(-1, *[1] * (new.ndim - 1)), new, getattr(chains, name))
+            for name, new in vars(found).items()
+        }
+        return Chains(**after), Moves(objects=chains.objects, edit=edit, gain=gain, accepted=accepted)
+
+    def step(self) -> None:
+        """One proposal per chain, and the meters of where the chains stand."""
+        after, moves = self.advance(self.chains, self.beta, self.generator)
+        figures = self.learn(moves)
+        for name, value in vars(after).items():
+            getattr(self.chains, name).copy_(value)
+        self.kept.add(torch.ones_like(moves.accepted), objects=after.objects, intended=after.intended)
+        length = (after.intended >= 0).sum(1).float().mean()
+        reward = after.log_reward.exp().mean()
+        self.record(*figures, after.log_reward.mean(), length, reward, moves.accepted.float().mean())
+        self.index.add_(1.0)
+
+    def learn(self, moves: Moves) -> tuple[Tensor, ...]:
+        """Whatever proposals may learn from a step, and the figures of it: here nothing."""
+        return ()
+
+    @property
+    def beta(self) -> Float[Tensor, ""]:
+        """The exponent at the present step."""
+        return beta_at(self.index, self.task.beta, self.config.reward.ramp)
+
+    # what comes out
+
+    def draw(self, n: int, seed: int) -> Samples:
+        """Kept states, without replacement; where they do not suffice, also what copies of the chains come to."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        rows = torch.randperm(int(self.kept.filled), generator=generator, device=self.device)[:n]
+        kept, chains = self.kept.read(rows), self.chains
+        objects, intended = [kept["objects"]], [kept["intended"]]
+        for _ in range(-((rows.shape[0] - n) // self.config.batch)):
+            chains, _ = self.advance(chains, self.beta, generator)
+            objects.append(chains.objects)
+            intended.append(chains.intended)
+        found = torch.cat(objects)[:n]
+        scores = torch.cat([self.task.landscape.scores(block) for block in found.split(SAMPLE_BLOCK)])
+        return Samples(objects=found.cpu(), scores=scores.cpu(), intended=torch.cat(intended)[:n].cpu())
+
+    def memoryless(self) -> None:
+        """A chain has no policy."""
+        return
+
+    @property
+    def has_law(self) -> bool:
+        """Where the transition matrix is small, and the same at every step."""
+        return self.log_rewards is not None and self.config.reward.ramp == 0.0
+
+    @torch.no_grad()
+    def law(self) -> Float64[Tensor, " N"]:
+        r"""Exact law of where a chain stands now, $p_0 K^n$: the mean over all that might have happened so far."""
+        if self._transitions is None:
+            self._transitions = self.transition_matrix()
+        if self._followed is None or self._followed[0] > self.done:
+            self._followed = 0, exact.law(self.task.env, exact.uniform_policy(self.task.env)).to(self.device)
+        start, law = self._followed
+        for _ in range(start, self.done):
+            law = law @ self._transitions
+        self._followed = self.done, law
+        return law.cpu()
+
+    @torch.no_grad()
+    def transition_matrix(self) -> Float64[Tensor, "N N"]:
+        """K(y|x) over all objects, x in rows, at the present proposals and exponent."""
+        assert self.log_rewards is not None
+        proposals, value = self.proposals(), self.beta * self.log_rewards.double()
+        log_forth = proposals.log()
+        return transition_matrix(proposals, log_ratio(value - value[:, None], log_forth.T, log_forth))
+
+    @torch.no_grad()
+    def proposals(self) -> Float64[Tensor, "N N"]:
+        """q(y|x) over all objects, x in rows."""
+        objects = self.env.all_objects().to(self.device)
+        rows, edit = self.orders.legal(objects).nonzero().unbind(1)
+        goals = self.env.object_index(self.orders.goals(objects[rows], edit))
+        chance = self.log_edits(objects)[rows, edit].exp()
+        size = (objects.shape[0], objects.shape[0])
+        edits = torch.sparse_coo_tensor(torch.stack([rows, goals]), chance, size, check_invariants=True)
+        return edits @ self.outcomes()
+
+    def outcomes(self) -> Float64[Tensor, "N N"]:
+        """G(y|g) over all objects, g in rows."""
+        return outcome_table(self.task.env).to(self.device)
+
+    # checkpoints
+
+    @property
+    def trajectories(self) -> int:
+        """The chains' starts are environment calls too."""
+        return (self.done + 1) * self.config.batch
+
+    def memory(self) -> dict[str, dict[str, Tensor]]:
+        """Where the chains stand, and where they stood lately."""
+        return {"chains": dict(vars(self.chains)), "kept": self.kept.state()}
+
+    def load_networks(self, state: dict[str, Tensor]) -> None:
+        """Chains are all there is to sample from, so they come along."""
+        super().load_networks(state)
+        for name, held in self.memory().items():
+            copy_into(held, part_of(state, name), name)
+        self.index.copy_(state["self.index"])

@@ -1,0 +1,480 @@
+"""Comparisons: what is in the table is what the runs say; failures, stops and additions leave what is done alone."""
+
+import csv
+import html
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from rich.console import Console
+
+import sgfn
+from sgfn import compare_figure, compare_worker, crew, page
+from sgfn.cells import CellState, make_cell
+from sgfn.cli import Compare, main, parse
+from sgfn.compare import compare
+from sgfn.compare_figure import STYLES, comparison_figure, curve
+from sgfn.compare_live import Board, Lines, live_table
+from sgfn.compare_results import COLUMNS, FIGURES
+from sgfn.config import TrainConfig
+from sgfn.contestants import CONTESTANTS
+from sgfn.presets import PRESETS
+from sgfn.runs import Run
+from small_runs import FLAGS, complaint, contents, same_runs, small
+
+# A worker without networks: how it ends depends on the method, its figures on noise and seed.
+STUB = r"""
+import json, os, signal, sys, time
+from pathlib import Path
+
+job = json.loads(sys.stdin.readline())
+path, config = Path(job["path"]), job["config"]
+method, begun = path.parts[-3], (path / "config.json").is_file()
+path.mkdir(parents=True, exist_ok=True)
+(path / "config.json").write_text(json.dumps({"format": 1, "task": job["task"], "config": config}))
+tv = config["noise"]["alpha"] + (config["seed"] + 1) ** 2 / 100
+
+def note(step):
+    row = {"step": step, "trajectories": 8 * step, "loss": 1.0, "log_reward": -tv, "reward": 0.5, "tv": tv * 20 / step}
+    with (path / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+def stop(*_):
+    note(10)
+    sys.exit(130)
+
+if method == "db" and not begun:
+    note(5)
+    os.kill(os.getpid(), signal.SIGKILL)
+if method == "subtb":
+    sys.exit(3)
+if method == "eflow":
+    sys.exit("first line\nthe reason")
+if method == "kl" and not begun:
+    signal.signal(signal.SIGTERM, stop)
+    note(5)
+    time.sleep(60)
+note(20)
+figures = {"step": 20, "samples": job["samples"], "tv": tv, "tv_floor": 0.05, "sample_mean": 0.25, "unique": 3}
+(path / "exact.json").write_text(json.dumps(figures))
+"""
+SAMPLES = 32
+WRITE_PAGE = page.write_page
+
+
+@pytest.fixture(autouse=True)
+def pages(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the page was asked to show, newest last."""
+    shown: list[dict[str, Any]] = []
+
+    def note_page(out: Path, title: str, entries: list[page.Entry], note: str = "") -> None:
+        shown.append({"title": title, "entries": entries, "note": note})
+        out.write_text(title)
+
+    monkeypatch.setattr(page, "write_page", note_page)
+    return shown
+
+
+@pytest.fixture
+def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Workers that take no time; returns the folder for a comparison."""
+    script = tmp_path / "stub.py"
+    script.write_text(STUB)
+    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-I", str(script)])
+    monkeypatch.setattr(crew, "PAUSE", 0.02)
+    monkeypatch.setattr(compare_figure, "draw_comparison", lambda path, _: path.write_bytes(b""))
+    return tmp_path / "comparison"
+
+
+def run(out: Path, methods: list[str], **options: Any) -> sgfn.Comparison:
+    config = options.pop("config", small())
+    return compare("grid", config, out, methods=methods, device="cpu", samples=SAMPLES, **options)
+
+
+def table(out: Path) -> list[dict[str, str]]:
+    with (out / "results.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def statuses(out: Path) -> dict[str, str]:
+    return {f"{row['method']} {row['alpha']} {row['seed']}": row["status"] for row in table(out)}
+
+
+def stamps(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+# Real workers
+
+
+def test_cells_are_ordinary_runs_and_a_failure_leaves_the_others_alone(
+    tmp_path: Path, pages: list[dict[str, Any]]
+) -> None:
+    out, config = tmp_path / "c", small(steps=12)
+    found = run(out, ["tb", "eflow"], alphas=[0.5], seeds=1, jobs=2, config=config.with_(seed=3))
+    cell = out / "tb" / "alpha0.5" / "seed3"
+    good, bad = table(out)
+    assert list(good) == COLUMNS
+
+    alone = config.with_(seed=3, noise__alpha=0.5)
+    sgfn.train("grid", alone, tmp_path / "alone", device="cpu")
+    result = sgfn.evaluate(tmp_path / "alone", samples=SAMPLES, device="cpu")
+    assert same_runs(cell, tmp_path / "alone")
+    assert (cell / "exact.json").read_bytes() == (tmp_path / "alone" / "exact.json").read_bytes()
+    assert Run(path=cell).read_config() == ("grid", alone)
+    assert good == {name: "" if value is None else str(value) for name, value in found.rows[0].items()}
+    assert {key: found.rows[0][key] for key in FIGURES} == {key: result[key] for key in FIGURES}
+    assert (good["status"], good["step"], good["trajectories"]) == ("done", "12", str(13 * 8))
+    assert float(good["seconds"]) > 0
+
+    assert found.failed == [found.rows[1]]
+    assert (bad["method"], bad["status"], bad["tv"], bad["step"]) == ("eflow", "failed", "", "0")
+    assert bad["error"] == "objective 'eflow' needs a tree, and grid is a graph with joins: use tb or kl"
+    assert (out / "eflow/alpha0.5/seed3/error.txt").read_text() == bad["error"] + "\n"
+
+    first, second = pages[-1]["entries"]
+    assert (first.label, first.noise, first.seed, first.error) == ("tb", "50% noise", 3, "")
+    assert first.source.results == result
+    assert (second.label, second.source, second.error) == ("eflow", None, bad["error"])
+    WRITE_PAGE(out / "report.html", **pages[-1])
+    assert bad["error"] in html.unescape((out / "report.html").read_text())
+    assert imread(out / "comparison.png")[..., :3].std() > 0.01
+
+
+def test_a_worker_without_a_parent_stops_with_a_checkpoint(tmp_path: Path) -> None:
+    cell = make_cell(tmp_path, "grid", small(steps=10**6, log__exact_every=0), "tb", 0.25, 0)
+    worker = crew.Worker(CellState(cell=cell), "cpu", SAMPLES, alone=True)
+    try:
+        while not cell.run.rows() and worker.process.poll() is None:
+            time.sleep(0.1)
+        assert worker.process.stdin is not None
+        worker.process.stdin.close()
+        assert worker.process.wait(60) == 130
+    finally:
+        worker.close()
+    assert cell.run.checkpoint.is_file()
+    assert not (cell.path / "exact.json").exists()
+
+
+def test_work_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    """In this process: from a checkpoint, or from the start where there is none."""
+    config, whole = small(), tmp_path / "whole"
+    compare_worker.work("grid", config, whole, "cpu", SAMPLES)
+    half = tmp_path / "half"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "append", stopping(Run.append, 15))
+        with pytest.raises(KeyboardInterrupt):
+            compare_worker.work("grid", config, half, "cpu", SAMPLES)
+    spent = json.loads((half / "seconds.json").read_text())["seconds"]
+    assert [row["step"] for row in Run(path=half).rows()] == [5, 10, 15]
+    assert not (half / "exact.json").exists()
+    compare_worker.work("grid", config, half, "cpu", SAMPLES)
+    assert same_runs(half, whole)
+    assert (half / "exact.json").read_bytes() == (whole / "exact.json").read_bytes()
+    assert json.loads((half / "seconds.json").read_text())["seconds"] > spent
+
+    Run(path=half).checkpoint.unlink()  # killed before the first one
+    compare_worker.work("grid", config, half, "cpu", SAMPLES)
+    assert same_runs(half, whole)
+    with pytest.raises(ValueError, match="holds another run: remove it"):
+        compare_worker.work("grid", small(seed=1), half, "cpu", SAMPLES)
+
+
+def stopping(append: Callable[[Run, dict[str, Any]], None], step: int) -> Callable[[Run, dict[str, Any]], None]:
+    def append_and_stop(run: Run, row: dict[str, Any]) -> None:
+        append(run, row)
+        if row["step"] == step:
+            signal.raise_signal(signal.SIGINT)
+
+    return append_and_stop
+
+
+# The parent
+
+
+def test_every_way_to_fail_has_its_reason(stub: Path) -> None:
+    found = run(stub, ["db", "subtb", "eflow", "tb"], seeds=1, jobs=3)
+    assert [row["error"] for row in found.rows] == [
+        "killed by SIGKILL (out of memory?)",
+        "ended with exit status 3",
+        "the reason",
+        "",
+    ]
+    assert [row["step"] for row in table(stub)] == ["5", "0", "0", "20"]
+    assert (stub / "eflow/alpha0.25/seed0/error.txt").read_text() == "the reason\n\nfirst line\nthe reason\n"
+    again = run(stub, ["db", "subtb", "eflow", "tb"], seeds=1)
+    assert [row["status"] for row in again.rows] == ["done", "failed", "failed", "done"]
+    assert not (stub / "db/alpha0.25/seed0/error.txt").exists()
+
+
+def test_medians_and_quartiles_are_those_of_numpy(stub: Path) -> None:
+    found = run(stub, ["tb", "published-db"], alphas=[0.1, 0.5], seeds=4, jobs=2)
+    assert [(row["method"], row["alpha"], row["seeds"], row["done"]) for row in found.summary] == [
+        *(("tb", 0.1, 4, 4), ("tb", 0.5, 4, 4), ("published-db", 0.1, 4, 4), ("published-db", 0.5, 4, 4))
+    ]
+    for row in found.summary:
+        values = [row["alpha"] + (seed + 1) ** 2 / 100 for seed in range(4)]
+        low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
+        assert row["tv"] == pytest.approx({"median": median, "low": low, "high": high})
+        assert row["tv"]["median"] != pytest.approx(np.mean(values))
+        assert row["unique"] == {"median": 3.0, "low": 3.0, "high": 3.0}
+        assert row["kl"] is None
+
+
+def test_what_is_done_is_kept_and_more_can_be_added(stub: Path) -> None:
+    run(stub, ["tb"], seeds=1)
+    before, bytes_before = stamps(stub / "tb"), contents(stub / "tb")
+    grown = run(stub, ["tb", "published-tb"], alphas=[0.25, 0.5], seeds=2, jobs=2)
+    assert len(grown.rows) == 8
+    assert not grown.failed
+    after = stamps(stub / "tb")
+    assert {path: after[path] for path in before} == before
+    assert bytes_before.items() <= contents(stub / "tb").items()
+    narrow = run(stub, ["published-tb"], seeds=1)
+    assert narrow.rows == grown.rows  # the others are still part of it
+    assert [row["method"] for row in table(stub)] == ["tb"] * 4 + ["published-tb"] * 4
+
+
+def test_a_cell_is_done_only_if_it_was_evaluated_at_its_last_step(stub: Path) -> None:
+    run(stub, ["tb"], seeds=2)
+    file = stub / "tb/alpha0.25/seed1/exact.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"step": 10}))
+    kept = (stub / "tb/alpha0.25/seed0/exact.json").stat().st_mtime_ns
+    run(stub, ["tb"], seeds=2)
+    assert json.loads(file.read_text())["step"] == 20
+    assert (stub / "tb/alpha0.25/seed0/exact.json").stat().st_mtime_ns == kept
+
+
+def test_a_stop_keeps_what_is_done_and_the_next_call_goes_on(stub: Path) -> None:
+    asked = []
+
+    def stop(states: list[CellState]) -> None:
+        if not asked and any(state.status == "running" and state.step == 5 for state in states):
+            asked.append(True)
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt, match=r"^stopped with 1 of 3 cells done; the same command goes on in "):
+        run(stub, ["tb", "kl", "published-tb"], seeds=1, progress=stop)
+    assert statuses(stub) == {"tb 0.25 0": "done", "kl 0.25 0": "stopped", "published-tb 0.25 0": "waiting"}
+    assert [row["step"] for row in Run(path=stub / "kl/alpha0.25/seed0").rows()] == [5, 10]  # it was let finish
+    assert (stub / "comparison.png").is_file()
+    assert not run(stub, ["tb", "kl", "published-tb"], seeds=1).failed
+    assert set(statuses(stub).values()) == {"done"}
+
+
+def test_a_second_stop_acts_at_once(stub: Path) -> None:
+    def stop(states: list[CellState]) -> None:
+        if states[0].step == 5:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(stub, ["kl"], seeds=1, progress=stop)
+    assert [row["step"] for row in Run(path=stub / "kl/alpha0.25/seed0").rows()] == [5]  # it was not let finish
+    with Run(path=stub).locked():  # and the folder is free again
+        pass
+
+
+def test_another_comparison_is_refused(stub: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(stub, ["tb"], seeds=1)
+    before = contents(stub)
+    words = ["compare", "grid", *FLAGS, "--out", str(stub), "--samples", str(SAMPLES), "--methods", "tb"]
+    line = complaint(capsys, [*words, "--optim.lr", "0.5", "--steps", "30"])
+    assert line == f"{stub} was begun with other values of --steps, --optim.lr: give --out another name"
+    assert complaint(capsys, [*words, "--samples", "7"]).endswith("other values of --samples: give --out another name")
+    assert complaint(capsys, ["compare", "words", *words[2:]]).startswith(f"{stub} compares methods on grid, not on")
+    with Run(path=stub).locked():
+        assert complaint(capsys, words).startswith(f"another process is training in {stub}")
+    assert contents(stub) == before
+    (stub / "compare.json").write_text("{}")
+    assert "compare.json was not written by sgfn" in complaint(capsys, words)
+
+
+WRONG = {
+    "method": (["--methods", "tb", "publishd-db"], "method 'publishd-db' is unknown: "),
+    "all noise": (["--alphas", "0.1", "1"], "noise.alpha must lie in [0, 1), got 1.0"),
+    "less than none": (["--alphas", "-0.1"], "noise.alpha must lie in [0, 1), got -0.1"),
+    "not a number": (["--alphas", "x"], "Error parsing --alphas"),
+    "no seed": (["--seeds", "0"], "seeds must lie in [1, 1e+06], got 0"),
+    "last seed": (["--seed", str(2**31 - 1), "--seeds", "2"], "seed must lie in [0, 2.14748e+09], got 2147483648"),
+    "no job": (["--jobs", "0"], "jobs must lie in [1, 4096], got 0"),
+    "no sample": (["--samples", "0"], "samples must lie in [1, 1e+09], got 0"),
+    "objective": (["--objective", "db"], "--objective is what --methods decides: leave it out"),
+    "form": (["--form", "blind"], "--form is what --methods decides: leave it out"),
+    "peer": (["--method", "ppo"], "--method is what --methods decides: leave it out"),
+    "preset": (["--preset", "demoo"], "--preset 'demoo' is unknown"),
+    "objective and thought": (["--thought.layers", "1", "--methods", "blind-tb"], "method 'blind-tb': thought.layers"),
+    "noise by position": (["--noise.kind", "position", "--noise.file", "rates.csv", "--alphas", "0.1"], "noise.kind"),
+    "no file": (["--offline.file", "nowhere.csv", "--offline.share", "0.5"], "offline.file "),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nothing_starts_if_something_is_wrong(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, message = WRONG[name]
+    monkeypatch.chdir(tmp_path)
+    assert complaint(capsys, ["compare", "grid", *FLAGS, *words]).startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    words = ["compare", "grid", *FLAGS, "--out"]
+    assert "is not empty and holds no comparison" in complaint(capsys, [*words, str(tmp_path)])
+    assert "is a file: give --out another name" in complaint(capsys, [*words, str(tmp_path / "notes.txt")])
+    assert contents(tmp_path) == {"notes.txt": b"mine"}
+
+
+# The command line
+
+
+def test_flags_become_the_configuration() -> None:
+    words = ["tfbind8", "--methods", "tb", "sac", "--alphas", ".1", ".3", "--preset", "demo", "--steps", "9"]
+    args = parse(Compare, "compare", words)
+    assert (args.methods, args.alphas, args.seeds, args.jobs) == (("tb", "sac"), (0.1, 0.3), 3, 1)
+    assert args.config == PRESETS["demo"].with_(steps=9) != TrainConfig(steps=9)
+
+
+def test_help_names_every_method(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    words = set(capsys.readouterr().out.replace(",", " ").replace(".", " ").split())
+    assert set(CONTESTANTS) <= words
+
+
+def test_output_as_text_and_as_json(stub: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", "grid", *FLAGS, "--out", str(stub), "--samples", str(SAMPLES), "--seeds", "3"]
+    assert main([*words, "--methods", "tb"]) == 0
+    out, err = capsys.readouterr()
+    assert "0.2900 [0.2750, 0.3150]" in out  # of 0.26, 0.29, 0.34
+    assert max(map(len, out.splitlines()[:-2])) <= 80
+    assert err.splitlines() == [
+        f"tb, 25% noise, seed {seed}: TV {tv} after 160 environment calls ({seed + 1} of 3)"
+        for seed, tv in enumerate(("0.2600", "0.2900", "0.3400"))
+    ]
+    assert main([*words, "--methods", "tb", "eflow", "--json"]) == 2
+    out, err = capsys.readouterr()
+    data = json.loads(out)
+    assert [(row["method"], row["done"], row["failed"]) for row in data["summary"]] == [("tb", 3, 0), ("eflow", 0, 3)]
+    assert len(data["cells"]) == 6
+    assert all(Path(data[name]).is_file() for name in ("results", "figure", "page"))
+    first, *_, last = err.splitlines()
+    assert first == "3 of 6 cells were done before"
+    assert last.startswith("sgfn: 3 of 6 cells failed: eflow at 0.25, seed 0 and 2 more (the reason); each has")
+    assert main([*words, "--methods", "eflow"]) == 2
+    assert "0 of 3" in capsys.readouterr().out
+
+
+def test_figures_are_not_loaded_before_they_are_needed() -> None:
+    code = "import sys; from sgfn.cli import main; main(['compare', 'gird']); print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+    assert done.stderr.startswith("sgfn: task 'gird' is unknown")
+
+
+# Figure and live table
+
+
+def states_of(out: Path, methods: list[str], seeds: int, **options: Any) -> list[CellState]:
+    run(out, methods, seeds=seeds, **options)
+    found = []
+    for method in methods:
+        for alpha in options.get("alphas", [0.25]):
+            found += [CellState(cell=make_cell(out, "grid", small(), method, alpha, seed)) for seed in range(seeds)]
+    for state in found:
+        state.settle(SAMPLES)
+    return found
+
+
+def test_the_figure_shows_quartiles_over_the_seeds_that_are_done(stub: Path) -> None:
+    states = states_of(stub, ["tb", "db"], 3, alphas=[0.1, 0.5], jobs=2)
+    assert [state.status for state in states] == ["done"] * 6 + ["failed"] * 6
+    figure = comparison_figure(states)
+    assert [axis.get_title("left") for axis in figure.axes] == ["10% noise", "50% noise"]
+    assert {axis.get_ylabel() for axis in figure.axes} == {"total variation to the target"}
+    for axis, alpha in zip(figure.axes, (0.1, 0.5), strict=True):
+        tv = alpha + np.array([1, 4, 9]) / 100
+        lines = {str(line.get_gid()): np.asarray(line.get_xydata()).tolist() for line in axis.lines}
+        assert lines["tb"] == [[160, pytest.approx(np.median(tv))]]
+        assert lines["db"] == [[40, pytest.approx(4 * np.median(tv))]]  # as far as it came
+        calls, quartiles = curve([s for s in states if (s.cell.method, s.cell.alpha) == ("tb", alpha)], "tv")
+        assert calls == [160]
+        assert quartiles[:, 0] == pytest.approx(np.quantile(tv, [0.25, 0.5, 0.75]))
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["tb", "db", "best reachable"]
+
+
+def test_the_figure_without_exact_distances(stub: Path) -> None:
+    states = states_of(stub, ["tb"], 1)
+    file = states[0].cell.run.metrics
+    row = json.loads(file.read_text())
+    row.pop("tv")
+    file.write_text(json.dumps(row) + "\n")
+    states[0].settle(SAMPLES)
+    (axis,) = comparison_figure(states).axes
+    (line,) = axis.lines
+    assert axis.get_ylabel() == "mean log-reward of a batch"
+    assert np.asarray(line.get_xydata()).tolist() == [[160, row["log_reward"]]]
+    assert comparison_figure([CellState(cell=states[0].cell)]).axes[0].texts[0].get_text() == "no metrics yet"
+
+
+def test_a_method_without_a_law_brings_a_row_of_rewards(stub: Path) -> None:
+    states = states_of(stub, ["tb", "published-db"], 1, alphas=[0.1, 0.5])
+    for state in states[2:]:
+        state.row.pop("tv")
+    figure = comparison_figure(states)
+    assert [axis.get_title("left") for axis in figure.axes] == ["10% noise", "50% noise"] * 2
+    assert [axis.get_ylabel().split()[0] for axis in figure.axes] == ["total", "total", "mean", "mean"]
+    assert figure.axes[1].get_ylim() == figure.axes[0].get_ylim() != figure.axes[2].get_ylim()
+
+
+def test_every_method_has_a_look_of_its_own() -> None:
+    assert set(STYLES) == set(CONTESTANTS)
+    assert len(set(STYLES.values())) == len(STYLES)
+
+
+def text_of(renderable: Any) -> list[str]:
+    console = Console(file=StringIO(), width=120)
+    console.print(renderable)
+    return console.file.getvalue().splitlines()  # pyright: ignore
+
+
+def test_the_live_table(stub: Path) -> None:
+    states = states_of(stub, ["tb", "db"], 2)
+    states[0].status = "running"
+    states[0].seen.extend([(10.0, 0), (12.0, 80)])
+    states[0].row["step"] = 15
+    head, first, second = (line.split() for line in text_of(live_table(states, room=9)))
+    assert head == ["method", "noise", "done", "running", "failed", "step", "TV", "trajectories/s", "left"]
+    assert first == ["tb", "25%", "1/2", "1", "15/20", "0.2750", "40", "0:00:01"]
+    assert second == ["db", "25%", "0/2", "2", "5/20", "1.1000"]
+    states[0].status, states[1].status = "waiting", "done"
+    assert [line.split()[0] for line in text_of(live_table(states, room=1))] == ["method", "db"]
+
+
+def test_the_board_draws_on_a_terminal(stub: Path) -> None:
+    screen = StringIO()
+    with Board(Console(file=screen, force_terminal=True, width=100, height=20)) as board:
+        run(stub, ["tb", "subtb"], seeds=1, progress=board)
+    assert "1 of 2 cells done, 1 failed" in screen.getvalue()
+
+
+def test_lines_tell_each_cell_once(stub: Path) -> None:
+    screen = StringIO()
+    lines = Lines(Console(file=screen, width=40))
+    run(stub, ["tb", "subtb"], seeds=1, progress=lines)
+    assert screen.getvalue().splitlines() == [
+        "tb, 25% noise, seed 0: TV 0.2600 after 160 environment calls (1 of 2)",
+        "subtb, 25% noise, seed 0: failed: ended with exit status 3 (2 of 2)",
+    ]
