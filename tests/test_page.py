@@ -254,7 +254,7 @@ def test_the_reward_stands_in_where_no_distance_is_known(tmp_path: Path) -> None
 def test_levels_have_labels_that_do_not_cover_each_other(levels: tuple[float | None, ...], texts: list[str]) -> None:
     floor, blind, uniform = levels
     (group,) = grouped([entry(tv_floor=floor, tv_blind=blind, tv_uniform=uniform)])
-    svg = curves(group, wide=True)
+    svg = curves(group)
     assert svg is not None
     labels = [element for element in svg.iter("text") if element.attrib.get("class") == "halo"]
     assert [label.text for label in labels] == texts
@@ -264,7 +264,7 @@ def test_levels_have_labels_that_do_not_cover_each_other(levels: tuple[float | N
 
 def test_a_curve_of_one_point_is_seen() -> None:
     (group,) = grouped([entry(tvs=[(0, 0.3)])])
-    svg = curves(group, wide=False)
+    svg = curves(group)
     assert svg is not None
     assert any(path.attrib["class"] == "mark" for path in svg.iter("path"))
     assert "nan" not in "".join(path.attrib["d"] for path in svg.iter("path"))

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from sgfn.cells import Cell, CellState, make_cell
 from sgfn.checks import in_range
 from sgfn.compare_results import Rows, result_row, summarise, write_results
-from sgfn.config import TrainConfig, from_dict, to_dict
+from sgfn.config import TrainConfig, differing, from_dict, to_dict
 from sgfn.contestants import CHOSEN, DEFAULT
 from sgfn.crew import run_cells
 from sgfn.files import read_json, sweep, write_json
@@ -182,18 +181,6 @@ def read_plan(out: Path) -> Plan:
         return Plan(task=data["task"], config=config, samples=data["samples"], keys=keys)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file}: {error}") from None
-
-
-def differing(mine: Any, other: Any, prefix: str = "--") -> list[str]:
-    """Flags in which two configurations differ."""
-    found = []
-    for part in fields(mine):
-        one, two = getattr(mine, part.name), getattr(other, part.name)
-        if is_dataclass(one):
-            found += differing(one, two, f"{prefix}{part.name}.")
-        elif one != two:
-            found.append(prefix + part.name)
-    return found
 
 
 class Pictures:

@@ -384,6 +384,18 @@ def to_dict(config: Any) -> dict[str, Any]:
     return out
 
 
+def differing(mine: Any, other: Any, prefix: str = "--") -> list[str]:
+    """Flags in which two configurations differ."""
+    found = []
+    for part in fields(mine):
+        one, two = getattr(mine, part.name), getattr(other, part.name)
+        if is_dataclass(one):
+            found += differing(one, two, f"{prefix}{part.name}.")
+        elif one != two:
+            found.append(prefix + part.name)
+    return found
+
+
 def from_dict(cls: type[T], data: object, where: str = "config") -> T:
     """Back from JSON, strictly: unknown or ill-typed fields are named."""
     if not isinstance(data, dict):

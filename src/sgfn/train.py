@@ -12,7 +12,7 @@ import torch
 
 from sgfn import exact
 from sgfn.checks import one_of
-from sgfn.config import TrainConfig, to_dict
+from sgfn.config import TrainConfig, differing
 from sgfn.learner import Learner
 from sgfn.methods import make_learner
 from sgfn.offline import training_objects
@@ -105,7 +105,8 @@ def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> 
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
     if wanted not in (config, TrainConfig()):
-        raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {_changed(wanted)} out")
+        flags = ", ".join(differing(wanted, TrainConfig()))
+        raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {flags} out")
     learner = _learner(make_task(task, config), device)
     if run.checkpoint.is_file():
         run.restore(learner)
@@ -113,14 +114,6 @@ def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> 
         raise ValueError(f"{run.path} has no checkpoint to continue from: start it again with --overwrite")
     run.rewind(learner.done)
     return learner
-
-
-def _changed(config: TrainConfig) -> str:
-    """Flags in which a configuration differs from the default."""
-    mine, default = to_dict(config), to_dict(TrainConfig())
-    names = [n for n in mine if not isinstance(mine[n], dict) and mine[n] != default[n]]
-    names += [f"{p}.{n}" for p in mine if isinstance(mine[p], dict) for n in mine[p] if mine[p][n] != default[p][n]]
-    return ", ".join(f"--{name}" for name in names)
 
 
 def _learner(task: Task, device: torch.device) -> Learner:

@@ -74,35 +74,31 @@ def watched(group: Group) -> str:
     return "tv" if known else "log_reward"
 
 
-def curves(group: Group, *, wide: bool) -> Element | None:
+def curves(group: Group) -> Element | None:
     """All labels at one noise level over environment calls, with the levels that they are to be compared with."""
     column = watched(group)
     drawn = [(line, curve) for line in group.lines if (curve := learning(line, column)) is not None]
     if not drawn:
         return None
     levels = _levels(group) if column == "tv" else []
-    frame = _frame([curve for _, curve in drawn], [value for value, _ in levels], wide, zero=column == "tv")
+    frame = _frame([curve for _, curve in drawn], [value for value, _ in levels], zero=column == "tv")
     label = "total variation to target" if column == "tv" else "mean log-reward of the batch"
     endings = "; ".join(f"{line.label} ends at {curve.middle[-1]:.3g}" for line, curve in drawn)
     said = f"{group.name}, {label} against environment calls: {endings}"
     parts = [axes(frame, "environment calls", label), _level_lines(frame, levels)]
     parts += [_series(frame, line, curve) for line, curve in drawn]
     box = f"0 0 {frame.width:g} {frame.height:g}"
-    kind = "chart wide" if wide else "chart"
-    return tag("svg", parts, viewBox=box, role="img", aria_label=said, class_=kind)
+    return tag("svg", parts, viewBox=box, role="img", aria_label=said, class_="chart")
 
 
-def _frame(found: list[Curve], levels: list[float], wide: bool, zero: bool) -> Frame:
+def _frame(found: list[Curve], levels: list[float], zero: bool) -> Frame:
     low = min(float(curve.low.min()) for curve in found)
     high = max([float(curve.high.max()) for curve in found] + levels)
     low, room = (0.0, 0.1 * high) if zero else (low - 0.05 * (high - low), 0.05 * (high - low))
     high = max(high + room, low + 1e-3)
     across = (0.0, 1.03 * max(float(curve.x[-1]) for curve in found) or 1.0)
-    width, height = (860.0, 400.0) if wide else (520.0, 360.0)
     left = 34 + 9.5 * max((len(text) for _, text in ticks(low, high)), default=3)
-    return Frame(
-        width=width, height=height, left=left, right=30.0, top=12.0, bottom=52.0, across=across, up=(low, high)
-    )
+    return Frame(width=520.0, height=360.0, left=left, right=30.0, top=12.0, bottom=52.0, across=across, up=(low, high))
 
 
 def _levels(group: Group) -> list[tuple[float, str]]:

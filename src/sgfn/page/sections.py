@@ -61,7 +61,7 @@ def _failures(entries: list[Entry]) -> Section:
 
 
 def _learning(groups: list[Group]) -> Section:
-    drawn = [(group, curves(group, wide=len(groups) == 1)) for group in groups]
+    drawn = [(group, curves(group)) for group in groups]
     figures = [tag("figure", tag("figcaption", group.name), svg) for group, svg in drawn if svg is not None]
     distance = (
         "Total variation between the exact law of what comes out and the target, over trajectories drawn from the "
@@ -141,7 +141,7 @@ def _modes(groups: list[Group]) -> Section:
     for part in parts[:UNFOLDED]:
         part.set("open", "")
     about = (
-        f"Good samples that lie apart from each other, at most {MODES} in a row, best first."
+        f"Good samples that lie apart from each other, at most {MODES} of each row of the table, best first."
         + " Seeds are searched one by one and then put together, so modes of different seeds may be neighbours."
         * repeated(groups)
     )
