@@ -33,6 +33,7 @@ ALSO = {
         "novelty",
         "top100_count",
         "unique",
+        "alphabet",
         "designs",
         "modes",
         "dynamics_nll",
@@ -159,7 +160,7 @@ def test_a_floor_that_is_not_computed_is_null(grid_run: Path, monkeypatch: pytes
     monkeypatch.setattr(exact, "MAX_PROGRAMME", 8)
     result = evaluate(grid_run, samples=20, device="cpu")
     nulls = {"tv_floor", "floor_expected_reward"}
-    assert {key for key in result if result[key] is None} - {"diversity", "novelty"} == nulls
+    assert {key for key in result if result[key] is None} - {"alphabet", "diversity", "novelty"} == nulls
     assert result["floor_kind"] == "not computed: the linear programme is limited to 8 states"
     changed = nulls | {"floor_kind"}
     assert {k: v for k, v in result.items() if k not in changed} == {

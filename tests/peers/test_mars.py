@@ -98,7 +98,7 @@ def aim(chain: Mars) -> float:
     return float(mass[mass > 0].mean())
 
 
-LESSON: dict[str, Any] = {"batch": 32, "steps": 50, "optim__warmup": 5, "chain__learn": 0.02, "beta": 1.0}
+LESSON: dict[str, Any] = {"batch": 32, "steps": 25, "optim__warmup": 3, "chain__learn": 0.03, "beta": 1.0}
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.2])
@@ -108,8 +108,8 @@ def test_edits_that_help_are_learned(name: str, alpha: float) -> None:
     chain, held = (mars_on(env, helpful(env), **LESSON | changes) for changes in ({}, {"chain__learn": 0.0}))
     start = aim(chain)
     assert aim(held) == start
-    advance(chain, 50)
-    advance(held, 50)
+    advance(chain, 25)
+    advance(held, 3)
     assert aim(chain) > start + 0.2
     assert aim(held) == start
 
@@ -142,7 +142,7 @@ def test_the_rate_fades() -> None:
     """At the end of the schedule a step changes the proposals a hundred times less."""
     env = SPACES["fixed-L3-V3"](0.2)
     moved = []
-    for index in (0.0, 50.0):
+    for index in (0.0, 25.0):
         chain = mars_on(env, helpful(env), **LESSON | {"optim__warmup": 1})
         chain.index.fill_(index)
         before = weights(chain)

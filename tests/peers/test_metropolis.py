@@ -79,7 +79,7 @@ def test_the_step_reads_the_proposals_of_the_matrix(name: str, alpha: float) -> 
         for x in objects
     ]
     assert_close(torch.stack(rows).exp(), chain.proposals(), atol=1e-13, rtol=1e-12)
-    assert not torch.allclose(torch.stack(rows).exp(), chain.outcomes())
+    assert not torch.allclose(torch.stack(rows).exp(), chain.orders.outcomes())
 
 
 # The step

@@ -55,6 +55,7 @@ def test_the_closed_form_equals_dynamic_programming(name: str, alpha: float) -> 
     orders, objects, table = make_orders(env, CPU), env.all_objects(), outcome_table(env)
     assert_close(table.sum(1), torch.ones(env.num_objects, dtype=torch.float64), atol=1e-12, rtol=0)
     assert table.min() >= 0
+    assert_close(orders.outcomes(), table, atol=1e-12, rtol=0)
     edit = orders.legal(objects).double().multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
     goals = env.object_index(orders.goals(objects, edit))
     found = torch.stack(

@@ -9,7 +9,7 @@ from torch import Tensor
 from sgfn import exact
 from sgfn.landscapes.base import beta_at
 from sgfn.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
-from sgfn.peers.orders import LARGEST, make_orders, outcome_table
+from sgfn.peers.orders import LARGEST, make_orders
 from sgfn.peers.random import uniform_intentions
 from sgfn.peers.ring import Ring
 from sgfn.peers.settings import refuse_unused
@@ -174,7 +174,9 @@ class MetropolisHastings(Learner):
             self._followed = 0, exact.law(self.task.env, exact.uniform_policy(self.task.env)).to(self.device)
         start, law = self._followed
         for _ in range(start, self.done):
-            law = law @ self._transitions
+            before, law = law, law @ self._transitions
+            if float((law - before).abs().sum()) < 1e-14:
+                break  # no later step is longer: all that are left out move the law by less than n 1e-14
         self._followed = self.done, law
         return law.cpu()
 
@@ -195,11 +197,7 @@ class MetropolisHastings(Learner):
         chance = self.log_edits(objects)[rows, edit].exp()
         size = (objects.shape[0], objects.shape[0])
         edits = torch.sparse_coo_tensor(torch.stack([rows, goals]), chance, size, check_invariants=True)
-        return edits @ self.outcomes()
-
-    def outcomes(self) -> Float64[Tensor, "N N"]:
-        """G(y|g) over all objects, g in rows."""
-        return outcome_table(self.task.env).to(self.device)
+        return edits @ self.orders.outcomes()
 
     # checkpoints
 

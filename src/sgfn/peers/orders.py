@@ -37,6 +37,10 @@ class Orders(ABC):
         """log G(realised | goal) for the goal of each edit of the objects."""
 
     @abstractmethod
+    def outcomes(self) -> Float64[Tensor, "N N"]:
+        """G(y|g) over all objects, g in rows."""
+
+    @abstractmethod
     def encode(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch F"]:
         """What a network reads: one-hot codes."""
 
@@ -100,9 +104,23 @@ class SequenceOrders(Orders):
     def _columns(self, realised: Int[Tensor, "B O"]) -> Float64[Tensor, "R B T A"]:
         """log P(y_t|a) for every intention a, at every rate; zero once the sequence has ended."""
         position = torch.arange(self.env.length, device=realised.device)
-        happened = position <= self.env.written(realised)[:, None]  # the stop is a step too
         columns = self.log_kernels.transpose(-1, -2)[:, position, realised]  # R B T A
-        return torch.where(happened[..., None], columns, 0.0)
+        return torch.where(self._happened(realised)[..., None], columns, 0.0)
+
+    def _happened(self, objects: Int[Tensor, "B O"]) -> Bool[Tensor, "B T"]:
+        """Which steps an object took; the stop is one."""
+        return torch.arange(self.env.length, device=objects.device) <= self.env.written(objects)[:, None]
+
+    def outcomes(self) -> Float64[Tensor, "N N"]:
+        """Position by position."""
+        objects = self.env.all_objects().to(self.log_weights.device)
+        happened, total = self._happened(objects), torch.zeros_like(self.log_weights[0])
+        for weight, kernels in zip(self.log_weights.exp(), self.log_kernels.exp(), strict=True):
+            table = weight.expand(len(objects), len(objects)).clone()
+            for symbol, kernel, counts in zip(objects.T, kernels, happened.T, strict=True):
+                table *= torch.where(counts, kernel[symbol][:, symbol], 1.0)
+            total = table + total
+        return total
 
     def encode(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch F"]:
         """One-hot symbols by position."""
@@ -141,6 +159,10 @@ class GridOrders(Orders):
         """Looked up."""
         goals = (objects[:, None] + self.moves).clamp(0, self.env.side - 1)  # B E O
         return self.log_table[(goals * self.power).sum(-1), (realised * self.power).sum(-1)[:, None]]
+
+    def outcomes(self) -> Float64[Tensor, "N N"]:
+        """The table itself."""
+        return self.log_table.exp()
 
     def encode(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch F"]:
         """One-hot coordinates."""

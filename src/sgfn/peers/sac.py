@@ -68,6 +68,8 @@ class SAC(SoftLearner):
         config, optim = self.config, self.config.optim
         with seeded(config.seed + 1):
             self.critics, self.slow = (Twins(self.env, config.net).to(device) for _ in range(2))
+        for critic in self.critics.critics:
+            self.start_critic(critic.head)
         self.slow.requires_grad_(False).load_state_dict(self.critics.state_dict())
         self.optimiser = Optimiser([(list(self.policy_net.parameters()), optim.lr)], optim.clip, device)
         self.critic_optimiser = Optimiser([(list(self.critics.parameters()), optim.lr)], optim.clip, device)
