@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := runs/demo
 BROWSERS := $(or $(SGFN_BROWSER),chromium chromium-browser google-chrome)
 
-.PHONY: install browser demo test lint figures clean
+.PHONY: install browser demo test lint figures figures-train clean
 
 install: $(VENV)/.installed
 
@@ -27,7 +27,7 @@ demo: install
 	$(BIN)/sgfn train tfbind8 --preset demo --out $(DEMO) --overwrite
 	$(BIN)/sgfn evaluate $(DEMO)
 	$(BIN)/sgfn sample $(DEMO) -n 2048 --out $(DEMO)/samples.csv --overwrite
-	$(BIN)/sgfn report $(DEMO)
+	$(BIN)/sgfn report $(DEMO) --html
 
 lint: install
 	$(BIN)/ruff check .
@@ -39,6 +39,18 @@ test: lint browser
 
 figures: install
 	$(BIN)/python -m benchmarks.figures
+
+# Every study anew: hours on a GPU. One that was finished leaves a stamp, so the same command goes on after a stop;
+# `published` studies also keep the runs they have. `rm -r benchmarks/.trained` to begin again.
+STUDIES := kl_family tfbind8_quality tfbind8_presets-exact tfbind8_presets-exact-kl tfbind8_presets-frugal grid_quality \
+	subtb motif thought confusion published-tfbind8 published-grid published-bits
+
+figures-train: $(STUDIES:%=benchmarks/.trained/%)
+	$(MAKE) figures
+
+benchmarks/.trained/%: | install
+	$(BIN)/python -m benchmarks.$(subst -, ,$*)
+	mkdir -p $(@D) && touch $@
 
 clean:
 	rm -rf $(DEMO) build dist .pytest_cache .ruff_cache
