@@ -67,13 +67,18 @@ Look = Callable[[int, list[Learner]], None]
 
 
 def train_together(
-    task: str, configs: list[TrainConfig], device: torch.device, look: Look | None = None, every: int = 64
+    task: str,
+    configs: list[TrainConfig],
+    device: torch.device,
+    look: Look | None = None,
+    every: int = 64,
+    prepare: Callable[[Task], Task] = lambda task: task,
 ) -> tuple[list[Learner], float]:
     """Train runs of equal length side by side, each on a stream of its own; returns them and the seconds in all.
 
-    `look` is called with the number of steps done, at the start and after every so many.
+    `look` is called with the number of steps done, at the start and after every so many; `prepare` may change a task.
     """
-    learners = [make_learner(made, device) for made in tasks_for(task, configs)]
+    learners = [make_learner(prepare(made), device) for made in tasks_for(task, configs)]
     steps = [stepper(learner) for learner in learners]
     cuda = device.type == "cuda"
     streams = [torch.cuda.Stream() if cuda else None for _ in learners]

@@ -11,11 +11,13 @@ stand side by side on the device; each row says on which.
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from benchmarks.common import RESULTS, Measure, machine, rounded, spread, train_together, write_results
 from sgfn import exact
@@ -23,8 +25,10 @@ from sgfn.config import TrainConfig
 from sgfn.contestants import CONTESTANTS
 from sgfn.evaluate import sample_figures
 from sgfn.files import read_json
+from sgfn.landscapes.bits import Bits
 from sgfn.learner import Learner
 from sgfn.presets import PRESETS
+from sgfn.tasks import Task
 
 LOOKS, SAMPLES = 20, 2048
 REPLAY: dict[str, Any] = {"explore": 0.1, "replay__updates": 4, "replay__batch": 1024, "replay__capacity": 80_000}
@@ -83,10 +87,31 @@ STUDIES = {
 }
 
 
+class Discovering(Bits):
+    """Remembers which modes some trajectory of the training came near to."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.found = torch.zeros(len(self.modes), dtype=torch.bool)
+
+    def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """The reward; what was scored counts as seen."""
+        distances = self.distances(objects)
+        self.found |= (distances <= self.within).reshape(-1, len(self.modes)).any(0)
+        return torch.exp(1 - distances.amin(-1) / self.length)
+
+
+def discovering(task: Task) -> Task:
+    """A task of bits with a memory of its own; any other as it is."""
+    return replace(task, landscape=Discovering(**vars(task.config.bits))) if task.name == "bits" else task
+
+
 def figures(learner: Learner, measure: Measure) -> dict[str, Any]:
     """Exact distances where there is a law, and what 2,048 samples show."""
     enumerable = exact.enumerable(learner.task.env)
     found: dict[str, Any] = {}
+    if isinstance(learner.task.landscape, Discovering):
+        found["modes_discovered"] = int(learner.task.landscape.found.sum())
     if enumerable:
         found |= exact.distances(learner.law() if learner.has_law else None, measure.of(learner))
     drawn = learner.draw(SAMPLES, learner.config.seed)
@@ -110,7 +135,7 @@ def run_cell(
                 tv = exact.total_variation(learner.law(), measure.of(learner).target)
                 curve.append([step * config.batch, round(tv, 5)])
 
-    learners, seconds = train_together(study.task, configs, device, look, max(1, config.steps // LOOKS))
+    learners, seconds = train_together(study.task, configs, device, look, max(1, config.steps // LOOKS), discovering)
     look(config.steps, learners)
     print(f"{len(wanted)} runs in {seconds:.0f} s", flush=True)
     rows = []
@@ -157,7 +182,7 @@ def main() -> None:
         rows += new
         write_results(out, "published", device, rows)
         for name in names:
-            for key in ("tv", "top100_mean", "modes_greedy", "modes_reference"):
+            for key in ("tv", "top100_mean", "modes_greedy", "modes_reference", "modes_discovered"):
                 values = [row[key] for row in new if row["method"] == name and row.get(key) is not None]
                 print(f"  {name}: {key} %.4f [%.4f, %.4f]" % spread(values) if values else "", flush=True)
 
