@@ -1,12 +1,12 @@
 """A step never asks the device for a value: that would stall it, and a CUDA graph could not hold it."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sgfn.config import TrainConfig
+from sgfn.config import Method, TrainConfig
 from sgfn.methods import make_learner
 from sgfn.tasks import make_task
 
@@ -60,6 +60,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "motif, best": ("motif", {"motif__score": "best"}),
     "bits": ("bits", {"bits__length": 16, "bits__modes": 4}),
     "ehrlich": ("ehrlich", {}),
+    **{method: ("tfbind8", {"method": method, "replay__capacity": 64}) for method in get_args(Method)},
+    "mh on a grid": ("grid", {"method": "mh"}),
+    "mh under a hidden rate": ("tfbind8", {"method": "mh", **HIDDEN}),
 }
 
 
