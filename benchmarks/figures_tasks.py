@@ -58,3 +58,18 @@ def confusion_line() -> str:
     rows: list[dict[str, Any]] = read_results("confusion.json")["rows"]
     network, counts = told([r["dynamics_tv"] for r in rows]), told([r["tv_counts"] for r in rows])
     return f"Mean TV to the true matrix: network {network}, counts of 4,096 trajectories {counts}; {len(rows)} seeds."
+
+
+def soft_table() -> str:
+    """Where soft reinforcement learning ends at best."""
+    rows = read_results("soft_optimum.json")["rows"]
+    lines = [
+        "| noise | `tau = 1` | nearest `tau` (in tenths) | best reachable law |",
+        "|---|---|---|---|",
+    ]
+    for alpha in dict.fromkeys(row["alpha"] for row in rows):
+        mine = [row for row in rows if row["alpha"] == alpha]
+        best, plain = min(mine, key=lambda row: row["tv"]), next(row for row in mine if row["temperature"] == 1.0)
+        nearest = f"{best['tv']:.4f} at {best['temperature']:.1f}"
+        lines.append(f"| {alpha:.0%} | {plain['tv']:.4f} | {nearest} | {plain['tv_floor']:.4f} |")
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""Where entropy-regularised reinforcement learning ends, exactly: its optimum's law against the target, on TFBind8.
+
+One command rebuilds results/soft_optimum.json; nothing is trained:
+
+    python -m benchmarks.soft_optimum --device cpu
+"""
+
+from typing import Any
+
+import torch
+
+from benchmarks.common import arguments, write_results
+from sgfn import exact
+from sgfn.config import TrainConfig
+from sgfn.evaluate import reference
+from sgfn.tasks import make_task
+
+ALPHAS = (0.0, 0.1, 0.25, 0.3, 0.5)
+TEMPERATURES = tuple(round(0.1 * tenths, 1) for tenths in range(1, 11))
+
+
+def main() -> None:
+    """Every noise level at every temperature."""
+    args = arguments(__doc__ or "", "soft_optimum.json")
+    rows: list[dict[str, Any]] = []
+    for alpha in ALPHAS:
+        task = make_task("tfbind8", TrainConfig().with_(noise__alpha=alpha))
+        known = reference(task)
+        log_reward = task.beta * task.log_reward(task.env.all_objects()).double()
+        for temperature in TEMPERATURES:
+            table = exact.soft_policy(task.env, log_reward, temperature)
+            figures = exact.distances(exact.law(task.env, exact.table_policy(task.env, table)), known)
+            kept = {name: round(figures[name], 5) for name in ("tv", "tv_floor", "expected_reward")}
+            rows.append({"alpha": alpha, "temperature": temperature, **kept})
+            print(rows[-1], flush=True)
+    write_results(args.out, "soft_optimum", torch.device(args.device), rows)
+
+
+if __name__ == "__main__":
+    main()
