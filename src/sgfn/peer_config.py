@@ -14,14 +14,14 @@ class RLConfig:
     trace: float = 0.95
     """lambda of the generalised advantage estimate (a2c, ppo)."""
     value_weight: float = 0.5
-    """Weight of the critic's squared error (a2c, ppo)."""
+    """Weight of the critic's squared error (a2c, ppo); the critic is a network of its own, so this hardly matters."""
     epochs: int = 4
     """Passes over each batch (ppo)."""
     clip: float = 0.2
     """Largest change of an action's probability ratio that still earns (ppo)."""
-    updates: int = 1
+    updates: int = 4
     """Updates from the buffer per step (sac)."""
-    average: float = 0.01
+    average: float = 0.05
     """How fast the target critics follow (sac)."""
 
     def __post_init__(self) -> None:

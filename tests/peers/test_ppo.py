@@ -50,15 +50,15 @@ def test_the_clip_stops_exactly_where_it_should(ratio: float, advantage: float, 
 
 
 def test_passes_come_to_rest_at_the_soft_optimum() -> None:
-    """One step, all actions with the weight of what acted: the gradient vanishes at softmax(Q/tau), and only there."""
+    """One step, each action as often as it was intended: the gradient vanishes at softmax(Q/tau), and only there."""
     q, temperature = torch.tensor([0.1, -0.2, 0.3], dtype=torch.float64), 0.7
     log_old = torch.full((3, 1), 1 / 3, dtype=torch.float64).log()
-    weight, valid = 1.0, torch.ones(3, 1, dtype=torch.bool)  # every action as often
+    valid = torch.ones(3, 1, dtype=torch.bool)  # every action as often
 
     def gradient(logits: torch.Tensor, own: float) -> torch.Tensor:
         logits = logits.clone().requires_grad_()
         log_pi = torch.log_softmax(logits, 0)[:, None]
-        advantage = weight * (q[:, None] - temperature * log_old)
+        advantage = q[:, None] - temperature * log_old
         return torch.autograd.grad(clipped_loss(log_pi, log_old, advantage, valid, 1.0, own), logits)[0]
 
     assert gradient(q / temperature, temperature).abs().max() < 1e-15

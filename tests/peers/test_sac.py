@@ -97,8 +97,7 @@ def test_slow_critics_follow_by_their_share() -> None:
         assert_close(now, 0.9 * before + 0.1 * fast)
         assert not torch.equal(now, before)
         assert not now.requires_grad
-    first, second = learner.critics.critics
-    assert not torch.equal(first.head.weight, second.head.weight)
+    assert not torch.equal(learner.critics.first.head.weight, learner.critics.second.head.weight)
 
 
 def test_updates_draw_from_the_buffer(monkeypatch: pytest.MonkeyPatch) -> None:

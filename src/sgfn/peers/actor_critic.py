@@ -168,14 +168,15 @@ class SoftLearner(Learner):
         self.index += 1.0
 
     @torch.no_grad()
-    def start_critic(self, head: nn.Linear) -> None:
-        """Let a critic begin at what the first policy earns on average, instead of spending hundreds of steps on it."""
-        batch = self.collect()
-        log_pi = chosen(self.policy_net.log_policy(batch.states[:, :-1]), batch.intended)
+    def start(self, *critics: ActionNet | ValueNet) -> None:
+        """Let critics begin at what the first policy earns on average, instead of spending hundreds of steps on it."""
+        batch, rl = self.collect(), self.config.rl
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
-        nothing = settled(torch.zeros_like(batch.states[..., 0], dtype=log_pi.dtype), batch, beta)
-        earned = soft_advantage(log_pi, nothing, batch.valid, self.config.rl.temperature, 1.0)
-        head.bias.fill_(step_mean(earned, batch.valid))
+        log_pi = chosen(self.policy_net.log_policy(batch.states[:, :-1]), batch.intended)
+        nothing = settled(torch.zeros_like(batch.final, dtype=log_pi.dtype), batch, beta)
+        earned = step_mean(soft_advantage(log_pi, nothing, batch.valid, rl.temperature, 1.0), batch.valid)
+        for critic in critics:
+            critic.head.bias.copy_(earned.expand_as(critic.head.bias))
 
     def memoryless(self) -> LogPolicy:
         """The policy network."""
@@ -183,7 +184,7 @@ class SoftLearner(Learner):
 
     @property
     def trajectories(self) -> int:
-        """A batch more than the steps had was drawn, to start the critic."""
+        """A batch more than the steps had was drawn, to start the critics."""
         return (self.done + 1) * self.config.batch
 
 
@@ -194,7 +195,7 @@ class OnPolicy(SoftLearner):
         super().__init__(task, device)
         with seeded(self.config.seed + 1):
             self.value_net = ValueNet(self.env, self.config.net).to(device)
-        self.start_critic(self.value_net.head)
+        self.start(self.value_net)
         optim, parameters = self.config.optim, [*self.policy_net.parameters(), *self.value_net.parameters()]
         self.optimiser = Optimiser([(parameters, optim.lr)], optim.clip, device)
 

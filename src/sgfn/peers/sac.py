@@ -47,11 +47,11 @@ class Twins(nn.Module):
 
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
-        self.critics = nn.ModuleList(ActionNet(env, config) for _ in range(2))
+        self.first, self.second = ActionNet(env, config), ActionNet(env, config)
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "2 *batch A"]:
         """Both."""
-        return torch.stack([critic(state) for critic in self.critics])
+        return torch.stack([self.first(state), self.second(state)])
 
     @torch.no_grad()
     def follow(self, other: "Twins", share: float) -> None:
@@ -68,8 +68,7 @@ class SAC(SoftLearner):
         config, optim = self.config, self.config.optim
         with seeded(config.seed + 1):
             self.critics, self.slow = (Twins(self.env, config.net).to(device) for _ in range(2))
-        for critic in self.critics.critics:
-            self.start_critic(critic.head)
+        self.start(self.critics.first, self.critics.second)
         self.slow.requires_grad_(False).load_state_dict(self.critics.state_dict())
         self.optimiser = Optimiser([(list(self.policy_net.parameters()), optim.lr)], optim.clip, device)
         self.critic_optimiser = Optimiser([(list(self.critics.parameters()), optim.lr)], optim.clip, device)
