@@ -85,6 +85,8 @@ def train_together(
     started = time.monotonic()
     for i in range(configs[0].steps):
         if i % every == 0:
+            for learner in learners:
+                learner.done = i
             if cuda:
                 torch.cuda.synchronize()  # keeps the launch queue short
             if look:

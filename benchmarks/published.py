@@ -51,13 +51,14 @@ class Study:
     """What else differs between cells."""
     methods: tuple[str, ...]
 
-    def cells(self, seeds: int, steps: int | None) -> Iterator[tuple[dict[str, Any], TrainConfig]]:
+    def cells(self, steps: int | None) -> Iterator[tuple[dict[str, Any], TrainConfig]]:
         """A description and a configuration for each cell, without method and seed."""
         base = PRESETS[self.preset]
         for variant in self.variants:
             for alpha in self.alphas:
                 config = base.with_(noise__alpha=alpha, steps=steps or base.steps, **variant)
-                yield {"alpha": alpha, **{name.replace("__", "."): value for name, value in variant.items()}}, config
+                described = {"alpha": alpha, "steps": config.steps}
+                yield {**described, **{name.replace("__", "."): value for name, value in variant.items()}}, config
 
 
 FLOWS = ("kl", "tb", "db", "published-tb", "published-db", "blind-tb", "blind-db", "eflow", "kl-entropy")
@@ -133,7 +134,7 @@ def run_cell(
         for curve, learner in zip(curves, learners, strict=True):
             if exact.enumerable(learner.task.env) and learner.has_law:
                 tv = exact.total_variation(learner.law(), measure.of(learner).target)
-                curve.append([step * config.batch, round(tv, 5)])
+                curve.append([learner.trajectories, round(tv, 5)])
 
     learners, seconds = train_together(study.task, configs, device, look, max(1, config.steps // LOOKS), discovering)
     look(config.steps, learners)
@@ -169,7 +170,7 @@ def main() -> None:
     study, device, measure = STUDIES[args.study], torch.device(args.device), Measure()
     out = args.out or RESULTS / f"published_{args.study}.json"
     rows: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
-    for cell, config in study.cells(args.seeds, args.steps):
+    for cell, config in study.cells(args.steps):
         if args.alphas and cell["alpha"] not in args.alphas:
             continue
         names = args.methods or study.methods

@@ -450,15 +450,18 @@ def text_of(renderable: Any) -> list[str]:
     return console.file.getvalue().splitlines()  # pyright: ignore
 
 
+RATES = ("trajectories/s", "left")
+
+
 def test_the_live_table(stub: Path) -> None:
     states = states_of(stub, ["tb", "db"], 2)
     states[0].status = "running"
     states[0].seen.extend([(10.0, 0), (12.0, 80)])
     states[0].row["step"] = 15
     head, first, second = (line.split() for line in text_of(live_table(states, room=9)))
-    assert head == ["method", "noise", "done", "running", "failed", "step", "TV", "trajectories/s", "left"]
-    assert first == ["tb", "25%", "1/2", "1", "15/20", "0.2750", "40", "0:00:01"]
-    assert second == ["db", "25%", "0/2", "2", "5/20", "1.1000"]
+    assert head == ["method", "noise", "done", "running", "failed", "step", "TV", "mean", "score", *RATES]
+    assert first == ["tb", "25%", "1/2", "1", "15/20", "0.2750", "0.5000", "40", "0:00:01"]
+    assert second == ["db", "25%", "0/2", "2", "5/20", "1.1000", "0.5000"]
     states[0].status, states[1].status = "waiting", "done"
     assert [line.split()[0] for line in text_of(live_table(states, room=1))] == ["method", "db"]
 
@@ -478,3 +481,47 @@ def test_lines_tell_each_cell_once(stub: Path) -> None:
         "tb, 25% noise, seed 0: TV 0.2600 after 160 environment calls (1 of 2)",
         "subtb, 25% noise, seed 0: failed: ended with exit status 3 (2 of 2)",
     ]
+
+
+# What damage and failures leave behind
+
+
+def test_a_failure_of_another_call_is_not_this_calls(stub: Path) -> None:
+    assert len(run(stub, ["tb", "eflow"], seeds=1).failed) == 1
+    again = run(stub, ["tb"], seeds=1)
+    assert again.failed == []
+    assert [row["status"] for row in again.rows] == ["done", "failed"]  # and the table still tells
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", "\udcff"])
+def test_a_damaged_file_costs_its_cell_and_no_other(damage: str, stub: Path) -> None:
+    run(stub, ["tb"], seeds=2)
+    cells = [stub / "tb" / "alpha0.25" / f"seed{seed}" for seed in range(2)]
+    kept = stamps(cells[1])
+    for name in ("exact.json", "seconds.json"):
+        (cells[0] / name).write_bytes(damage.encode("utf-8", "surrogateescape"))
+    found = run(stub, ["tb"], seeds=2)
+    assert [row["status"] for row in found.rows] == ["done", "done"]
+    assert json.loads((cells[0] / "exact.json").read_text())["step"] == 20  # evaluated again
+    assert stamps(cells[1]) == kept
+
+
+def test_a_cell_that_failed_before_it_began_can_be_tried_again(tmp_path: Path) -> None:
+    cell = Run(path=tmp_path / "cell")
+    cell.path.mkdir()
+    for name in ("error.txt", ".lock", ".config.json.1a2b.json"):
+        (cell.path / name).write_text("")
+    cell.check(overwrite=False)
+    (cell.path / "notes.txt").write_text("")
+    with pytest.raises(ValueError, match="is not empty and holds no run"):
+        cell.check(overwrite=False)
+
+
+def test_an_error_of_the_parent_lets_workers_write_their_checkpoints(stub: Path) -> None:
+    def broken(states: list[CellState]) -> None:
+        if any(state.row for state in states):  # the first lines of metrics are there
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        run(stub, ["kl"], seeds=1, progress=broken)
+    assert Run(path=stub / "kl" / "alpha0.25" / "seed0").rows()[-1]["step"] == 10  # what it writes when asked to stop

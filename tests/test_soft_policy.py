@@ -140,7 +140,7 @@ def test_ties_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("alpha", "plain", "tuned", "temperature"),
-    [(0.0, 0.0, 0.0, 1.0), (0.1, 0.0738, 0.0115, 0.8), (0.25, 0.1721, 0.0403, 0.6), (0.5, 0.2996, 0.1577, 0.4)],
+    [(0.0, 0.0, 0.0, 1.0), (0.1, 0.0738, 0.0115, 0.8), (0.25, 0.1721, 0.0403, 0.6), (0.5, 0.2996, 0.1009, 0.3)],
 )
 def test_tfbind8_has_its_known_limits(alpha: float, plain: float, tuned: float, temperature: float) -> None:
     """Total variation of the best that entropy-regularised learning can do; noise asks for a lower temperature."""

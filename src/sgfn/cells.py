@@ -11,10 +11,10 @@ from typing import Any, Literal
 from sgfn.config import TrainConfig
 from sgfn.contestants import contestant
 from sgfn.files import read_json
-from sgfn.runs import Run
+from sgfn.runs import ERROR, Run
 
 Status = Literal["waiting", "running", "stopped", "done", "failed"]
-ERROR, SECONDS = "error.txt", "seconds.json"
+SECONDS = "seconds.json"
 STOPPED = 130  # exit status of a worker that was asked to stop
 REMEMBERED = 16  # looks at a running cell that its speed is taken from
 
@@ -140,7 +140,10 @@ def finished(cell: Cell, samples: int) -> dict[str, Any] | None:
     exact = cell.path / "exact.json"
     if not (exact.is_file() and (cell.path / "config.json").is_file()):
         return None
-    results = read_json(exact)
+    try:
+        results = read_json(exact)
+    except ValueError:  # damaged: it is evaluated again
+        return None
     if not isinstance(results, dict) or (results.get("step"), results.get("samples")) != (cell.config.steps, samples):
         return None
     return results if cell.run.read_config() == (cell.task, cell.config) else None
@@ -156,4 +159,8 @@ def read_error(path: Path) -> str:
 def read_seconds(path: Path) -> float | None:
     """Time that training took in all, also where it was resumed."""
     file = path / SECONDS
-    return float(read_json(file)["seconds"]) if file.is_file() else None
+    try:
+        data = read_json(file) if file.is_file() else {}
+    except ValueError:
+        return None
+    return data.get("seconds") if isinstance(data, dict) else None

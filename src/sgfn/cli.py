@@ -69,7 +69,8 @@ class Train:
     out: Path | None = None
     """Run folder; by default runs/TASK."""
     preset: Preset = "none"
-    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories)."""
+    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories); published-...:
+    the budgets of Pan et al. (2023), to which the noise must be chosen."""
     resume: bool = False
     """Continue the run in the folder with its own configuration."""
     overwrite: bool = False
@@ -153,7 +154,8 @@ class Compare:
     out: Path | None = None
     """Folder of the comparison; by default runs/compare-TASK."""
     preset: Preset = "none"
-    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories)."""
+    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories); published-...:
+    the budgets of Pan et al. (2023), to which the noise must be chosen."""
     samples: int = 2048
     """Samples drawn from each run for top-100 and modes."""
     device: Device = "auto"
@@ -296,7 +298,10 @@ def report_files(args: Report) -> tuple[Path | None, Path | None]:
 def evaluated(path: Path) -> bool:
     """Whether exact.json is there, and no older than the metrics: a resumed run has moved on since."""
     rows, file = sgfn.Run(path=path).rows(), path / "exact.json"
-    known = read_json(file) if file.is_file() else None
+    try:
+        known = read_json(file) if file.is_file() else None
+    except ValueError:  # damaged: to be evaluated again
+        known = None
     return isinstance(known, dict) and known.get("step", -1) >= (rows[-1]["step"] if rows else 0)
 
 

@@ -13,7 +13,7 @@ from sgfn.contestants import CHOSEN, DEFAULT
 from sgfn.crew import run_cells
 from sgfn.files import read_json, sweep, write_json
 from sgfn.offline import training_objects
-from sgfn.runs import LOCK, Run
+from sgfn.runs import Run, holds_others
 from sgfn.tasks import make_task
 from sgfn.train import absolute, pick_device, stoppable
 
@@ -31,16 +31,13 @@ class Comparison:
     path: Path
     rows: Rows
     """One per cell, as in results.csv."""
+    failed: Rows
+    """Of the cells that this call was about, those that failed; others were there before."""
 
     @property
     def summary(self) -> Rows:
         """Medians and quartiles over seeds, one row per method and noise level."""
         return summarise(self.rows)
-
-    @property
-    def failed(self) -> Rows:
-        """Cells that failed."""
-        return [row for row in self.rows if row["status"] == "failed"]
 
     @property
     def files(self) -> dict[str, Path]:
@@ -98,7 +95,8 @@ def compare(
     if stop.asked and any(state.status != "done" for state in wanted):
         done = sum(state.status == "done" for state in wanted)
         raise KeyboardInterrupt(f"stopped with {done} of {len(wanted)} cells done; the same command goes on in {out}")
-    return Comparison(path=out, rows=pictures.rows())
+    failed = [result_row(state) for state in wanted if state.status == "failed"]
+    return Comparison(path=out, rows=pictures.rows(), failed=failed)
 
 
 def _checked(
@@ -145,7 +143,7 @@ class Plan:
         if not (out / PLAN).is_file():
             if out.is_file():
                 raise ValueError(f"{out} is a file: give --out another name")
-            if out.is_dir() and any(file.name != LOCK for file in out.iterdir()):
+            if holds_others(out, (PLAN, TABLE, FIGURE, PAGE)):
                 raise ValueError(f"{out} exists, is not empty and holds no comparison: give --out another name")
             return []
         there = read_plan(out)
@@ -219,4 +217,5 @@ class Pictures:
     def _note(self) -> str:
         config = self.states[0].cell.config
         calls = f"{config.steps * config.batch:,} environment calls ({config.steps:,} steps of {config.batch:,})"
-        return f"Every method has {calls}; flow networks draw one batch more to guess log Z, chains one to begin."
+        more = "all but random draw one batch more, to guess log Z or to start critics or chains"
+        return f"Every method has {calls}; {more}."

@@ -71,15 +71,11 @@ def live_table(states: list[CellState], room: int) -> Table:
         rows = [group for group in rows if {state.status for state in group} & {"running", "failed"}][: max(room, 1)]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for label in ("noise", "done", "running", "failed", "step", _distance(states), "trajectories/s", "left"):
+    for label in ("noise", "done", "running", "failed", "step", "TV", "mean score", "trajectories/s", "left"):
         table.add_column(label, justify="right", no_wrap=True)
     for group in rows:
         table.add_row(*_cells_of(group))
     return table
-
-
-def _distance(states: list[CellState]) -> str:
-    return "TV" if any("tv" in state.row for state in states) else "mean score"
 
 
 def _cells_of(group: list[CellState]) -> list[Text | str]:
@@ -94,18 +90,17 @@ def _cells_of(group: list[CellState]) -> list[Text | str]:
         str(count["running"] or ""),
         Text(str(count["failed"] or ""), style="red"),
         steps,
-        newest(group),
+        newest(group, "tv"),
+        newest(group, "reward"),
         f"{rate:,.0f}" if rate else "",
         _left(group, rate),
     ]
 
 
-def newest(group: list[CellState]) -> str:
-    """Median over seeds of the newest exact distance, or of the mean score of a batch."""
-    for key in ("tv", "reward"):
-        if known := [state.row[key] for state in group if key in state.row]:
-            return f"{median(known):.4f}"
-    return ""
+def newest(group: list[CellState], key: str) -> str:
+    """Median over seeds of the newest value of a figure."""
+    known = [state.row[key] for state in group if key in state.row]
+    return f"{median(known):.4f}" if known else ""
 
 
 def _left(group: list[CellState], rate: float) -> str:

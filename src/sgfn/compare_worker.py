@@ -33,7 +33,7 @@ def work(task: str, config: TrainConfig, path: Path, device: str, samples: int) 
     try:
         train(task, config, path, resume=resume, overwrite=not resume, device=device)
     finally:
-        if path.is_dir():
+        if (path / "config.json").is_file():  # a folder that holds a run, not one that only says why there is none
             write_json(path / SECONDS, {"seconds": round(before + time.monotonic() - started, 3)})
     evaluate(path, samples=samples, device=device)
 

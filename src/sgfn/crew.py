@@ -11,9 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from sgfn.cells import ERROR, STOPPED, Cell, CellState
+from sgfn.cells import STOPPED, Cell, CellState
 from sgfn.config import to_dict
 from sgfn.files import write_text
+from sgfn.runs import ERROR
 from sgfn.train import Stop
 
 COMMAND = [sys.executable, "-P", "-m", "sgfn.compare_worker"]
@@ -100,9 +101,21 @@ def run_cells(
                 ended([worker.state for worker in gone])
             watch(states)
             time.sleep(0.0 if gone else PAUSE)
+    except Exception:  # a table that cannot be written is no reason to lose their work
+        _let_go(workers)
+        raise
     finally:
         for worker in workers:
             worker.close()
+
+
+def _let_go(workers: list[Worker]) -> None:
+    """Let all write their checkpoints."""
+    for worker in workers:
+        worker.stop()
+    for worker in workers:
+        with suppress(subprocess.TimeoutExpired):
+            worker.process.wait(60)
 
 
 def _start(state: CellState, device: str, samples: int, alone: bool) -> Worker:

@@ -22,7 +22,16 @@ from sgfn.tasks import Task, make_task
 
 FORMAT = 1
 LOCK = ".lock"
-OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "checkpoint/state.safetensors", "config.json")
+ERROR = "error.txt"
+"""Why a cell of a comparison failed."""
+OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json")
+
+
+def holds_others(path: Path, own: tuple[str, ...]) -> bool:
+    """Whether a folder has files that are neither a lock, nor a reason of failure, nor the rest of a cut write."""
+    rest = tuple(f".{Path(name).name}." for name in own)
+    files = path.iterdir() if path.is_dir() else ()
+    return any(file.name not in (LOCK, ERROR) and not file.name.startswith(rest) for file in files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +60,7 @@ class Run:
                     f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it"
                 )
             self.read_config()  # whatever is not a run of ours raises here
-        elif self.path.is_dir() and any(file.name != LOCK for file in self.path.iterdir()):
+        elif holds_others(self.path, OWN_FILES):
             raise ValueError(f"{self.path} exists, is not empty and holds no run: give --out another name")
 
     def create(self, task: str, config: TrainConfig, *, overwrite: bool) -> None:

@@ -140,7 +140,7 @@ def test_a_folder_gives_the_samples_of_its_learner(method: str, tmp_path: Path) 
     ("words", "message"),
     [
         (["--thought.layers", "1"], "has no memory of an episode: leave --thought.layers at 0"),
-        (["--exploration", "entropy"], "has no policy to heat: use --exploration constant"),
+        (["--exploration", "entropy"], "does not follow the entropy ratio: use --exploration constant"),
     ],
 )
 @pytest.mark.parametrize("method", METHODS)

@@ -128,11 +128,8 @@ def seeded(seed: int) -> Iterator[None]:
 
 def check_fits(config: TrainConfig) -> None:
     """Refuse settings that only flow networks have a use for."""
-    name = f"method {config.method!r}"
     if config.net.encoder != "mlp":
-        raise ValueError(f"{name} reads states one by one: use --net.encoder mlp")
-    if config.exploration == "entropy":
-        raise ValueError(f"{name} does not follow the entropy ratio: use --exploration constant")
+        raise ValueError(f"method {config.method!r} reads states one by one: use --net.encoder mlp")
     refuse_unused(config)
 
 

@@ -8,7 +8,7 @@ def refuse_unused(config: TrainConfig) -> None:
     asked = {
         "has no memory of an episode: leave --thought.layers at 0": config.thought.layers > 0,
         "has no use for known objects: leave --offline.share at 0": config.offline.share > 0,
-        "has no policy to heat: use --exploration constant": config.exploration == "entropy",
+        "does not follow the entropy ratio: use --exploration constant": config.exploration == "entropy",
     }
     for reason, found in asked.items():
         if found:
