@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 import sgfn
 from page_entries import RESULTS, Page, entry
 from sgfn.cli import main
+from sgfn.config import TrainConfig
 from sgfn.files import read_json
 from sgfn.page import Entry, report_html, write_page
-from sgfn.page.charts import curves, distribution, shared_edges, ticks
+from sgfn.page.charts import curves, distribution, shared_edges, ticks, watched
 from sgfn.page.document import folder_labels
 from sgfn.page.entries import Line, grouped, learning, number, spread
 from sgfn.page.table import DASH
@@ -254,7 +256,7 @@ def test_the_reward_stands_in_where_no_distance_is_known(tmp_path: Path) -> None
 def test_levels_have_labels_that_do_not_cover_each_other(levels: tuple[float | None, ...], texts: list[str]) -> None:
     floor, blind, uniform = levels
     (group,) = grouped([entry(tv_floor=floor, tv_blind=blind, tv_uniform=uniform)])
-    svg = curves(group)
+    svg = curves(group, "tv")
     assert svg is not None
     labels = [element for element in svg.iter("text") if element.attrib.get("class") == "halo"]
     assert [label.text for label in labels] == texts
@@ -264,7 +266,7 @@ def test_levels_have_labels_that_do_not_cover_each_other(levels: tuple[float | N
 
 def test_a_curve_of_one_point_is_seen() -> None:
     (group,) = grouped([entry(tvs=[(0, 0.3)])])
-    svg = curves(group)
+    svg = curves(group, "tv")
     assert svg is not None
     assert any(path.attrib["class"] == "mark" for path in svg.iter("path"))
     assert "nan" not in "".join(path.attrib["d"] for path in svg.iter("path"))
@@ -403,3 +405,29 @@ def test_the_command(grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert complaint(capsys, words).startswith(f"{tmp_path / 'both.html'} exists: add --overwrite")
     assert not both.exists()  # nothing is written by halves
     assert main([*words, "--overwrite"]) == 0
+
+
+def test_a_label_without_a_distance_brings_a_chart_of_rewards() -> None:
+    known, unknown = entry("tb"), entry("mh", tvs=[(100, None), (200, None)])
+    (group,) = grouped([known])
+    assert watched(group) == ["tv"]
+    (group,) = grouped([known, unknown])
+    assert watched(group) == ["tv", "log_reward"]
+    distances, rewards = (curves(group, column) for column in watched(group))
+    assert distances is not None
+    assert rewards is not None
+    assert "mh" not in distances.attrib["aria-label"]
+    assert "mh ends at" in rewards.attrib["aria-label"]
+    (group,) = grouped([unknown])
+    assert watched(group) == ["log_reward"]
+
+
+def test_laws_that_cannot_be_compared_stand_apart() -> None:
+    first, second = entry("a"), entry("b")
+    assert first.source is not None
+    assert second.source is not None
+    assert len(grouped([first, second])) == 1
+    other = replace(second.source, config=second.source.config.with_(reward__minimum=0.5))
+    assert len(grouped([first, replace(second, source=other)])) == 2
+    tiny = TrainConfig().with_(noise__alpha=0.0049).noise.words
+    assert tiny == "0.49% noise"

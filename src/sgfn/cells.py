@@ -38,8 +38,7 @@ class Cell:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        kind, rate = self.config.noise.kind, f"{100 * self.alpha:.4g}% noise"
-        return {"uniform": rate, "hidden": f"hidden {rate}"}.get(kind, f"{kind} noise")
+        return self.config.noise.words
 
     @property
     def label(self) -> str:

@@ -298,10 +298,7 @@ def report_files(args: Report) -> tuple[Path | None, Path | None]:
 def evaluated(path: Path) -> bool:
     """Whether exact.json is there, and no older than the metrics: a resumed run has moved on since."""
     rows, file = sgfn.Run(path=path).rows(), path / "exact.json"
-    try:
-        known = read_json(file) if file.is_file() else None
-    except ValueError:  # damaged: to be evaluated again
-        known = None
+    known = read_json(file) if file.is_file() else None
     return isinstance(known, dict) and known.get("step", -1) >= (rows[-1]["step"] if rows else 0)
 
 

@@ -48,6 +48,12 @@ class NoiseConfig:
         if self.kind in ("confusion", "position") and self.file is None:
             raise ValueError(f"noise.kind {self.kind!r} reads a CSV and noise.file is not given: name one")
 
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        rate = f"{100 * self.alpha:.4g}% noise"
+        return {"uniform": rate, "hidden": f"hidden {rate}"}.get(self.kind, f"{self.kind} noise")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RewardConfig:

@@ -37,8 +37,7 @@ class Source:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        noise, rate = self.config.noise, f"{self.config.noise.alpha:.0%} noise"
-        return {"uniform": rate, "hidden": f"hidden {rate}"}.get(noise.kind, f"{noise.kind} noise")
+        return self.config.noise.words
 
     @property
     def objective(self) -> str:

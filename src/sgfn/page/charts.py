@@ -68,15 +68,15 @@ def swatch(series: int) -> Element:
 # Learning curves
 
 
-def watched(group: Group) -> str:
-    """What is drawn over time: the exact distance where it is known, else the reward."""
-    known = any(number(row.get("tv")) is not None for line in group.lines for s in line.sources for row in s.rows)
-    return "tv" if known else "log_reward"
+def watched(group: Group) -> list[str]:
+    """What is drawn over time: the exact distance where it is known, and the reward where some label has none."""
+    lines = [line for line in group.lines if line.sources]
+    known = [any(number(row.get("tv")) is not None for s in line.sources for row in s.rows) for line in lines]
+    return ["tv"] * any(known) + ["log_reward"] * (not all(known))
 
 
-def curves(group: Group) -> Element | None:
+def curves(group: Group, column: str) -> Element | None:
     """All labels at one noise level over environment calls, with the levels that they are to be compared with."""
-    column = watched(group)
     drawn = [(line, curve) for line in group.lines if (curve := learning(line, column)) is not None]
     if not drawn:
         return None

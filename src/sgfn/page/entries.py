@@ -162,7 +162,7 @@ def _points(source: Source, column: str) -> Float[np.ndarray, "N 2"]:
 def grouped(entries: list[Entry]) -> list[Group]:
     """Groups by noise (task and exponent too where they differ) in natural order, labels in the order they came in."""
     series = {label: i for i, label in enumerate(dict.fromkeys(entry.label for entry in entries))}
-    homes: dict[tuple[str, str, str], list[Entry]] = {}
+    homes: dict[Home, list[Entry]] = {}
     for entry in sorted(entries, key=lambda one: one.source is None):  # those that have a task come first
         homes.setdefault(_home(entry, homes), []).append(entry)
     several = [len({key[i] for key in homes if key[0]}) > 1 for i in range(3)]
@@ -174,11 +174,17 @@ def grouped(entries: list[Entry]) -> list[Group]:
     return groups
 
 
-def _home(entry: Entry, homes: dict[tuple[str, str, str], list[Entry]]) -> tuple[str, str, str]:
+Home = tuple[str, str, str, str]
+"""Task, noise and exponent in words, and all else that decides which laws can be compared."""
+
+
+def _home(entry: Entry, homes: dict[Home, list[Entry]]) -> Home:
     if entry.source is not None:
-        beta = entry.source.config.beta
-        return entry.source.task, entry.noise, "own beta" if beta is None else f"beta {beta:g}"
-    return next((key for key in homes if key[1] == entry.noise), ("", entry.noise, ""))
+        config = entry.source.config
+        beta = "own beta" if config.beta is None else f"beta {config.beta:g}"
+        tasks = (config.grid, config.motif, config.bits, config.ehrlich, config.rna, config.table, config.callable)
+        return entry.source.task, entry.noise, beta, repr((config.noise, config.reward, *tasks))
+    return next((key for key in homes if key[1] == entry.noise), ("", entry.noise, "", ""))
 
 
 def _line(label: str, series: int, entries: list[Entry]) -> Line:

@@ -61,14 +61,15 @@ def _failures(entries: list[Entry]) -> Section:
 
 
 def _learning(groups: list[Group]) -> Section:
-    drawn = [(group, curves(group)) for group in groups]
+    drawn = [(group, curves(group, column)) for group in groups for column in watched(group)]
     figures = [tag("figure", tag("figcaption", group.name), svg) for group, svg in drawn if svg is not None]
     distance = (
         "Total variation between the exact law of what comes out and the target, over trajectories drawn from the "
-        "environment: lower is better. Best reachable is the law nearest to the target that the noise allows."
+        "environment: lower is better. Best reachable is the law nearest to the target that the noise allows a policy; "
+        "a chain (mh, mars) looks at what came out before it accepts, and is not bound by it."
     )
     reward = "Where the exact distance is not known: mean log-reward of the batches while training."
-    kinds = {watched(group) for group in groups}
+    kinds = {column for group in groups for column in watched(group)}
     about = " ".join(text for kind, text in (("tv", distance), ("log_reward", reward)) if kind in kinds)
     parts = [_toggles(groups), tag("div", figures, class_="pair")] if figures else []
     return Section(key="curves", title="Learning curves", about=about + BAND * repeated(groups), parts=parts)
