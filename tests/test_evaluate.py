@@ -35,6 +35,7 @@ ALSO = {
         "unique",
         "alphabet",
         "designs",
+        "bound_by_floor",
         "modes",
         "dynamics_nll",
         "dynamics_entropy",

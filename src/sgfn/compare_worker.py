@@ -30,11 +30,11 @@ def work(task: str, config: TrainConfig, path: Path, device: str, samples: int) 
         raise ValueError(f"{path} holds another run: remove it, or give --out another name")
     resume = begun and run.checkpoint.is_file()
     before, started = (read_seconds(path) or 0.0) if resume else 0.0, time.monotonic()
-    try:
-        train(task, config, path, resume=resume, overwrite=not resume, device=device)
-    finally:
-        if (path / "config.json").is_file():  # a folder that holds a run, not one that only says why there is none
-            write_json(path / SECONDS, {"seconds": round(before + time.monotonic() - started, 3)})
+
+    def note(step: int, row: dict[str, Any]) -> None:
+        write_json(path / SECONDS, {"seconds": round(before + time.monotonic() - started, 3)})
+
+    train(task, config, path, resume=resume, overwrite=not resume, device=device, progress=note)
     evaluate(path, samples=samples, device=device)
 
 

@@ -80,7 +80,7 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
     else:
         result |= estimated_kl(learner, samples, seed) | {"histogram": spread_of(drawn.scores)}
     result |= sample_figures(task, drawn, max_states)
-    result |= calibrated
+    result |= calibrated | {"bound_by_floor": learner.bound_by_floor}
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(learner.device)
     return result

@@ -28,6 +28,9 @@ class Learner(ABC):
     A subclass has networks (`modules`), their `optimisers`, and whatever else the next step depends on (`memory`).
     """
 
+    bound_by_floor: bool = True
+    """Whether what counts as samples is what a policy lets happen, so that no law is nearer than the floor."""
+
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...]) -> None:
         self.task, self.config, self.device = task, task.config, device
         self.env = tabulate(task.env, device)

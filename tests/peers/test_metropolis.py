@@ -10,9 +10,12 @@ from torch.testing import assert_close
 from chain_tasks import SPACES, advance, enough, saved, task_of
 from exact_tables import chi_square
 from sgfn import exact
-from sgfn.envs import Env
+from sgfn.envs import Env, SequenceEnv
+from sgfn.evaluate import measure
 from sgfn.landscapes.base import beta_at
+from sgfn.noise import UniformSlip
 from sgfn.peers.metropolis import METERS, Chains, MetropolisHastings, log_proposal, log_ratio, transition_matrix
+from sgfn.tables import result_lines
 from sgfn.tasks import make_task
 from small_runs import CPU, same_tensors, small
 
@@ -272,3 +275,17 @@ def test_meters_tell_where_the_chains_stand() -> None:
     assert meters["length"] == pytest.approx(float((chain.chains.intended >= 0).sum(1).float().mean()))
     assert 0 < meters["acceptance"] < 1
     assert chain.trajectories == 100
+
+
+def test_a_chain_may_come_nearer_than_any_policy() -> None:
+    """It sees what the noise made before it accepts, so the floor is no bound, and no gap to it is told."""
+    sharp = torch.tensor([1.0] + [0.01] * 15, dtype=torch.float64)
+    task = task_of(SequenceEnv(length=4, alphabet="AB", noise=UniformSlip(alpha=0.6)), sharp)
+    chain = MetropolisHastings(task, CPU)
+    advance(chain, 200)
+    figures = measure(chain, 64) | {"samples": 64}
+    assert figures["tv"] < figures["tv_floor"] / 10
+    told = [line[0] for line in result_lines(figures)]
+    assert "TV to target" in told
+    assert "gap to best reachable" not in told
+    assert "gap to best reachable" in [line[0] for line in result_lines(figures | {"bound_by_floor": True})]

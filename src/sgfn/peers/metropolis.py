@@ -74,6 +74,8 @@ class MetropolisHastings(Learner):
     Reference: Metropolis et al. (1953), Equation of state calculations by fast computing machines, J. Chem. Phys.
     """
 
+    bound_by_floor = False  # a chain looks at what came out before it accepts
+
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
         refuse_unused(task.config)
         super().__init__(task, device, meters)
