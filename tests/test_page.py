@@ -431,3 +431,9 @@ def test_laws_that_cannot_be_compared_stand_apart() -> None:
     assert len(grouped([first, replace(second, source=other)])) == 2
     tiny = TrainConfig().with_(noise__alpha=0.0049).noise.words
     assert tiny == "0.49% noise"
+
+
+def test_only_chains_are_said_to_pass_the_floor(tmp_path: Path) -> None:
+    words = "are not bound by it"
+    assert not any(words in text for text in page(tmp_path, [entry()]).texts)
+    assert any(words in text for text in page(tmp_path, [entry(), entry("mh", bound_by_floor=False)]).texts)

@@ -65,9 +65,11 @@ def _learning(groups: list[Group]) -> Section:
     figures = [tag("figure", tag("figcaption", group.name), svg) for group, svg in drawn if svg is not None]
     distance = (
         "Total variation between the exact law of what comes out and the target, over trajectories drawn from the "
-        "environment: lower is better. Best reachable is the law nearest to the target that the noise allows a policy; "
-        "a chain (mh, mars) looks at what came out before it accepts, and is not bound by it."
+        "environment: lower is better. Best reachable is the law nearest to the target that the noise allows a policy."
     )
+    sources = [source for group in groups for line in group.lines for source in line.evaluated]
+    if not all(source.results.get("bound_by_floor", True) for source in sources):
+        distance += " Chains look at what came out before they accept, and are not bound by it."
     reward = "Where the exact distance is not known: mean log-reward of the batches while training."
     kinds = {column for group in groups for column in watched(group)}
     about = " ".join(text for kind, text in (("tv", distance), ("log_reward", reward)) if kind in kinds)
