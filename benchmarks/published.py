@@ -99,7 +99,7 @@ class Discovering(Bits):
         """The reward; what was scored counts as seen."""
         distances = self.distances(objects)
         self.found |= (distances <= self.within).reshape(-1, len(self.modes)).any(0)
-        return torch.exp(1 - distances.amin(-1) / self.length)
+        return self.reward(distances)
 
 
 def discovering(task: Task) -> Task:

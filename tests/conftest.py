@@ -7,6 +7,7 @@ import pytest
 
 import sgfn
 from small_runs import small
+from stub_workers import pages, stub  # noqa: F401 -- fixtures for whoever asks
 
 
 @pytest.fixture(autouse=True)

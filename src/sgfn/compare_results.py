@@ -9,19 +9,11 @@ from typing import Any
 import numpy as np
 
 from sgfn.cells import CellState
+from sgfn.evaluate import EXACT_KEYS
 from sgfn.files import write_text
 
 FIGURES = [
-    "tv",
-    "tv_floor",
-    "tv_blind",
-    "tv_uniform",
-    "l1_mean",
-    "js",
-    "kl",
-    "expected_reward",
-    "target_expected_reward",
-    "floor_expected_reward",
+    *EXACT_KEYS,
     "top100_mean",
     "top100_median",
     "modes_greedy",

@@ -2,6 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import torch
@@ -20,6 +22,14 @@ SAMPLE_BLOCK = 16384
 
 class NonFiniteError(RuntimeError):
     """The loss or a weight stopped being a number."""
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Networks made here depend on the seed alone; the caller's random state, a GPU's included, stays as it is."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 class Learner(ABC):

@@ -10,7 +10,7 @@ from sgfn import dynamics, histories
 from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
-from sgfn.learner import Learner
+from sgfn.learner import Learner, seeded
 from sgfn.nets.along import Along, Walker
 from sgfn.nets.encoders import sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
@@ -46,8 +46,7 @@ class Trainer(Learner):
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
 
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self.config.seed)  # of the CPU alone: a GPU keeps the caller's state
+        with seeded(self.config.seed):
             thought = self.config.thought
             nets = FlowNets(self.env, self.config.scored_as, self.config.net, thought.width if thought.layers else 0)
             model = DynamicsNet(self.env, self.config.dynamics, thought)

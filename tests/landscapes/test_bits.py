@@ -284,3 +284,13 @@ def test_a_distance_misspelt_gets_the_nearest_name() -> None:
 def test_objects_of_a_wrong_length_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^objects must hold 30 tokens of 4 bits, got 29$"):
         Bits(k=4).scores(torch.zeros(2, 29, dtype=torch.int64))
+
+
+def test_at_exponent_three_the_target_is_nearly_uniform() -> None:
+    """What docs/peers.md says: no string is more than about 2.6 times as likely as a typical random one."""
+    landscape = Bits(k=4)
+    objects = torch.randint(16, (2000, 30), generator=torch.Generator().manual_seed(0))
+    typical = float(landscape.scores(objects).mean())
+    assert typical == pytest.approx(1.97, abs=0.005)
+    assert (landscape.maximum / typical) ** 3 == pytest.approx(2.6, abs=0.05)
+    assert (landscape.maximum / typical) ** 100 > 1e12  # an exponent that would tell strings apart

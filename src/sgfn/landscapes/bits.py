@@ -69,7 +69,11 @@ class Bits(Landscape):
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """The published reward itself."""
-        return torch.exp(1 - self.distances(objects).amin(-1) / self.length)
+        return self.reward(self.distances(objects))
+
+    def reward(self, distances: Int[Tensor, "*batch M"]) -> Float[Tensor, "*batch"]:
+        """Reward at given distances to the modes."""
+        return torch.exp(1 - distances.amin(-1) / self.length)
 
     def distances(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch M"]:
         """Distance of each object to each mode, in bits."""

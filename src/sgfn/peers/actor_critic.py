@@ -5,8 +5,6 @@ An episode earns $\beta\log R(x)$ at its end and $\tau\,H(\pi(.|s))$ at each ste
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,7 +13,7 @@ from torch import Tensor, nn
 from sgfn.config import NetConfig, TrainConfig
 from sgfn.envs.base import Env
 from sgfn.landscapes.base import beta_at
-from sgfn.learner import Learner
+from sgfn.learner import Learner, seeded
 from sgfn.nets.encoders import make_encoder
 from sgfn.nets.heads import masked_log_softmax, small
 from sgfn.optim import Optimiser, schedule
@@ -116,14 +114,6 @@ class ValueNet(nn.Module):
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch"]:
         """Any states, each by itself."""
         return self.head(self.encoder(self.env.encode(state)))[..., 0]
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Networks made here depend on the seed alone, and the caller's random state stays as it is."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield
 
 
 def check_fits(config: TrainConfig) -> None:

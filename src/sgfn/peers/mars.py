@@ -5,6 +5,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
 from sgfn.config import NetConfig
+from sgfn.learner import seeded
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import masked_log_softmax, small
 from sgfn.optim import Optimiser, schedule
@@ -45,8 +46,7 @@ class Mars(MetropolisHastings):
             raise ValueError("method 'mars' reads whole objects: use --net.encoder mlp")
         super().__init__(task, device, ("loss", *METERS))
         chain = self.config.chain
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(self.config.seed)  # of the CPU alone: a GPU keeps the caller's state
+        with seeded(self.config.seed):
             self.network = EditNet(self.orders, self.config.net).to(device)
         self.optimiser = Optimiser([(list(self.network.parameters()), chain.learn)], self.config.optim.clip, device)
         self.successes = Ring(chain.successes, device, objects=self.env.object_width, edit=1)

@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 from sgfn.config import NetConfig
 from sgfn.envs.base import Env
+from sgfn.learner import seeded
 from sgfn.optim import Optimiser
 from sgfn.peers.actor_critic import (
     ActionNet,
     SoftLearner,
     chosen,
     entropy,
-    seeded,
     settled,
     soft_value,
     step_mean,
