@@ -15,6 +15,7 @@ from sgfn.landscapes.base import Landscape
 from sgfn.learner import Learner
 from sgfn.noise import ConfusionMatrix
 from sgfn.tasks import Task
+from small_runs import same_tensors
 
 
 def random_errors(size: int, alpha: float) -> Tensor:
@@ -79,3 +80,15 @@ class NoWait(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         assert func.overloadpacket.__name__ not in ("_local_scalar_dense", "nonzero", "masked_select", "lift_fresh")
         return func(*args, **(kwargs or {}))
+
+
+def check_continues(make: Callable[[], Learner]) -> None:
+    """A learner that takes over the state of another takes the same steps; a fresh one does not."""
+    first, second = make(), make()
+    state = advance(first, 5)
+    advance(second, 2)
+    second.load({key: value.clone() for key, value in state.items()})
+    assert same_tensors(saved(second), state)
+    straight = advance(first, 4)
+    assert same_tensors(advance(second, 4), straight)
+    assert not same_tensors(advance(make(), 4), straight)
