@@ -23,6 +23,7 @@ from sgfn.contestants import DEFAULT
 from sgfn.files import read_json
 from sgfn.learner import NonFiniteError
 from sgfn.presets import PRESETS
+from sgfn.stepper import Accelerate
 from sgfn.tables import out, print_catalogue, print_comparison, print_facts, print_orders, print_result
 from sgfn.task_config import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 
@@ -77,6 +78,9 @@ class Train:
     """Replace a run that is there."""
     device: Device = "auto"
     """Where to run."""
+    accelerate: Accelerate = "auto"
+    """How to run steps: `eager`, as they are; `compile`, which takes half a minute first; `graph`, captured on a GPU;
+    `auto` picks by device and length of the run. The numbers are the same up to rounding."""
     json: bool = False
     """Print the last figures as JSON instead of a progress bar."""
     config: Config = field(default_factory=TrainConfig)
@@ -160,6 +164,8 @@ class Compare:
     """Samples drawn from each run for top-100 and modes."""
     device: Device = "auto"
     """Where to run."""
+    accelerate: Accelerate = "auto"
+    """How to run steps, as for `train`; a method that cannot be run so is run as it is."""
     json: bool = False
     """Print JSON."""
     config: Config = field(default_factory=TrainConfig)
@@ -200,7 +206,7 @@ def run_train(args: Train) -> None:
     steps = args.config.steps
     if args.resume and (folder / "config.json").is_file():
         steps = sgfn.Run(path=folder).read_config()[1].steps
-    options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
+    options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
     if args.json:
         run = sgfn.train(args.task, args.config, folder, **options)
         return print_json(last_row(run, steps) | {"run": str(folder)})
@@ -210,6 +216,8 @@ def run_train(args: Train) -> None:
         latest: dict[str, Any] = {}
 
         def progress(step: int, row: dict[str, Any]) -> None:
+            if notice := row.pop("notice", None):
+                err.print(notice)
             latest.update(row)
             if not bar.task_ids:  # nothing is shown before the folder is accepted
                 if step:
@@ -306,8 +314,8 @@ def run_compare(args: Compare) -> None:
     """`sgfn compare`."""
     from sgfn.compare_live import Board, Lines
 
-    options: dict[str, Any] = {name: getattr(args, name) for name in ("methods", "alphas", "seeds", "jobs")}
-    options |= {"samples": args.samples, "device": args.device}
+    given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate")
+    options: dict[str, Any] = {name: getattr(args, name) for name in given}
     board = Board(err) if err.is_terminal else None
     with board or contextlib.nullcontext():
         folder = args.out or Path("runs") / f"compare-{args.task}"

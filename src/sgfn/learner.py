@@ -84,6 +84,15 @@ class Learner(ABC):
         return False
 
     @property
+    def compilable(self) -> bool:
+        """Whether `compile` does anything."""
+        return False
+
+    def compile(self) -> None:
+        """From now on all that is heavy in a step runs compiled; the first step then takes its time."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be compiled")
+
+    @property
     def trajectories(self) -> int:
         """Environment calls made so far."""
         return self.done * self.config.batch

@@ -12,12 +12,12 @@ import torch
 
 from sgfn import exact
 from sgfn.checks import one_of
-from sgfn.config import TrainConfig, differing
+from sgfn.config import LogConfig, TrainConfig, differing
 from sgfn.learner import Learner
 from sgfn.methods import make_learner
 from sgfn.offline import training_objects
 from sgfn.runs import Run
-from sgfn.stepper import stepper
+from sgfn.stepper import Stepper, choose, stepper
 from sgfn.tasks import Task, make_task
 
 Progress = Callable[[int, dict[str, Any]], None]
@@ -71,12 +71,15 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     device: str = "auto",
+    accelerate: str = "auto",
+    insist: bool = True,
     progress: Progress | None = None,
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
     With `resume` the folder's own configuration is used and the run continues bit for bit; another configuration than
-    that, or the default one, is refused.
+    that, or the default one, is refused. `accelerate` says how steps are run, not what they do (see
+    `stepper`); what cannot be had is an error if we insist.
     """
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and overwrite:
@@ -87,13 +90,14 @@ def train(
         learner = None
     else:
         learner = _learner(make_task(task, config), where)
+        choose(learner, accelerate, insist)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
         if learner is None:
             learner = _resumed(run, task, config, where)
         else:
             run.create(task, config, overwrite=overwrite)
-        _loop(run, learner, progress, stop)
+        _loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
     if stop.asked and learner.done < learner.config.steps:
         again = f"sgfn train {task} --resume --out {run.path}"
         raise KeyboardInterrupt(f"stopped at step {learner.done:,}; continue with: {again}")
@@ -130,15 +134,16 @@ def absolute(config: TrainConfig) -> TrainConfig:
     return config.with_(**{name: file.resolve() for name, file in files.items() if file is not None})
 
 
-def _loop(run: Run, learner: Learner, progress: Progress | None, stop: Stop) -> None:
-    config, advance = learner.config.log, stepper(learner)
+def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | None, stop: Stop) -> None:
+    config = learner.config.log
     known = _known_target(learner) if config.exact_every else None
     started, first, last = time.monotonic(), learner.done, learner.config.steps
     if progress:
-        progress(first, {})
+        progress(first, {"notice": advance.notice} if advance.notice else {})
     while learner.done < last and not stop.asked:
-        advance()
-        learner.done += 1
+        burst = min(advance.burst, steps_ahead(learner.done, last, config))
+        advance(burst)
+        learner.done += burst
         ending = learner.done == last
         looks = config.exact_every > 0 and learner.done % config.exact_every == 0
         if learner.done % config.every == 0 or looks or ending:
@@ -153,6 +158,12 @@ def _loop(run: Run, learner: Learner, progress: Progress | None, stop: Stop) -> 
             _save(run, learner)
     if stop.asked and learner.done > first:
         _save(run, learner)
+
+
+def steps_ahead(done: int, last: int, config: LogConfig) -> int:
+    """Steps until there is something to do besides them."""
+    every = [config.every, config.checkpoint_every, *([config.exact_every] if config.exact_every else [])]
+    return min(last - done, *(period - done % period for period in every))
 
 
 def _figures(learner: Learner) -> dict[str, Any]:
