@@ -226,11 +226,6 @@ class Trainer(Learner):
         return (self.done + 1) * (self.config.batch - self.config.offline_batch)
 
     @property
-    def capturable(self) -> bool:
-        """Unless scores come from the host."""
-        return not self.task.landscape.on_host
-
-    @property
     def block(self) -> int:
         """A transformer holds a row for every prefix of each state."""
         return 65536 if not self.nets.reads_along else max(64, 65536 // (self.env.horizon + 1))
