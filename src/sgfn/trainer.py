@@ -12,11 +12,12 @@ from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
 from sgfn.learner import Learner, seeded
 from sgfn.nets.along import Along, Walker
-from sgfn.nets.encoders import sequence_of
+from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.nets.layered import Layered, walking_kernel
 from sgfn.nets.shared import Judge, share, shared_levels
 from sgfn.objectives import make_objective
-from sgfn.optim import Optimiser, schedule
+from sgfn.optim import Optimiser, schedule, step_together
 from sgfn.replay import Replay
 from sgfn.rollout import LogKernel, LogPolicy, retrace, rollout
 from sgfn.scoring import Scorer, score, score_expected
@@ -24,6 +25,8 @@ from sgfn.tasks import Task
 from sgfn.trajectories import Scores, Trajectories, concatenate
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
+LARGEST_WALK = 4096
+"""Up to here a GPU is faster with what its walk kept; beyond, judging shared states once is less work."""
 
 
 class Trainer(Learner):
@@ -85,7 +88,7 @@ class Trainer(Learner):
             return dynamics.log_known(self.env, states)
         if thoughts is not None:
             return self.dynamics.log_kernel(states, thoughts[:, : states.shape[1]])
-        levels = shared_levels(self.env, self.nets, states.shape[0]) if states.ndim == 3 else 0
+        levels = self.levels(states.shape[0]) if states.ndim == 3 else 0
         if levels and isinstance(self.env, TabulatedEnv):
             return share(self.dynamics.log_kernel, self.env, states, levels)
         return self.dynamics.log_kernel(states)
@@ -95,14 +98,21 @@ class Trainer(Learner):
         thoughts = self.thoughts(batch)
         return lambda states: self.log_kernel(states, thoughts)
 
-    def actor(self) -> Walker | LogPolicy:
+    def actor(self) -> Walker | Layered | LogPolicy:
         """Who acts in a rollout, at the present weights: with a cache or a memory where there is one."""
-        return Walker(self.nets, self.dynamics) if self.nets.reads_along else self.nets.log_policy
+        if self.nets.reads_along:
+            return Walker(self.nets, self.dynamics)
+        encoder = self.nets.encoder
+        return Layered(self.env, encoder, self.nets.policy) if isinstance(encoder, MLP) else self.nets.log_policy
+
+    def levels(self, batch: int) -> int:
+        """How many levels of states to judge once for all; where a kernel walks, only for large batches."""
+        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
+        return 0 if walks and batch <= LARGEST_WALK else shared_levels(self.env, self.nets, batch)
 
     def judge(self, batch: int) -> FlowNets | Judge:
-        """The networks as they are now, set to judge a batch of that size."""
-        levels = shared_levels(self.env, self.nets, batch)
-        return Judge(self.env, self.nets, levels) if isinstance(self.env, TabulatedEnv) and levels else self.nets
+        """The networks as they are now, set to act for and to judge a batch of that size."""
+        return self.nets if self.nets.reads_along else Judge(self.env, self.nets, self.levels(batch))
 
     def scorer(self, judge: FlowNets | Judge, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
         """Who judges a batch with those thoughts: the judge, unless states are read along their trajectories."""
@@ -132,7 +142,7 @@ class Trainer(Learner):
         known = self.config.offline_batch if self.offline is not None else 0
         own = rollout(
             self.env,
-            judge.policies() if isinstance(judge, Judge) else self.actor(),
+            judge if isinstance(judge, Judge) else self.actor(),
             self.task.log_reward,
             batch=config.batch - known,
             generator=self.generator,
@@ -141,6 +151,8 @@ class Trainer(Learner):
         )
         if self.offline is None or known == 0:
             return own, own
+        if isinstance(judge, Judge):
+            judge.forget()
         rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
         return own, concatenate(own, self.retraced(self.offline[rows]))
 
@@ -161,11 +173,12 @@ class Trainer(Learner):
             nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
         scores, tempered = self.judged(self.scorer(judge, thoughts), batch, beta, log_kernel)
         loss = self.objective(scores, tempered).mean()
-        self.optimiser.step(loss, rate)
+        if self.config.dynamics.mode == "batch":
+            step_together([(self.optimiser, loss), (self.dynamics_optimiser, nll)], rate)
+        else:
+            self.optimiser.step(loss, rate)
         if self.config.watches_entropy:
             self.watch(scores, batch)
-        if self.config.dynamics.mode == "batch":
-            self.dynamics_optimiser.step(nll, rate)
         return loss.detach(), nll.detach()
 
     def update_from(self, buffer: Replay, beta: Tensor, rate: Tensor) -> None:

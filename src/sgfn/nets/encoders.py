@@ -25,6 +25,11 @@ class MLP(nn.Module):
         self.activation = ACTIVATIONS[activation]()
         self.width = hidden
 
+    @property
+    def linear(self) -> list[nn.Linear]:
+        """The layers by their type."""
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
     def forward(self, features: Float[Tensor, "*batch F"]) -> Float[Tensor, "*batch H"]:
         """Apply the layers in turn."""
         for layer in self.layers:
