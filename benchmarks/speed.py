@@ -1,75 +1,143 @@
-"""Speed of the training loop: rollout + update, TFBind8, MLP 256 x 2, trajectory balance, alpha .25.
+"""Speed of the training loop beside others, TFBind8, trajectory balance, in one run with turns interleaved.
 
-    python -m benchmarks.speed --device cpu
+    python -m benchmarks.speed contest --device cpu      updates/s, trajectories/s and memory by batch and width
+    python -m benchmarks.speed race --device cpu         seconds to TV .20 without noise, compilation included
+    python -m benchmarks.speed all --device cuda         all of it on a GPU, beside JAX where it can be imported
 
-The published loop's 31 updates/s of 16 own and 16 offline trajectories (2 cores, AMD EPYC) is the yardstick; compare
-ratios across machines with care.
+`tb` is without noise; `stochastic` has uniform slip .25 and a learned noise model, which of the others only our JAX
+reference has. On a CPU torchgfn and gfnx are installed into environments of their own under benchmarks/.peers. Machines
+drift: ratios are medians over rounds, each round a turn of every contestant.
 """
 
 import statistics
-import time
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.common import arguments, write_results
-from sgfn.config import TrainConfig
-from sgfn.stepper import stepper
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
+from benchmarks.common import RESULTS, arguments, write_results
+from benchmarks.contest import Contestant
+from benchmarks.speed_peers.environments import enter, present, table_file
 
+BATCHES, WIDTHS = (16, 256, 4096), (256, 2048)
+ROUNDS, SECONDS, GOAL, LIMIT = 5, 2.0, 0.20, 60.0
 PUBLISHED_PER_SECOND = 31 * 32
-BATCHES = (16, 256, 4096)
-METHODS = {"noise-blind": "known", "marginal, learned dynamics": "batch"}
+"""Trajectories of the published loop, 16 own and 16 offline at 31 updates/s (2 cores, AMD EPYC)."""
+SMALL = {"batch": 16, "lr": 1e-3, "steps": 6000, "chunk": 100}
+LARGER = {"batch": 64, "lr": 2e-3, "steps": 3000, "chunk": 50}
+RACES: dict[str, list[dict[str, Any]]] = {
+    "ours": [SMALL, LARGER],
+    "jax": [SMALL, LARGER],
+    "gfnx": [SMALL],
+    "torchgfn": [{**SMALL, "chunk": 500}],
+}
+"""Settings tried by each; the best counts."""
 
 
-def rate(config: TrainConfig, device: torch.device, repeats: int = 5, seconds: float = 2.0) -> list[float]:
-    """Steps per second, several times over, after a warm-up."""
-    trainer = Trainer(make_task("tfbind8", config), device)
-    step = stepper(trainer)
-    for _ in range(8):
-        step()
-    rates = []
-    for _ in range(repeats):
-        _wait(device)
-        started, count = time.perf_counter(), 0
-        while time.perf_counter() - started < seconds:
-            for _ in range(4):
-                step()
-            count += 4
-            _wait(device)
-        rates.append(count / (time.perf_counter() - started))
-    return rates
+def chunk_of(batch: int, hidden: int, device: str) -> int:
+    """Updates between looks at the clock: about a tenth of a second's work."""
+    work = 6 * 8 * batch * (hidden**2 + 50 * hidden)
+    return max(1, min(200, int((2e10 if device == "cpu" else 4e12) / work)))
 
 
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+def contest(job: dict[str, Any], rounds: int, names: list[str]) -> list[dict[str, Any]]:
+    """One row for each contestant: rates over the rounds, and how many times as fast ours is."""
+    entered = [enter(name) for name in names]
+    ready = {c.name: c.ask(do="prepare", job=job) for c in entered}
+    turns: dict[str, list[dict[str, Any]]] = {c.name: [] for c in entered}
+    for _ in range(rounds):
+        for contestant in entered:
+            if "error" not in ready[contestant.name]:
+                turns[contestant.name].append(contestant.ask(do="run", seconds=SECONDS))
+    for contestant in entered:
+        contestant.leave()
+    return [row_of(c, job, ready[c.name], turns) for c in entered]
+
+
+def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: dict[str, Any]) -> dict[str, Any]:
+    """Medians over the rounds."""
+    shown = {key: job[key] for key in ("objective", "batch", "hidden")}
+    failed = next((turn["error"] for turn in [ready, *turns[who.name]] if "error" in turn), None)
+    if failed:
+        return {"who": who.name, "about": who.about, **shown, "error": failed}
+    mine, ours = ([t["updates"] / t["seconds"] for t in turns[name] if "error" not in t] for name in (who.name, "ours"))
+    times = [o / m for o, m in zip(ours, mine, strict=False)]
+    rate = statistics.median(mine)
+    return {
+        "who": who.name,
+        "about": who.about,
+        **shown,
+        "updates_per_second": round(rate, 2),
+        "lowest": round(min(mine), 2),
+        "highest": round(max(mine), 2),
+        "trajectories_per_second": round(rate * job["batch"]),
+        "ours_is_times": round(statistics.median(times), 3) if times else None,
+        "memory_mib": turns[who.name][-1]["memory"],
+        "device_memory_mib": turns[who.name][-1]["device_memory"],
+        "start_seconds": round(ready["seconds"], 2),
+    }
+
+
+def tell(row: dict[str, Any]) -> None:
+    """One line of the table."""
+    head = f"{row['objective']:>10} {row['hidden']:>6} {row['batch']:>6} {row['who']:>9}"
+    if "error" in row:
+        print(f"{head}  {row['error']}", flush=True)
+        return
+    rate, paths = row["updates_per_second"], row["trajectories_per_second"]
+    memory = row["device_memory_mib"] or row["memory_mib"]
+    times = f"{row['ours_is_times']:.2f}"
+    print(f"{head} {rate:>11,.1f} {paths:>14,} {times:>9} {memory:>8,.0f} {row['start_seconds']:>7.1f}", flush=True)
+
+
+def contests(device: str, table: str, rounds: int, activation: str) -> list[dict[str, Any]]:
+    """Every size; contestants without a noise model sit the second part out."""
+    print(
+        f"{'':>10} {'hidden':>6} {'batch':>6} {'':>9} {'updates/s':>11} {'trajectories/s':>13} ours is x  MiB  start s"
+    )
+    rows, both = [], present(device)
+    for hidden in WIDTHS:
+        for batch in BATCHES:
+            for objective, names in (("tb", both), ("stochastic", [n for n in both if n in ("ours", "jax")])):
+                job = {"objective": objective, "batch": batch, "hidden": hidden, "device": device, "table": table}
+                job |= {"activation": activation, "chunk": chunk_of(batch, hidden, device)}
+                found = contest(job, rounds, names)
+                for row in found:
+                    tell(row)
+                rows += found
+    return rows
+
+
+def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
+    """Seconds of each contestant to TV .20, a process of its own each time."""
+    rows = []
+    for seed in range(rounds):
+        for name in present(device):
+            for setting in RACES[name]:
+                job: Any = {**setting, "device": device, "table": table, "seed": seed}
+                contestant = enter(name)
+                found = contestant.ask(do="race", job=job, goal=GOAL, limit=LIMIT)
+                contestant.leave()
+                rows.append({"who": name, "about": contestant.about, **setting, "seed": seed, **found})
+                print({key: value for key, value in rows[-1].items() if key not in ("curve", "about")}, flush=True)
+    return rows
 
 
 def main() -> None:
     """Run the study."""
-    args = arguments(__doc__ or "", "speed_cpu.json")
-    device = torch.device(args.device)
-    rows: list[dict[str, Any]] = []
-    for batch in BATCHES:
-        for method, mode in METHODS.items():
-            form = "blind" if method == "noise-blind" else "marginal"
-            rates = rate(TrainConfig().with_(batch=batch, form=form, dynamics__mode=mode), device)
-            median = statistics.median(rates)
-            rows.append(
-                {
-                    "method": method,
-                    "batch": batch,
-                    "updates_per_second": round(median, 1),
-                    "lowest": round(min(rates), 1),
-                    "highest": round(max(rates), 1),
-                    "trajectories_per_second": round(median * batch),
-                    "times_published": round(median * batch / PUBLISHED_PER_SECOND, 2),
-                }
-            )
-            print(rows[-1], flush=True)
-    write_results(args.out, "speed", device, rows, published_trajectories_per_second=PUBLISHED_PER_SECOND)
+    args = arguments(__doc__ or "", None, part=["all", "contest", "race"])
+    device, kind = torch.device(args.device), "cpu" if args.device == "cpu" else "cuda"
+    rounds = args.steps or ROUNDS
+    with tempfile.TemporaryDirectory() as folder:
+        table = table_file(Path(folder))
+        if args.part in ("all", "contest"):
+            rows = contests(args.device, table, rounds, "relu")
+            more = {"published_trajectories_per_second": PUBLISHED_PER_SECOND}
+            write_results(args.out or RESULTS / f"speed_{kind}.json", "speed", device, rows, **more)
+        if args.part in ("all", "race"):
+            rows = races(args.device, table, min(rounds, args.seeds))
+            write_results(args.out or RESULTS / f"race_{kind}.json", "speed", device, rows, goal=GOAL)
 
 
 if __name__ == "__main__":

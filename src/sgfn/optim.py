@@ -1,6 +1,7 @@
-"""Optimisers whose rates live in tensors, so that a schedule needs no host."""
+"""Optimisers whose rates live in tensors, so that a schedule needs no host; parameters share one buffer."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -12,40 +13,92 @@ Groups = list[tuple[list[nn.Parameter], float]]
 
 
 class Optimiser:
-    """Adam over groups of (parameters, rate), with one gradient-norm clip."""
+    """Adam over groups of (parameters, rate), with one gradient-norm clip.
+
+    The parameters move into one buffer, as do gradients and moments: norm, clip and update are then one operation each,
+    however many parameters there are. Matrices lie there with their inputs first, as products like them.
+    Reference: Kingma and Ba (2015), Adam, ICLR.
+    """
 
     def __init__(self, groups: Groups, clip: float, device: torch.device) -> None:
         self.clip = clip
         self.parameters = [p for parameters, _ in groups for p in parameters]
-        self.rates = [rate for _, rate in groups]
-        self.adam = torch.optim.Adam(
-            [{"params": p, "lr": torch.tensor(rate, device=device)} for p, rate in groups],
-            fused=True,
-            capturable=device.type == "cuda",
+        self.rates = torch.tensor([rate for _, rate in groups], device=device)
+        self.values = torch.cat([_inputs_first(p.detach()).flatten() for p in self.parameters]).to(device)
+        self.gradient, self.first, self.second = (torch.zeros_like(self.values) for _ in range(3))
+        self.count = torch.zeros((), device=device)
+        self.begun = False
+        sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
+        self.groups = list(
+            zip(*(buffer.split(sizes) for buffer in (self.values, self.gradient, self.first, self.second)), strict=True)
         )
+        for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
+            parameter.data = home
+        self.gradients = self.views(self.gradient)
+
+    def views(self, buffer: Float[Tensor, " P"]) -> list[Tensor]:
+        """A buffer in pieces shaped like the parameters."""
+        pieces = buffer.split([p.numel() for p in self.parameters])
+        return [
+            piece.view(p.shape[1], p.shape[0]).t() if p.ndim == 2 else piece.view(p.shape)
+            for piece, p in zip(pieces, self.parameters, strict=True)
+        ]
 
     def step(self, loss: Float[Tensor, ""], factor: Float[Tensor, ""]) -> None:
         """One update at `factor` times the base rates."""
-        for group, rate in zip(self.adam.param_groups, self.rates, strict=True):
-            group["lr"].copy_(rate * factor)
-        self.adam.zero_grad(set_to_none=True)
-        loss.backward()
+        self.apply(torch.autograd.grad(loss, self.parameters, materialize_grads=True), factor)
+
+    @torch.no_grad()
+    def apply(self, gradients: Sequence[Tensor], factor: Float[Tensor, ""]) -> None:
+        """One update along gradients that are known, in the order of the parameters."""
+        torch._foreach_copy_(self.gradients, list(gradients))
+        excess = None
         if self.clip > 0:
-            nn.utils.clip_grad_norm_(self.parameters, self.clip)
-        self.adam.step()
+            excess = (torch.linalg.vector_norm(self.gradient) / self.clip).clamp(min=1.0)
+        self.begun = True
+        self.count += 1.0
+        rates = (self.rates * factor).unbind()
+        for (values, gradient, first, second), rate in zip(self.groups, rates, strict=True):
+            torch._fused_adam_(  # pyright: ignore[reportPrivateImportUsage]
+                [values],
+                [gradient],
+                [first],
+                [second],
+                [],
+                [self.count],
+                lr=rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=0.0,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+                grad_scale=excess,
+                found_inf=None,
+            )
 
     def state(self) -> dict[str, Tensor]:
-        """Moments and counters, named by parameter number."""
-        return {
-            f"{i}.{name}": value for i, p in enumerate(self.parameters) for name, value in self.adam.state[p].items()
-        }
+        """Moments and counters, named by parameter number; nothing before the first step."""
+        if not self.begun:
+            return {}
+        buffers = {"exp_avg": self.views(self.first), "exp_avg_sq": self.views(self.second)}
+        moments = {f"{i}.{name}": value for name, values in buffers.items() for i, value in enumerate(values)}
+        return moments | {f"{i}.step": self.count for i in range(len(self.parameters))}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Put moments and counters back."""
-        for i, parameter in enumerate(self.parameters):
-            mine = {n.partition(".")[2]: v for n, v in state.items() if n.partition(".")[0] == str(i)}
-            if mine:
-                self.adam.state[parameter] = mine
+        """Put moments and counters back; a parameter without any had no gradient so far."""
+        for name, buffer in (("exp_avg", self.first), ("exp_avg_sq", self.second)):
+            buffer.zero_()
+            for i, home in enumerate(self.views(buffer)):
+                if f"{i}.{name}" in state:
+                    home.copy_(state[f"{i}.{name}"])
+        counts = [value for name, value in state.items() if name.endswith(".step")]
+        self.begun = bool(counts)
+        self.count.copy_(torch.stack(counts).max() if counts else torch.zeros(()))
+
+
+def _inputs_first(values: Tensor) -> Tensor:
+    return values.t() if values.ndim == 2 else values
 
 
 def schedule(step: Float[Tensor, ""], steps: int, config: OptimConfig) -> Float[Tensor, ""]:

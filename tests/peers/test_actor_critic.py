@@ -124,8 +124,6 @@ def test_no_part_of_the_state_is_superfluous(method: str) -> None:
     for part in (None, *parts):
         left = {name for name in state | untouched if part and f"{name}.".startswith(f"{part}.")}
         mixed = {n: v for n, v in state.items() if n not in left} | {n: v for n, v in untouched.items() if n in left}
-        for optimiser in other.optimisers().values():
-            optimiser.adam.state.clear()  # as in a new learner
         other.load({name: value.clone() for name, value in mixed.items()})
         assert same_tensors(advance(other, 3), straight) == (part is None), part
 
@@ -207,7 +205,7 @@ def test_weights_that_are_no_numbers_are_noticed(method: str) -> None:
     learner = build(method)
     learner.check_finite()
     for module in learner.modules().values():
-        weight = next(module.parameters()).data.view(-1)
+        weight = list(module.parameters())[-1].data
         kept, weight[0] = weight[0].clone(), float("nan")
         with pytest.raises(NonFiniteError, match=r"lower --optim\.lr"):
             learner.check_finite()
