@@ -18,6 +18,7 @@ from sgfn.nets.heads import FlowNets, Heads
 from sgfn.nets.layered import Layered, reuse
 from sgfn.rollout import Steps
 
+
 def shared_levels(env: Env, nets: FlowNets, batch: int) -> int:
     """How many levels are worth sharing: states read one by one, numbered by level, and no final ones among them."""
     if not isinstance(env, TabulatedEnv) or not env.tree or nets.reads_final or nets.reads_along:
