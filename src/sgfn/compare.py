@@ -9,9 +9,10 @@ from sgfn.cells import Cell, CellState, make_cell
 from sgfn.checks import in_range
 from sgfn.compare_results import Rows, result_row, summarise, write_results
 from sgfn.config import TrainConfig, differing, from_dict, to_dict
-from sgfn.contestants import CHOSEN, DEFAULT
+from sgfn.contestants import CHOSEN, CONTESTANTS, DEFAULT
 from sgfn.crew import run_cells
 from sgfn.files import read_json, sweep, write_json
+from sgfn.methods import refuse_unread
 from sgfn.offline import training_objects
 from sgfn.runs import Run, holds_others
 from sgfn.tasks import make_task
@@ -70,7 +71,8 @@ def compare(
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
     asked = _cells(out, task, config, keys)
     plan = Plan(task=task, config=_common(config), samples=samples)
-    plan.check(out)
+    names = dict.fromkeys([*(method for method, _, _ in plan.check(out)), *methods])
+    refuse_unread(config, {name: CONTESTANTS[name]["method"] for name in names})
     with Run(path=out).locked(), stoppable() as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
         known = plan.extend(out, asked)

@@ -4,6 +4,7 @@ from typing import Any
 
 from sgfn.checks import one_of
 from sgfn.config import TrainConfig
+from sgfn.methods import lean
 
 
 def _flow(objective: str, form: str = "marginal") -> dict[str, Any]:
@@ -44,13 +45,13 @@ CHOSEN = ("method", "objective", "form")
 
 
 def contestant(config: TrainConfig, name: str) -> TrainConfig:
-    """The configuration of a method by name; whatever else was configured is kept.
+    """The configuration of a method by name; whatever else was configured is kept, if the method reads it.
 
     >>> contestant(TrainConfig(steps=7), "published-db").with_(form="marginal") == TrainConfig(steps=7, objective="db")
     True
     """
     one_of("method", name, CONTESTANTS)
     try:
-        return config.with_(**CONTESTANTS[name])
+        return lean(config, CONTESTANTS[name]["method"]).with_(**CONTESTANTS[name])
     except ValueError as error:
         raise ValueError(f"method {name!r}: {error}; or leave it out of --methods") from None

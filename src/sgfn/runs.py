@@ -17,7 +17,7 @@ from torch import Tensor
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.files import naming, read_json, replacing, sweep, write_json, write_text
 from sgfn.learner import Learner
-from sgfn.methods import make_learner
+from sgfn.methods import build
 from sgfn.tasks import Task, make_task
 
 FORMAT = 1
@@ -126,7 +126,7 @@ class Run:
     def load(self, device: torch.device) -> Learner:
         """The networks as the checkpoint left them, on any device; to continue training, see `restore`."""
         task, state = self.task(), self.load_state()
-        learner = make_learner(task, device)
+        learner = build(task, device)
         self._put(learner.load_networks, state)
         learner.done = int(state["self.done"])
         return learner

@@ -14,7 +14,7 @@ from sgfn import exact
 from sgfn.checks import one_of
 from sgfn.config import TrainConfig, differing
 from sgfn.learner import Learner
-from sgfn.methods import make_learner
+from sgfn.methods import build, refuse_unread
 from sgfn.offline import training_objects
 from sgfn.runs import Run
 from sgfn.stepper import stepper
@@ -86,6 +86,7 @@ def train(
         run.read_config()
         learner = None
     else:
+        refuse_unread(config, {config.method: config.method})
         learner = _learner(make_task(task, config), where)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
@@ -117,7 +118,7 @@ def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> 
 
 
 def _learner(task: Task, device: torch.device) -> Learner:
-    return make_learner(task, device, training_objects(task))
+    return build(task, device, training_objects(task))
 
 
 def absolute(config: TrainConfig) -> TrainConfig:

@@ -17,7 +17,6 @@ from sgfn.learner import Learner, seeded
 from sgfn.nets.encoders import make_encoder
 from sgfn.nets.heads import masked_log_softmax, small
 from sgfn.optim import Optimiser, schedule
-from sgfn.peers.settings import refuse_unused
 from sgfn.rollout import LogPolicy, rollout
 from sgfn.tasks import Task
 from sgfn.trajectories import Trajectories
@@ -120,7 +119,6 @@ def check_fits(config: TrainConfig) -> None:
     """Refuse settings that only flow networks have a use for."""
     if config.net.encoder != "mlp":
         raise ValueError(f"method {config.method!r} reads states one by one: use --net.encoder mlp")
-    refuse_unused(config)
 
 
 # Learners

@@ -14,7 +14,6 @@ from sgfn.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
 from sgfn.peers.orders import make_orders
 from sgfn.peers.random import uniform_intentions
 from sgfn.peers.ring import Ring
-from sgfn.peers.settings import refuse_unused
 from sgfn.rollout import LogPolicy, clocks, draw, rollout
 from sgfn.tasks import Task
 from sgfn.trajectories import Samples
@@ -81,7 +80,6 @@ class MetropolisHastings(Learner):
     bound_by_floor = False  # a chain looks at what came out before it accepts
 
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
-        refuse_unused(task.config)
         super().__init__(task, device, meters)
         self.orders = make_orders(task.env, device)
         self.chains = self.act(uniform_intentions(self.env), self.generator)
