@@ -9,13 +9,13 @@ from sgfn.cells import Cell, CellState, make_cell
 from sgfn.checks import in_range
 from sgfn.compare_results import Rows, result_row, summarise, write_results
 from sgfn.config import TrainConfig, differing, from_dict, to_dict
-from sgfn.contestants import CHOSEN, CONTESTANTS, DEFAULT
+from sgfn.contestants import CHOSEN, CONTESTANTS, DEFAULT, refusing
 from sgfn.crew import run_cells
 from sgfn.files import read_json, sweep, write_json
-from sgfn.methods import refuse_unread
+from sgfn.methods import check, refuse_unread
 from sgfn.offline import training_objects
 from sgfn.runs import Run, holds_others
-from sgfn.tasks import make_task
+from sgfn.tasks import Task, make_task
 from sgfn.train import absolute, pick_device, stoppable
 
 FORMAT = 1
@@ -70,6 +70,7 @@ def compare(
     in_range("seeds", seeds, 1, 10**6)
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
     asked = _cells(out, task, config, keys)
+    _check_fit(config, asked)
     plan = Plan(task=task, config=_common(config), samples=samples)
     names = dict.fromkeys([*(method for method, _, _ in plan.check(out)), *methods])
     refuse_unread(config, {name: CONTESTANTS[name]["method"] for name in names})
@@ -114,7 +115,6 @@ def _checked(
             raise ValueError(f"--{name} is what --methods decides: leave it out, and name the methods")
     if alphas is not None and config.noise.kind in ("confusion", "position"):
         raise ValueError(f"noise.kind {config.noise.kind!r} is read from its file: leave --alphas out")
-    training_objects(make_task(task, config))
     return config
 
 
@@ -122,6 +122,17 @@ def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, 
     if not keys:
         raise ValueError("nothing to compare: name at least one method and one noise level")
     return [make_cell(out, task, config, *key) for key in dict.fromkeys(keys)]
+
+
+def _check_fit(config: TrainConfig, cells: list[Cell]) -> None:
+    """Every method on the task at every noise level: what can be refused is refused before anything is written."""
+    tasks: dict[float, Task] = {}
+    for cell in {(cell.method, cell.alpha): cell for cell in cells}.values():
+        if cell.alpha not in tasks:
+            tasks[cell.alpha] = make_task(cell.task, config.with_(noise__alpha=cell.alpha))
+        with refusing(cell.method):
+            check(replace(tasks[cell.alpha], config=cell.config))
+    training_objects(next(iter(tasks.values())))
 
 
 def _common(config: TrainConfig) -> TrainConfig:

@@ -1,5 +1,7 @@
 """Methods that `compare` knows by name: each a few changes of a configuration."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sgfn.checks import one_of
@@ -51,7 +53,16 @@ def contestant(config: TrainConfig, name: str) -> TrainConfig:
     True
     """
     one_of("method", name, CONTESTANTS)
-    try:
+    with refusing(name):
         return lean(config, CONTESTANTS[name]["method"]).with_(**CONTESTANTS[name])
+
+
+@contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """What a method refuses, with its name and the other way out."""
+    try:
+        yield
     except ValueError as error:
-        raise ValueError(f"method {name!r}: {error}; or leave it out of --methods") from None
+        who = f"method {name!r}"
+        said = str(error) if str(error).startswith(who) else f"{who}: {error}"
+        raise ValueError(f"{said}; or leave it out of --methods") from None

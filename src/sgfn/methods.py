@@ -9,9 +9,12 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig, differing
 from sgfn.learner import Learner
+from sgfn.nets.encoders import sequence_of
 from sgfn.peers.a2c import A2C
-from sgfn.peers.mars import Mars
+from sgfn.peers.actor_critic import check_encoder
+from sgfn.peers.mars import Mars, check_proposals
 from sgfn.peers.metropolis import MetropolisHastings
+from sgfn.peers.orders import check_orders
 from sgfn.peers.ppo import PPO
 from sgfn.peers.random import UniformPolicy
 from sgfn.peers.sac import SAC
@@ -79,13 +82,40 @@ def refuse_unread(config: TrainConfig, methods: Mapping[str, str]) -> None:
         raise ValueError(f"{who} {', '.join(flags)}: leave {it} out (a preset may have set {it})")
 
 
+def check_flows(task: Task) -> None:
+    """Refuse an objective or a network that the task's states do not suit."""
+    if task.config.objective == "eflow" and not task.env.tree:
+        raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
+    if task.config.net.encoder == "transformer" and sequence_of(task.env) is None:
+        raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
+
+
+FITS: dict[str, Callable[[Task], None]] = {
+    "gfn": check_flows,
+    "random": lambda task: None,
+    "mh": lambda task: check_orders(task.env),
+    "mars": check_proposals,
+    "a2c": lambda task: check_encoder(task.config),
+    "ppo": lambda task: check_encoder(task.config),
+    "sac": lambda task: check_encoder(task.config),
+}
+"""What a method refuses to work on, found out at no cost."""
+
+
+def check(task: Task) -> None:
+    """Refuse, before anything is made, what the task's method does not read or cannot work on."""
+    method = task.config.method
+    refuse_unread(task.config, {method: method})
+    FITS[method](task)
+
+
 def make_learner(task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> Learner:
-    """A method set to work on a task; a setting that it does not read is refused."""
-    refuse_unread(task.config, {task.config.method: task.config.method})
+    """A method set to work on a task that suits it."""
+    check(task)
     return build(task, device, offline)
 
 
 def build(task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> Learner:
-    """The same without that check, for a run that is there already; only flow networks have a use for known objects."""
+    """The same unchecked, for a run that is there already; only flow networks have a use for known objects."""
     kind = LEARNERS[task.config.method]
     return Trainer(task, device, offline) if kind is Trainer else kind(task, device)

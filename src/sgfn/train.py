@@ -14,7 +14,7 @@ from sgfn import exact
 from sgfn.checks import one_of
 from sgfn.config import TrainConfig, differing
 from sgfn.learner import Learner
-from sgfn.methods import build, refuse_unread
+from sgfn.methods import build, check
 from sgfn.offline import training_objects
 from sgfn.runs import Run
 from sgfn.stepper import stepper
@@ -86,8 +86,9 @@ def train(
         run.read_config()
         learner = None
     else:
-        refuse_unread(config, {config.method: config.method})
-        learner = _learner(make_task(task, config), where)
+        made = make_task(task, config)
+        check(made)
+        learner = _learner(made, where)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
         if learner is None:
