@@ -233,8 +233,31 @@ def test_another_comparison_is_refused(stub: Path, capsys: pytest.CaptureFixture
     with Run(path=stub).locked():
         assert complaint(capsys, words).startswith(f"another process is training in {stub}")
     assert contents(stub) == before
-    (stub / "compare.json").write_text("{}")
-    assert "compare.json was not written by sgfn" in complaint(capsys, words)
+
+
+DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
+    "foreign": (
+        {"cells": None},
+        " was not written by sgfn: fields format, task, samples, config and cells are expected",
+    ),
+    "other format": ({"format": 99}, " has format 99, this version reads 1: use the sgfn that wrote it"),
+    "too large": ({"config": {"beta": 10**400}}, ": int too large to convert to float"),
+    "unknown field": ({"config": {"stepz": 1}}, ": config: field 'stepz' is unknown"),
+    "no cells": ({"cells": 3}, ": "),
+    "unknown method": ({"cells": [["tbb", 0.25, 0]]}, ": method 'tbb' is unknown"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_plan_is_named_in_one_line(name: str, stub: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(stub, ["tb"], seeds=1)
+    file, (changes, message) = stub / "compare.json", DAMAGE[name]
+    data = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
+    before = contents(stub)
+    words = ["compare", "grid", *FLAGS, "--out", str(stub), "--samples", str(SAMPLES), "--methods", "tb"]
+    assert complaint(capsys, words).startswith(f"{file}{message}")
+    assert contents(stub) == before
 
 
 WRONG = {
