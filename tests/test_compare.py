@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -407,6 +408,33 @@ def test_a_damaged_file_costs_its_cell_and_no_other(damage: str, stub: Path) -> 
     assert [row["status"] for row in found.rows] == ["done", "done"]
     assert json.loads((cells[0] / "exact.json").read_text())["step"] == 20  # evaluated again
     assert stamps(cells[1]) == kept
+
+
+BROKEN = {
+    "config.json": ("nonsense", "line 1: not valid JSON (Expecting value)"),
+    "metrics.jsonl": ('nonsense\n{"step": 20}\n', "line 1: not valid JSON with a step"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_cell_that_cannot_be_read_fails_and_the_others_go_on(name: str, stub: Path) -> None:
+    run(stub, ["tb"], seeds=2)
+    cells = [stub / "tb" / "alpha0.25" / f"seed{seed}" for seed in range(3)]
+    kept, (text, why) = stamps(cells[1]), BROKEN[name]
+    (cells[0] / name).write_text(text)
+    grown = run(stub, ["published-tb"], seeds=1)  # not about the broken one, which is shown nevertheless
+    assert [row["status"] for row in grown.rows] == ["failed", "done", "done"]
+    assert grown.failed == []
+    found = run(stub, ["tb"], seeds=3)
+    assert [row["status"] for row in found.rows] == ["failed", "done", "done", "done"]
+    assert found.failed == found.rows[:1]
+    error = f"{cells[0] / name}, {why}; remove {cells[0]} to train it again"
+    assert (found.rows[0]["error"], found.rows[0]["step"]) == (error, 0)
+    assert (cells[0] / "error.txt").read_text() == f"{error}\n"
+    assert (cells[0] / name).read_text() == text  # nothing of it is written over
+    assert stamps(cells[1]) == kept
+    shutil.rmtree(cells[0])
+    assert run(stub, ["tb"], seeds=3).failed == []
 
 
 def test_a_cell_that_failed_before_it_began_can_be_tried_again(tmp_path: Path) -> None:
