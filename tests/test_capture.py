@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sgfn.config import Method, TrainConfig
-from sgfn.methods import make_learner
+from sgfn.methods import lean, make_learner
 from sgfn.tasks import make_task
 
 aten = torch.ops.aten
@@ -69,7 +69,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_step_never_waits_for_the_device(case: str) -> None:
     name, changes = CASES[case]
-    learner = make_learner(make_task(name, TrainConfig().with_(**SMALL, **changes)), torch.device("cpu"))
+    config = TrainConfig().with_(**SMALL, **changes)
+    learner = make_learner(make_task(name, lean(config, config.method)), torch.device("cpu"))
     learner.step()  # the first one sets the optimisers up
     with Watch():
         learner.step()

@@ -4,20 +4,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sgfn.cells import Cell, CellState, make_cell
-from sgfn.checks import in_range
+from sgfn.checks import in_range, one_of
 from sgfn.compare_results import Rows, result_row, summarise, write_results
 from sgfn.config import TrainConfig, differing, from_dict, to_dict
-from sgfn.contestants import CHOSEN, DEFAULT
+from sgfn.contestants import CHOSEN, CONTESTANTS, DEFAULT, refusing
 from sgfn.crew import run_cells
-from sgfn.files import read_json, sweep, write_json
+from sgfn.files import sweep, write_json
+from sgfn.methods import check, refuse_unread
 from sgfn.offline import training_objects
-from sgfn.runs import Run, holds_others
-from sgfn.tasks import make_task
+from sgfn.runs import FORMAT, Run, ours, read_ours
+from sgfn.tasks import Task, make_task
 from sgfn.train import absolute, pick_device, stoppable
 
-FORMAT = 1
 PLAN, TABLE, FIGURE, PAGE = "compare.json", "results.csv", "comparison.png", "report.html"
 REDRAW = 60.0  # seconds between two pictures of an unfinished comparison: they take as long as a small cell
 Progress = Callable[[list[CellState]], None]
@@ -69,8 +70,10 @@ def compare(
     in_range("seeds", seeds, 1, 10**6)
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
     asked = _cells(out, task, config, keys)
+    _check_fit(config, asked)
     plan = Plan(task=task, config=_common(config), samples=samples)
-    plan.check(out)
+    names = dict.fromkeys([*(method for method, _, _ in plan.check(out)), *methods])
+    refuse_unread(config, {name: CONTESTANTS[name]["method"] for name in names})
     with Run(path=out).locked(), stoppable() as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
         known = plan.extend(out, asked)
@@ -112,7 +115,6 @@ def _checked(
             raise ValueError(f"--{name} is what --methods decides: leave it out, and name the methods")
     if alphas is not None and config.noise.kind in ("confusion", "position"):
         raise ValueError(f"noise.kind {config.noise.kind!r} is read from its file: leave --alphas out")
-    training_objects(make_task(task, config))
     return config
 
 
@@ -120,6 +122,17 @@ def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, 
     if not keys:
         raise ValueError("nothing to compare: name at least one method and one noise level")
     return [make_cell(out, task, config, *key) for key in dict.fromkeys(keys)]
+
+
+def _check_fit(config: TrainConfig, cells: list[Cell]) -> None:
+    """Every method on the task at every noise level: what can be refused is refused before anything is written."""
+    tasks: dict[float, Task] = {}
+    for cell in {(cell.method, cell.alpha): cell for cell in cells}.values():
+        if cell.alpha not in tasks:
+            tasks[cell.alpha] = make_task(cell.task, config.with_(noise__alpha=cell.alpha))
+        with refusing(cell.method):
+            check(replace(tasks[cell.alpha], config=cell.config))
+    training_objects(next(iter(tasks.values())))
 
 
 def _common(config: TrainConfig) -> TrainConfig:
@@ -140,11 +153,7 @@ class Plan:
 
     def check(self, out: Path) -> list[tuple[str, float, int]]:
         """The cells of a comparison that is there; refuse a folder that holds another one, or anything else."""
-        if not (out / PLAN).is_file():
-            if out.is_file():
-                raise ValueError(f"{out} is a file: give --out another name")
-            if holds_others(out, (PLAN, TABLE, FIGURE, PAGE)):
-                raise ValueError(f"{out} exists, is not empty and holds no comparison: give --out another name")
+        if not ours(out, PLAN, (PLAN, TABLE, FIGURE, PAGE), "comparison"):
             return []
         there = read_plan(out)
         if there.task != self.task:
@@ -167,18 +176,14 @@ class Plan:
 
 def read_plan(out: Path) -> Plan:
     """The plan of a folder, or one line on what is wrong with it."""
-    file = out / PLAN
-    data = read_json(file)
-    if not isinstance(data, dict) or not {"format", "task", "samples", "config", "cells"} <= data.keys():
-        raise ValueError(f"{file} was not written by sgfn: fields format, task, samples, config and cells are expected")
-    if data["format"] != FORMAT:
-        raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
-    try:
-        keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in data["cells"]]
-        config = from_dict(TrainConfig, data["config"])
-        return Plan(task=data["task"], config=config, samples=data["samples"], keys=keys)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{file}: {error}") from None
+
+    def plan(task: Any, samples: Any, config: Any, cells: Any) -> Plan:
+        keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in cells]
+        for method, _, _ in keys:
+            one_of("method", method, CONTESTANTS)
+        return Plan(task=str(task), config=from_dict(TrainConfig, config), samples=int(samples), keys=keys)
+
+    return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")
 
 
 class Pictures:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from sgfn.cells import STOPPED, Cell, CellState
+from sgfn.cells import STOPPED, Cell, CellState, damage
 from sgfn.config import to_dict
 from sgfn.files import write_text
 from sgfn.runs import ERROR
@@ -86,7 +86,12 @@ def run_cells(
     try:
         while workers or (waiting and not stop.asked):
             while waiting and len(workers) < jobs and not stop.asked:
-                workers.append(_start(waiting.pop(), device, samples, jobs == 1))
+                state = waiting.pop()
+                broken = damage(state.cell.path)
+                if broken:
+                    _fail(state, broken)
+                else:
+                    workers.append(_start(state, device, samples, jobs == 1))
             if stop.asked and not asked:
                 asked = True
                 for worker in workers:
@@ -130,7 +135,11 @@ def _end(worker: Worker, samples: int, stop: Stop) -> None:
     state.settle(samples)
     stopped = stop.asked and worker.process.returncode in (STOPPED, -signal.SIGTERM)
     if state.status != "done" and not stopped:
-        line, said = worker.reason()
-        state.status, state.error = "failed", line
-        write_text(state.cell.path / ERROR, f"{line}\n" + ("" if said == line else f"\n{said}\n"))
+        _fail(state, *worker.reason())
     worker.close()
+
+
+def _fail(state: CellState, line: str, said: str = "") -> None:
+    """Keep the reason in one line, and all that was said."""
+    state.status, state.error = "failed", line
+    write_text(state.cell.path / ERROR, f"{line}\n" + ("" if said in ("", line) else f"\n{said}\n"))

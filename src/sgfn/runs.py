@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -17,13 +17,14 @@ from torch import Tensor
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.files import naming, read_json, replacing, sweep, write_json, write_text
 from sgfn.learner import Learner
-from sgfn.methods import make_learner
+from sgfn.methods import build
 from sgfn.tasks import Task, make_task
 
 FORMAT = 1
 LOCK = ".lock"
 ERROR = "error.txt"
 """Why a cell of a comparison failed."""
+T = TypeVar("T")
 OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json")
 
 
@@ -32,6 +33,31 @@ def holds_others(path: Path, own: tuple[str, ...]) -> bool:
     rest = tuple(f".{Path(name).name}." for name in own)
     files = path.iterdir() if path.is_dir() else ()
     return any(file.name not in (LOCK, ERROR) and not file.name.startswith(rest) for file in files)
+
+
+def ours(path: Path, marker: str, own: tuple[str, ...], what: str) -> bool:
+    """Whether a folder holds something of ours, told by a file; one that holds anything else is refused."""
+    if path.is_file():
+        raise ValueError(f"{path} is a file: give --out another name")
+    if (path / marker).exists():
+        return True
+    if holds_others(path, own):
+        raise ValueError(f"{path} exists, is not empty and holds no {what}: give --out another name")
+    return False
+
+
+def read_ours(file: Path, read: Callable[..., T], *names: str) -> T:
+    """What is made of the fields of a JSON file that we wrote; every way it can be wrong gets its own message."""
+    data = read_json(file)
+    if not isinstance(data, dict) or not {"format", *names} <= data.keys():
+        expected = f"format, {', '.join(names[:-1])} and {names[-1]}"
+        raise ValueError(f"{file} was not written by sgfn: fields {expected} are expected")
+    if data["format"] != FORMAT:
+        raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
+    try:
+        return read(*(data[name] for name in names))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"{file}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,16 +78,11 @@ class Run:
 
     def check(self, *, overwrite: bool) -> None:
         """Refuse a folder that holds a run, unless it may be replaced, or anything else."""
-        if self.path.is_file():
-            raise ValueError(f"{self.path} is a file: give --out another name")
-        if (self.path / "config.json").exists():
-            if not overwrite:
-                raise ValueError(
-                    f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it"
-                )
-            self.read_config()  # whatever is not a run of ours raises here
-        elif holds_others(self.path, OWN_FILES):
-            raise ValueError(f"{self.path} exists, is not empty and holds no run: give --out another name")
+        if not ours(self.path, "config.json", OWN_FILES, "run"):
+            return
+        if not overwrite:
+            raise ValueError(f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it")
+        self.read_config()  # whatever is not a run of ours raises here
 
     def create(self, task: str, config: TrainConfig, *, overwrite: bool) -> None:
         """Start a folder; of a run that is there only our own files are removed."""
@@ -71,23 +92,13 @@ class Run:
         write_json(self.path / "config.json", {"format": FORMAT, "task": task, "config": to_dict(config)})
 
     def read_config(self) -> tuple[str, TrainConfig]:
-        """Task and configuration; every way the folder can be wrong gets its own message."""
+        """Task and configuration."""
         if not self.path.exists():
             raise ValueError(f"{self.path} does not exist: name the folder given to `sgfn train --out`")
         file = self.path / "config.json"
         if not file.is_file():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
-        data = read_json(file)
-        if not isinstance(data, dict) or not {"format", "task", "config"} <= data.keys():
-            raise ValueError(f"{file} was not written by sgfn: fields format, task and config are expected")
-        if data["format"] != FORMAT:
-            raise ValueError(
-                f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it"
-            )
-        try:
-            return str(data["task"]), from_dict(TrainConfig, data["config"])
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"{file}: {error}") from None
+        return read_ours(file, lambda task, config: (str(task), from_dict(TrainConfig, config)), "task", "config")
 
     def task(self) -> Task:
         """The task as configured."""
@@ -126,7 +137,7 @@ class Run:
     def load(self, device: torch.device) -> Learner:
         """The networks as the checkpoint left them, on any device; to continue training, see `restore`."""
         task, state = self.task(), self.load_state()
-        learner = make_learner(task, device)
+        learner = build(task, device)
         self._put(learner.load_networks, state)
         learner.done = int(state["self.done"])
         return learner

@@ -14,7 +14,7 @@ from sgfn import exact
 from sgfn.checks import one_of
 from sgfn.config import TrainConfig, differing
 from sgfn.learner import Learner
-from sgfn.methods import make_learner
+from sgfn.methods import build, check
 from sgfn.offline import training_objects
 from sgfn.runs import Run
 from sgfn.stepper import stepper
@@ -86,7 +86,9 @@ def train(
         run.read_config()
         learner = None
     else:
-        learner = _learner(make_task(task, config), where)
+        made = make_task(task, config)
+        check(made)
+        learner = _learner(made, where)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
         if learner is None:
@@ -117,7 +119,7 @@ def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> 
 
 
 def _learner(task: Task, device: torch.device) -> Learner:
-    return make_learner(task, device, training_objects(task))
+    return build(task, device, training_objects(task))
 
 
 def absolute(config: TrainConfig) -> TrainConfig:

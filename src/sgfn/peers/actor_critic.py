@@ -18,7 +18,6 @@ from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import masked_log_softmax, small
 from sgfn.nets.layered import Layered
 from sgfn.optim import Optimiser, schedule
-from sgfn.peers.settings import refuse_unused
 from sgfn.rollout import LogPolicy, rollout
 from sgfn.tasks import Task
 from sgfn.trajectories import Trajectories
@@ -126,11 +125,10 @@ class ValueNet(nn.Module):
         return self.head(self.encoder(self.env.encode(state)))[..., 0]
 
 
-def check_fits(config: TrainConfig) -> None:
-    """Refuse settings that only flow networks have a use for."""
+def check_encoder(config: TrainConfig) -> None:
+    """Refuse a network that reads whole trajectories."""
     if config.net.encoder != "mlp":
         raise ValueError(f"method {config.method!r} reads states one by one: use --net.encoder mlp")
-    refuse_unused(config)
 
 
 # Learners
@@ -140,7 +138,7 @@ class SoftLearner(Learner):
     """A network that acts, and a batch of rollouts per step to learn from."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
-        check_fits(task.config)
+        check_encoder(task.config)
         super().__init__(task, device, METERS)
         with seeded(self.config.seed):
             self.policy_net = ActionNet(self.env, self.config.net).to(device)
