@@ -289,8 +289,6 @@ def test_an_update_reuses_what_its_rollout_computed(task: str, form: str) -> Non
         loss = trainer.balance(scorer, batch, torch.tensor(1.0), log_kernel)
         found = torch.autograd.grad(loss, trainer.optimiser.parameters, materialize_grads=True)
         return torch.cat([g.flatten() for g in found])
-            [g.flatten() for g in torch.autograd.grad(loss, trainer.optimiser.parameters, materialize_grads=True)]
-        )
 
     plain = gradients(trainer.nets)
     assert_close(gradients(judge), plain, atol=1e-5, rtol=1e-4)
