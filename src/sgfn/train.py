@@ -109,7 +109,7 @@ def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> 
     if wanted not in (config, TrainConfig()):
         flags = ", ".join(differing(wanted, TrainConfig()))
         raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {flags} out")
-    learner = _learner(make_task(task, config), device)
+    learner = _learner(run.task(), device)
     if run.checkpoint.is_file():
         run.restore(learner)
     elif run.rows():
@@ -124,12 +124,7 @@ def _learner(task: Task, device: torch.device) -> Learner:
 
 def absolute(config: TrainConfig) -> TrainConfig:
     """Files by their full path, so that the run finds them again from any folder."""
-    files = {
-        "offline__file": config.offline.file,
-        "table__file": config.table.file,
-        "noise__file": config.noise.file,
-    }
-    return config.with_(**{name: file.resolve() for name, file in files.items() if file is not None})
+    return config.with_(**{name.replace(".", "__"): file.resolve() for name, file in config.files.items()})
 
 
 def _loop(run: Run, learner: Learner, progress: Progress | None, stop: Stop) -> None:
