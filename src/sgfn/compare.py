@@ -41,6 +41,19 @@ class Comparison:
         return summarise(self.rows)
 
     @property
+    def complaint(self) -> str:
+        """Which cells of this call failed, and why, in one line; those with the same reason together."""
+        reasons: dict[str, list[str]] = {}
+        for row in self.failed:
+            noise = "" if row["alpha"] is None else f" at {row['alpha']:g}"
+            reasons.setdefault(row["error"], []).append(f"{row['method']}{noise}, seed {row['seed']}")
+        told = [f"{who[0]}{f' and {len(who) - 1} more' if who[1:] else ''} ({why})" for why, who in reasons.items()]
+        count = f"{len(self.failed)} of {len(self.rows)} cells failed"
+        return (
+            f"{count}: {'; '.join(told)}; each has an error.txt in {self.path}, and the same command tries them again"
+        )
+
+    @property
     def files(self) -> dict[str, Path]:
         """Table, figure and page."""
         return {"results": self.path / TABLE, "figure": self.path / FIGURE, "page": self.path / PAGE}
