@@ -390,6 +390,18 @@ def test_figures_are_not_loaded_before_they_are_needed() -> None:
 # What damage and failures leave behind
 
 
+def test_a_comparison_is_about_one_table(stub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("sequence,score\nACG,1\nCAT,0.5\n")
+    words = ["compare", "table", *FLAGS, "--out", str(stub), "--samples", "8", "--table.file", str(file), "--seeds"]
+    assert main([*words, "1", "--methods", "tb"]) == 0
+    file.write_text("sequence,score\nACG,1\nCAT,0.7\n")
+    before = contents(stub)
+    line = complaint(capsys, [*words, "2", "--methods", "tb"])
+    assert line.startswith(f"--table.file {file} has changed since {stub} was begun: put the old file back, or begin")
+    assert contents(stub) == before
+
+
 def test_a_failure_of_another_call_is_not_this_calls(stub: Path) -> None:
     assert len(run(stub, ["tb", "kl-entropy"], seeds=1).failed) == 1
     again = run(stub, ["tb"], seeds=1)

@@ -72,7 +72,7 @@ class Train:
     """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories); published-...:
     the budgets of Pan et al. (2023), to which the noise must be chosen."""
     resume: bool = False
-    """Continue the run in the folder with its own configuration."""
+    """Continue the run in the folder with its own configuration, to more --steps if you like."""
     overwrite: bool = False
     """Replace a run that is there."""
     device: Device = "auto"
@@ -196,10 +196,7 @@ def run_tasks(args: Tasks) -> None:
 
 def run_train(args: Train) -> None:
     """`sgfn train`."""
-    folder = args.out or Path("runs") / args.task
-    steps = args.config.steps
-    if args.resume and (folder / "config.json").is_file():
-        steps = sgfn.Run(path=folder).read_config()[1].steps
+    folder, steps = folder_of(args), args.config.steps
     options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
     if args.json:
         run = sgfn.train(args.task, args.config, folder, **options)
@@ -222,6 +219,11 @@ def run_train(args: Train) -> None:
     tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
     out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
     return out.print(f"next: sgfn evaluate {folder}", soft_wrap=True)
+
+
+def folder_of(args: Train) -> Path:
+    """Where a run lies."""
+    return args.out or Path("runs") / args.task
 
 
 def last_row(run: sgfn.Run, steps: int) -> dict[str, Any]:
@@ -319,18 +321,7 @@ def run_compare(args: Compare) -> None:
         print_comparison(found.summary)
         out.print(f"figure, page and {len(found.rows)} results in {found.path}", soft_wrap=True)
     if found.failed:
-        raise ValueError(failures(found))
-
-
-def failures(found: sgfn.Comparison) -> str:
-    """Which cells failed, and why; those with the same reason together."""
-    reasons: dict[str, list[str]] = {}
-    for row in found.failed:
-        noise = "" if row["alpha"] is None else f" at {row['alpha']:g}"
-        reasons.setdefault(row["error"], []).append(f"{row['method']}{noise}, seed {row['seed']}")
-    told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''} ({why})" for why, names in reasons.items()]
-    count = f"{len(found.failed)} of {len(found.rows)} cells failed"
-    return f"{count}: {'; '.join(told)}; each has an error.txt in {found.path}, and the same command tries them again"
+        raise ValueError(found.complaint)
 
 
 def run_data(args: Data) -> None:
@@ -379,11 +370,19 @@ def usage() -> str:
 def parse(kind: type, command: str, words: list[str]) -> Any:
     """Flags to dataclass; whatever is wrong with them comes back as one line."""
     check_choices(kind, words)
-    default: Any = None
-    preset = flag_value(words, "preset")
+    default, preset = None, flag_value(words, "preset")
     if kind in (Train, Compare) and preset is not None:
         one_of("--preset", preset, get_args(Preset))
         default = PRESETS[preset]
+    args = parse_from(kind, command, words, default)
+    if kind is Train and default is None and args.resume and (folder_of(args) / "config.json").is_file():
+        own = sgfn.Run(path=folder_of(args)).read_config()[1]
+        return parse_from(kind, command, words, own)  # so that what is not said is as it was
+    return args
+
+
+def parse_from(kind: type, command: str, words: list[str], default: TrainConfig | None) -> Any:
+    """Flags over a configuration to start from."""
     caught = io.StringIO()
     try:
         with contextlib.redirect_stderr(caught):

@@ -15,7 +15,7 @@ from sgfn.crew import run_cells
 from sgfn.files import sweep, write_json
 from sgfn.methods import check, refuse_unread
 from sgfn.offline import training_objects
-from sgfn.runs import FORMAT, Run, ours, read_ours
+from sgfn.runs import FORMAT, Run, checksums, ours, read_ours, refuse_changed
 from sgfn.tasks import Task, make_task
 from sgfn.train import absolute, pick_device, stoppable
 
@@ -39,6 +39,19 @@ class Comparison:
     def summary(self) -> Rows:
         """Medians and quartiles over seeds, one row per method and noise level."""
         return summarise(self.rows)
+
+    @property
+    def complaint(self) -> str:
+        """Which cells of this call failed, and why, in one line; those with the same reason together."""
+        reasons: dict[str, list[str]] = {}
+        for row in self.failed:
+            noise = "" if row["alpha"] is None else f" at {row['alpha']:g}"
+            reasons.setdefault(row["error"], []).append(f"{row['method']}{noise}, seed {row['seed']}")
+        told = [f"{who[0]}{f' and {len(who) - 1} more' if who[1:] else ''} ({why})" for why, who in reasons.items()]
+        count = f"{len(self.failed)} of {len(self.rows)} cells failed"
+        return (
+            f"{count}: {'; '.join(told)}; each has an error.txt in {self.path}, and the same command tries them again"
+        )
 
     @property
     def files(self) -> dict[str, Path]:
@@ -150,6 +163,8 @@ class Plan:
     samples: int
     keys: list[tuple[str, float, int]] = field(default_factory=list)
     """Method, noise level and seed of each cell."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Checksums of the files that the configuration names."""
 
     def check(self, out: Path) -> list[tuple[str, float, int]]:
         """The cells of a comparison that is there; refuse a folder that holds another one, or anything else."""
@@ -161,6 +176,7 @@ class Plan:
         flags = differing(self.config, there.config) + (["--samples"] if there.samples != self.samples else [])
         if flags:
             raise ValueError(f"{out} was begun with other values of {', '.join(flags)}: give --out another name")
+        refuse_changed(out, self.config, there.files)
         return there.keys
 
     def extend(self, out: Path, cells: list[Cell]) -> list[Cell]:
@@ -170,6 +186,7 @@ class Plan:
         methods = list(dict.fromkeys(method for method, _, _ in keys))
         keys.sort(key=lambda key: (methods.index(key[0]), *key[1:]))
         plain = {"format": FORMAT, "task": self.task, "samples": self.samples, "config": to_dict(self.config)}
+        plain |= {"files": files} if (files := checksums(self.config)) else {}
         write_json(out / PLAN, plain | {"cells": [list(key) for key in keys]})
         return _cells(out, self.task, self.config, keys)
 
@@ -177,11 +194,12 @@ class Plan:
 def read_plan(out: Path) -> Plan:
     """The plan of a folder, or one line on what is wrong with it."""
 
-    def plan(task: Any, samples: Any, config: Any, cells: Any) -> Plan:
-        keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in cells]
+    def plan(data: dict[str, Any]) -> Plan:
+        keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in data["cells"]]
         for method, _, _ in keys:
             one_of("method", method, CONTESTANTS)
-        return Plan(task=str(task), config=from_dict(TrainConfig, config), samples=int(samples), keys=keys)
+        plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": dict(data.get("files", {}))}
+        return Plan(**plain, config=from_dict(TrainConfig, data["config"]), keys=keys)
 
     return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")
 

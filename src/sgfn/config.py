@@ -313,6 +313,12 @@ class TrainConfig:
         """Trajectories of each batch that come from the offline file."""
         return round(self.batch * self.offline.share)
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are named, by the field that names them."""
+        named = {"noise.file": self.noise.file, "table.file": self.table.file, "offline.file": self.offline.file}
+        return {name: file for name, file in named.items() if file is not None}
+
     def __post_init__(self) -> None:
         one_of("method", self.method, get_args(Method))
         one_of("objective", self.objective, get_args(Objective))

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,8 +47,8 @@ def ours(path: Path, marker: str, own: tuple[str, ...], what: str) -> bool:
     return False
 
 
-def read_ours(file: Path, read: Callable[..., T], *names: str) -> T:
-    """What is made of the fields of a JSON file that we wrote; every way it can be wrong gets its own message."""
+def read_ours(file: Path, read: Callable[[dict[str, Any]], T], *names: str) -> T:
+    """What is made of a JSON file of ours with those fields; every way it can be wrong gets its own message."""
     data = read_json(file)
     if not isinstance(data, dict) or not {"format", *names} <= data.keys():
         expected = f"format, {', '.join(names[:-1])} and {names[-1]}"
@@ -55,9 +56,29 @@ def read_ours(file: Path, read: Callable[..., T], *names: str) -> T:
     if data["format"] != FORMAT:
         raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
     try:
-        return read(*(data[name] for name in names))
+        return read(data)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{file}: {error}") from None
+
+
+def checksums(config: TrainConfig) -> dict[str, str]:
+    """SHA-256 of each file that a configuration names, as far as they are there, by the field that names it."""
+    found = {}
+    for name, file in config.files.items():
+        if file.is_file():
+            with file.open("rb") as content:
+                found[name] = hashlib.file_digest(content, "sha256").hexdigest()
+    return found
+
+
+def refuse_changed(path: Path, config: TrainConfig, known: dict[str, str]) -> None:
+    """A file read anew must be the file that a run or a comparison was begun with."""
+    for name, found in checksums(config).items():
+        if known.get(name, found) != found:
+            raise ValueError(
+                f"--{name} {config.files[name]} has changed since {path} was begun: put the old file back, or begin "
+                "again with another --out"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,20 +110,36 @@ class Run:
         self.check(overwrite=overwrite)
         for name in OWN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        write_json(self.path / "config.json", {"format": FORMAT, "task": task, "config": to_dict(config)})
+        self.write_config(task, config, checksums(config))
+
+    def write_config(self, task: str, config: TrainConfig, files: dict[str, str]) -> None:
+        """What is trained, and the checksums of the files it is made from."""
+        data = {"format": FORMAT, "task": task, "config": to_dict(config)}
+        write_json(self.path / "config.json", data | ({"files": files} if files else {}))
 
     def read_config(self) -> tuple[str, TrainConfig]:
         """Task and configuration."""
+        task, config, _ = self.read_all()
+        return task, config
+
+    def read_all(self) -> tuple[str, TrainConfig, dict[str, str]]:
+        """Task, configuration and checksums; early runs have none of these."""
         if not self.path.exists():
             raise ValueError(f"{self.path} does not exist: name the folder given to `sgfn train --out`")
         file = self.path / "config.json"
         if not file.is_file():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
-        return read_ours(file, lambda task, config: (str(task), from_dict(TrainConfig, config)), "task", "config")
+        return read_ours(
+            file,
+            lambda data: (str(data["task"]), from_dict(TrainConfig, data["config"]), dict(data.get("files", {}))),
+            *("task", "config"),
+        )
 
     def task(self) -> Task:
-        """The task as configured."""
-        return make_task(*self.read_config())
+        """The task as configured, from the files that it was trained on."""
+        task, config, files = self.read_all()
+        refuse_changed(self.path, config, files)
+        return make_task(task, config)
 
     def save(self, learner: Learner) -> None:
         """Write a checkpoint beside the old one, then put it in its place."""
