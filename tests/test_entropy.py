@@ -31,7 +31,7 @@ from sgfn.entropy import (
 from sgfn.rollout import behaviour
 from sgfn.tasks import make_task
 from sgfn.trainer import METERS, Trainer
-from sgfn.trajectories import Scores, Trajectories, masked_mean
+from sgfn.trajectories import Episodes, Scores, Trajectories, masked_mean
 from small_runs import CPU, small, tiny_trainer
 
 VARIANTS = get_args(EntropyVariant)
@@ -348,16 +348,15 @@ def build(task: str, **changes: Any) -> Trainer:
     return tiny_trainer("AB" if task == "tiny-stop" else "ABC", stop=task == "tiny-stop", **changes)
 
 
-def watched(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scores, Trajectories]]:
-    """What the objective will read, step by step, with the reward before its exponent."""
-    seen, look = [], trainer.judged
+def watched(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scores, Episodes]]:
+    """What the objective reads, step by step, with the reward before its exponent."""
+    seen, objective = [], trainer.objective
 
-    def spy(*args: Any) -> tuple[Scores, Trajectories]:
-        scores, tempered = look(*args)
-        seen.append((scores, replace(tempered, log_reward=tempered.log_reward / trainer.task.beta)))
-        return scores, tempered
+    def spy(scores: Scores, batch: Episodes) -> Tensor:
+        seen.append((scores, replace(batch, log_reward=batch.log_reward / trainer.task.beta)))
+        return objective(scores, batch)
 
-    monkeypatch.setattr(trainer, "judged", spy)
+    monkeypatch.setattr(trainer, "objective", spy)
     return seen
 
 
@@ -404,6 +403,9 @@ def test_the_temperature_follows_the_ratio_of_the_batch_before(
     monkeypatch.setattr(sgfn.trainer, "rollout", spy)
     changes = {"entropy__variant": variant, "temperature": 1.5, "optim__lr": 0.1, "optim__warmup": 0}
     trainer = build(task, objective=objective, exploration="entropy", replay__updates=1, **changes)
+    if trainer.quick is not None:
+        roll = trainer.quick.roller.roll
+        monkeypatch.setattr(trainer.quick.roller, "roll", lambda *a: heats.append(float(a[3])) or roll(*a))
     seen = watched(trainer, monkeypatch)
     for _ in range(4):
         trainer.step()

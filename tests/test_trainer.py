@@ -88,7 +88,7 @@ PARTS += ("self.meters", "exploration.heat")
 
 def test_no_part_of_the_state_is_superfluous() -> None:
     """Whatever is left as it was in a new trainer, the run goes another way."""
-    first, other = build("tiny", **EVERYTHING), build("tiny", **EVERYTHING)
+    first, other = (build("tiny", **EVERYTHING, optim__lr=0.1, optim__warmup=0) for _ in range(2))
     untouched, state = saved(other), advance(first, 5)
     straight = advance(first, 3)
     assert {name.partition(".")[0] for name in state} == {name.partition(".")[0] for name in PARTS}
@@ -239,8 +239,8 @@ def test_replayed_batches_have_their_own_size(monkeypatch: pytest.MonkeyPatch) -
     for batch, wanted in ((0, 8), (33, 33)):
         trainer = tiny_trainer(replay__updates=1, replay__batch=batch)
         assert trainer.buffer is not None
-        sizes, sample = [], trainer.buffer.sample
-        monkeypatch.setattr(trainer.buffer, "sample", lambda n, g, s=sample, z=sizes: z.append(n) or s(n, g))
+        sizes, pick = [], trainer.buffer.pick
+        monkeypatch.setattr(trainer.buffer, "pick", lambda n, g, s=pick, z=sizes: z.append(n) or s(n, g))
         trainer.step()
         assert sizes == [wanted]
 

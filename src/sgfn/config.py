@@ -367,6 +367,12 @@ class TrainConfig:
         return {"kl": "outcome", "eflow": "marginal"}.get(objective, self.form)
 
     @property
+    def reads_flow(self) -> bool:
+        """Whether the objective reads the flow of states between root and end."""
+        objective = self.entropy.base if self.objective == "kl-entropy" else self.objective
+        return (self.kl.flow if objective == "kl" else objective) != "tb"
+
+    @property
     def watches_entropy(self) -> bool:
         """Whether the entropy ratio has a part in the run."""
         return self.objective == "kl-entropy" or self.exploration == "entropy"

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.rollout import LogKernel
-from sgfn.trajectories import Trajectories
+from sgfn.trajectories import Episodes, Trajectories
 
 
 def log_known(env: Env, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A K"]:
@@ -14,7 +14,7 @@ def log_known(env: Env, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batc
     return env.kernel(states).log()
 
 
-def negative_log_likelihood(log_kernel: Float[Tensor, "B T A K"], batch: Trajectories) -> Float[Tensor, ""]:
+def negative_log_likelihood(log_kernel: Float[Tensor, "B T A K"], batch: Episodes) -> Float[Tensor, ""]:
     r"""$-\mathrm{mean}\,\log\hat P(k_t|s_t,a_t)$ over valid steps."""
     index = batch.intended * log_kernel.shape[-1] + batch.realised
     chosen = log_kernel.flatten(-2).gather(-1, index[..., None])[..., 0]

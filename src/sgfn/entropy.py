@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from sgfn.config import EntropyConfig
-from sgfn.trajectories import Scores, Trajectories, masked_mean
+from sgfn.trajectories import Episodes, Scores, masked_mean
 
 TINY = 1e-10  # probabilities and entropies are kept above this before a logarithm is taken
 LOG_TINY = math.log(TINY)
@@ -120,7 +120,7 @@ class EntropyTerms:
     r"""$-H(s)[\log\rho + (1-\gamma)(1-H(s))\log(1-\rho)]$, before it is weighted with mu."""
 
 
-def entropy_terms(scores: Scores, batch: Trajectories, config: EntropyConfig) -> EntropyTerms:
+def entropy_terms(scores: Scores, batch: Episodes, config: EntropyConfig) -> EntropyTerms:
     """Everything the entropy-ratio objective, its log and the guided exploration read."""
     assert scores.log_policy is not None
     assert scores.log_intention is not None
@@ -152,7 +152,7 @@ ENTROPY_METERS = (
 )
 
 
-def entropy_figures(terms: EntropyTerms, batch: Trajectories) -> Float[Tensor, " N"]:
+def entropy_figures(terms: EntropyTerms, batch: Episodes) -> Float[Tensor, " N"]:
     """Means over visited states, in the order of ENTROPY_METERS; `mu` is the weight of one visited state."""
 
     def mean(values: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ class Optimiser:
         for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
             parameter.data = home
         self.gradients = self.views(self.gradient)
+        self.homes = {id(p): home for p, home in zip(self.parameters, self.gradients, strict=True)}
 
     def views(self, buffer: Float[Tensor, " P"]) -> list[Tensor]:
         """A buffer in pieces shaped like the parameters."""
@@ -49,9 +50,15 @@ class Optimiser:
         self.apply(torch.autograd.grad(loss, self.parameters, materialize_grads=True), factor)
 
     @torch.no_grad()
-    def apply(self, gradients: Sequence[Tensor], factor: Float[Tensor, ""]) -> None:
-        """One update along gradients that are known, in the order of the parameters."""
-        torch._foreach_copy_(self.gradients, list(gradients))
+    def apply(
+        self, gradients: Sequence[Tensor], factor: Float[Tensor, ""], parameters: Sequence[Tensor] | None = None
+    ) -> None:
+        """One update along gradients that are known, of all parameters or of those that are named.
+
+        A parameter that never gets a gradient stays where it is.
+        """
+        homes = self.gradients if parameters is None else [self.homes[id(p)] for p in parameters]
+        torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
         excess = None
         if self.clip > 0:
             excess = (torch.linalg.vector_norm(self.gradient) / self.clip).clamp(min=1.0)

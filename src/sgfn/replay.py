@@ -6,7 +6,7 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.rollout import unroll
-from sgfn.trajectories import Trajectories
+from sgfn.trajectories import Episodes, Trajectories
 
 
 class Replay:
@@ -24,7 +24,7 @@ class Replay:
         self.log_reward = torch.zeros(capacity, device=device)
         self.added = torch.zeros((), dtype=torch.int64, device=device)
 
-    def add(self, batch: Trajectories) -> None:
+    def add(self, batch: Episodes) -> None:
         """Overwrite the oldest; of a batch larger than the buffer only the last part stays."""
         kept = slice(max(0, batch.realised.shape[0] - self.capacity), None)
         rows = (self.added + torch.arange(batch.realised[kept].shape[0], device=self.added.device)) % self.capacity
@@ -33,20 +33,18 @@ class Replay:
         self.log_reward[rows] = batch.log_reward[kept]
         self.added += rows.shape[0]
 
-    def sample(self, batch: int, generator: torch.Generator) -> Trajectories:
-        """Uniform draws, with replacement, from what has been added."""
+    def pick(self, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Intentions, outcomes and log-rewards: uniform draws, with replacement, from what has been added."""
         filled = self.added.clamp(max=self.capacity)
         uniform = torch.rand(batch, generator=generator, device=self.added.device, dtype=torch.float64)
         rows = (uniform * filled).long()
-        realised = self.realised[rows].long()
+        return self.intended[rows].long(), self.realised[rows].long(), self.log_reward[rows]
+
+    def sample(self, batch: int, generator: torch.Generator) -> Trajectories:
+        """As `pick`, with the states passed through."""
+        intended, realised, log_reward = self.pick(batch, generator)
         states, valid = unroll(self.env, realised)
-        return Trajectories(
-            intended=self.intended[rows].long(),
-            realised=realised,
-            valid=valid,
-            states=states,
-            log_reward=self.log_reward[rows],
-        )
+        return Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=log_reward)
 
     def state(self) -> dict[str, Tensor]:
         """Tensors that a checkpoint keeps."""

@@ -1,12 +1,11 @@
 """The trainer: rollout -> score -> objective -> update. It knows no environment by name."""
 
-from dataclasses import replace
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn import dynamics, histories
+from sgfn.append_only import AppendOnly, fits
 from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
@@ -22,7 +21,7 @@ from sgfn.replay import Replay
 from sgfn.rollout import LogKernel, LogPolicy, retrace, rollout
 from sgfn.scoring import Scorer, score, score_expected
 from sgfn.tasks import Task
-from sgfn.trajectories import Scores, Trajectories, concatenate
+from sgfn.trajectories import Episodes, Scores, Trajectories, concatenate, tempered
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 LARGEST_WALK = 4096
@@ -45,6 +44,7 @@ class Trainer(Learner):
         self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self._guess_log_z()
+        self.quick = self._quick()
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
 
@@ -63,6 +63,14 @@ class Trainer(Learner):
             Optimiser(groups, optim.clip, self.device),
             Optimiser([(list(self.dynamics.parameters()), model.lr)], model.clip, self.device),
         )
+
+    def _quick(self) -> AppendOnly | None:
+        """The way of append-only sequences of one length, where it can be gone and no kernel walks faster."""
+        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
+        if walks or self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
+            return None
+        table = isinstance(self.env, TabulatedEnv) and not self.task.landscape.on_host
+        return AppendOnly(self.task, self.nets, self.dynamics, table)
 
     @torch.no_grad()
     def _guess_log_z(self) -> None:
@@ -123,18 +131,37 @@ class Trainer(Learner):
         config = self.config
         beta = beta_at(self.index, self.task.beta, config.reward.ramp)
         rate = schedule(self.index, config.steps, config.optim)
-        judge = self.judge(config.batch)
-        own, batch = self.collect(judge)
-        loss, nll = self.update(judge, own, batch, beta, rate)
+        own, loss, nll = (self.learn if self.quick is None else self.learn_quickly)(beta, rate)
         if self.buffer is not None:
             self.buffer.add(own)
             for _ in range(config.replay.updates):
                 self.update_from(self.buffer, beta, rate)
             if config.dynamics.mode == "replay":
                 for _ in range(config.dynamics.rounds):
-                    nll = self.fit_dynamics(self.buffer.sample(config.batch, self.generator), rate)
+                    nll = self.fit_from(self.buffer, rate)
         self._record(own, loss, nll)
         self.index += 1.0
+
+    def learn(self, beta: Tensor, rate: Tensor) -> tuple[Trajectories, Tensor, Tensor]:
+        """A batch of rollouts and an update: the agent's own part, the loss, and the noise model's."""
+        judge = self.judge(self.config.batch)
+        own, batch = self.collect(judge)
+        return own, *self.update(judge, own, batch, beta, rate)
+
+    def learn_quickly(self, beta: Tensor, rate: Tensor) -> tuple[Episodes, Tensor, Tensor]:
+        """The same where sequences are append-only."""
+        assert self.quick is not None
+        config, way = self.config, self.quick
+        walk, said = way.roller.roll(config.batch, self.generator, config.explore, self.temperature)
+        own = way.episodes(walk, way.log_reward(walk.realised))
+        learns = config.dynamics.mode == "batch"
+        found = way.slopes(walk, said, tempered(own, beta), self.objective, learns)
+        self.optimiser.apply(found.nets, rate, way.parameters)
+        if config.watches_entropy:
+            self.watch(found.scores, own)
+        if found.model:
+            self.dynamics_optimiser.apply(found.model, rate, way.model.parameters)
+        return own, found.loss, found.nll
 
     def collect(self, judge: FlowNets | Judge) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
@@ -147,7 +174,7 @@ class Trainer(Learner):
             batch=config.batch - known,
             generator=self.generator,
             explore=config.explore,
-            temperature=config.temperature * self.heat if config.exploration == "entropy" else config.temperature,
+            temperature=self.temperature,
         )
         if self.offline is None or known == 0:
             return own, own
@@ -155,6 +182,12 @@ class Trainer(Learner):
             judge.forget()
         rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
         return own, concatenate(own, self.retraced(self.offline[rows]))
+
+    @property
+    def temperature(self) -> float | Tensor:
+        """Of sampling: constant, or heated by the entropy ratio of the batch before."""
+        config = self.config
+        return config.temperature * self.heat if config.exploration == "entropy" else config.temperature
 
     def retraced(self, goals: Int[Tensor, "N O"]) -> Trajectories:
         """Known objects as trajectories, with intentions from the posterior at the present weights."""
@@ -171,8 +204,8 @@ class Trainer(Learner):
             thoughts = self.thoughts(batch)
             log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
             nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
-        scores, tempered = self.judged(self.scorer(judge, thoughts), batch, beta, log_kernel)
-        loss = self.objective(scores, tempered).mean()
+        scores, raised = self.judged(self.scorer(judge, thoughts), batch, beta, log_kernel)
+        loss = self.objective(scores, raised).mean()
         if self.config.dynamics.mode == "batch":
             step_together([(self.optimiser, loss), (self.dynamics_optimiser, nll)], rate)
         else:
@@ -183,12 +216,20 @@ class Trainer(Learner):
 
     def update_from(self, buffer: Replay, beta: Tensor, rate: Tensor) -> None:
         """Balance objective on past trajectories: balance holds off-policy."""
-        batch = buffer.sample(self.config.replay.batch or self.config.batch, self.generator)
+        size = self.config.replay.batch or self.config.batch
+        if self.quick is not None:
+            intended, realised, log_reward = buffer.pick(size, self.generator)
+            walk, way = self.quick.roller.walk(intended, realised), self.quick
+            past = tempered(way.episodes(walk, log_reward), beta)
+            said = way.net.forced(walk.rows, walk.last, walk.realised)
+            found = way.slopes(walk, said, past, self.objective, learn=False)
+            return self.optimiser.apply(found.nets, rate, way.parameters)
+        batch = buffer.sample(size, self.generator)
         with torch.no_grad():
             thoughts = self.thoughts(batch)
             log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
         scorer = self.scorer(self.judge(batch.valid.shape[0]), thoughts)
-        self.optimiser.step(self.balance(scorer, batch, beta, log_kernel), rate)
+        return self.optimiser.step(self.balance(scorer, batch, beta, log_kernel), rate)
 
     def balance(self, scorer: Scorer, batch: Trajectories, beta: Tensor, log_kernel: Tensor) -> Float[Tensor, ""]:
         """Mean objective of a batch at a reward exponent."""
@@ -198,17 +239,26 @@ class Trainer(Learner):
         self, scorer: Scorer, batch: Trajectories, beta: Tensor, log_kernel: Tensor
     ) -> tuple[Scores, Trajectories]:
         """What the objective reads: scores, and the batch at the current reward exponent."""
-        tempered = replace(batch, log_reward=beta * batch.log_reward)
+        raised = tempered(batch, beta)
         if self.config.objective == "eflow":
             reward = lambda x: beta * self.task.log_reward(x)  # noqa: E731
-            return score_expected(self.env, self.nets, batch, log_kernel, reward), tempered
-        return score(scorer, batch, self.config.scored_as, log_kernel), tempered
+            return score_expected(self.env, self.nets, batch, log_kernel, reward), raised
+        return score(scorer, batch, self.config.scored_as, log_kernel), raised
 
     @torch.no_grad()
-    def watch(self, scores: Scores, batch: Trajectories) -> None:
+    def watch(self, scores: Scores, batch: Episodes) -> None:
         """Note the entropy's figures, and the ratio that the next rollout's temperature may follow."""
         self.figures.copy_(entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch))
         self.heat.copy_(self.figures[ENTROPY_METERS.index("ratio")])
+
+    def fit_from(self, buffer: Replay, rate: Tensor) -> Tensor:
+        """One round of maximum likelihood on a batch of past outcomes."""
+        if self.quick is None:
+            return self.fit_dynamics(buffer.sample(self.config.batch, self.generator), rate)
+        intended, realised, _ = buffer.pick(self.config.batch, self.generator)
+        nll, gradients = self.quick.fit(self.quick.roller.walk(intended, realised))
+        self.dynamics_optimiser.apply(gradients, rate, self.quick.model.parameters)
+        return nll
 
     def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
         """One round of maximum likelihood on past outcomes."""
@@ -218,7 +268,7 @@ class Trainer(Learner):
         self.dynamics_optimiser.step(nll, rate)
         return nll.detach()
 
-    def _record(self, own: Trajectories, loss: Tensor, nll: Tensor) -> None:
+    def _record(self, own: Episodes, loss: Tensor, nll: Tensor) -> None:
         plain = [loss, nll, own.log_reward.mean(), own.length.float().mean(), own.log_reward.exp().mean()]
         self.record(*plain, *(self.figures.unbind() if self.config.watches_entropy else ()))
 

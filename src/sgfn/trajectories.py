@@ -1,6 +1,7 @@
 """Trajectories (data) and Scores (differentiable): what happened, and what the networks say of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,8 +9,8 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trajectories:
-    """A batch of finished trajectories, padded to the horizon T; padded steps repeat the last state."""
+class Episodes:
+    """What was intended and what happened in a batch of finished trajectories, padded to the horizon T."""
 
     intended: Int[Tensor, "B T"]
     """What the agent meant to do (its thought)."""
@@ -17,7 +18,6 @@ class Trajectories:
     """What the environment did (the real action)."""
     valid: Bool[Tensor, "B T"]
     """Steps that happened; the rest is padding."""
-    states: Int[Tensor, "B T+1 S"]
     log_reward: Float[Tensor, " B"]
 
     @property
@@ -33,6 +33,13 @@ class Trajectories:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Trajectories(Episodes):
+    """Episodes with the states they pass through; padded steps repeat the last state."""
+
+    states: Int[Tensor, "B T+1 S"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scores:
     """Log-probabilities of a batch, zero on padded steps; `final` states carry no flow of their own."""
 
@@ -42,7 +49,8 @@ class Scores:
     """Of the outcome given the intention, detached; zero where the form does not use it."""
     log_pb: Float[Tensor, "B T"]
     """Backward: of the (parent, intention) or of the parent, read at the next state."""
-    log_flow: Float[Tensor, "B T+1"]
+    log_flow: Float[Tensor, "B T+1"] | None
+    """None where no flow of a state is read."""
     log_z: Float[Tensor, ""]
     log_policy: Float[Tensor, "B T A"] | None = None
     """log pi of every intention at the state before the step; minus infinity where illegal."""
@@ -60,11 +68,18 @@ def masked_mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Floa
     return torch.where(mask, values, 0.0).sum(1) / mask.sum(1).clamp(min=1)
 
 
+E = TypeVar("E", bound=Episodes)
+
+
+def tempered(batch: E, beta: Float[Tensor, ""]) -> E:
+    """The same batch with its reward raised to a power."""
+    return replace(batch, log_reward=beta * batch.log_reward)
+
+
 def concatenate(first: Trajectories, second: Trajectories) -> Trajectories:
     """Two batches as one."""
-    return Trajectories(
-        **{name: torch.cat([getattr(first, name), getattr(second, name)]) for name in Trajectories.__annotations__}
-    )
+    names = [field.name for field in fields(Trajectories)]
+    return Trajectories(**{name: torch.cat([getattr(first, name), getattr(second, name)]) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Objectives: each a pure function (Scores, Trajectories) -> one loss per trajectory."""
+"""Objectives: each a pure function (Scores, Episodes) -> one loss per trajectory."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,9 +13,9 @@ from sgfn.objectives.kl import outcome_flow_kl
 from sgfn.objectives.kl_entropy import kl_entropy
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
-from sgfn.trajectories import Scores, Trajectories
+from sgfn.trajectories import Episodes, Scores
 
-Objective = Callable[[Scores, Trajectories], Float[Tensor, " B"]]
+Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
 
 BALANCE: dict[str, Callable[..., Float[Tensor, " B"]]] = {
     "db": detailed_balance,

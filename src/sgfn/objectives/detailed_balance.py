@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Scores, Trajectories, masked_mean
+from sgfn.trajectories import Episodes, Scores, masked_mean
 
 
-def detailed_balance(scores: Scores, batch: Trajectories) -> Float[Tensor, " B"]:
+def detailed_balance(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
     r"""Stochastic detailed balance, one value per trajectory.
 
     .. math:: \big(\log F(s) + \log\pi(a|s) + \log\hat P(k|s,a) - \log F(s') - \log\pi_B(s,a|s')\big)^2
@@ -15,6 +15,7 @@ def detailed_balance(scores: Scores, batch: Trajectories) -> Float[Tensor, " B"]
     The terminal flow is the reward. The noise-blind and marginal forms differ only in what `scoring` puts into
     `log_pf` and `log_pb`. Reference: Pan et al. (2023), Stochastic Generative Flow Networks, UAI.
     """
+    assert scores.log_flow is not None
     log_flow = torch.where(batch.final, batch.log_reward[:, None], scores.log_flow)  # B T+1
     outflow = log_flow[:, :-1] + scores.log_pf + scores.log_dynamics  # B T
     inflow = log_flow[:, 1:] + scores.log_pb  # B T

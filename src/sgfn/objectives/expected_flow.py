@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Scores, Trajectories, masked_mean
+from sgfn.trajectories import Episodes, Scores, masked_mean
 
 
-def expected_flow(scores: Scores, batch: Trajectories) -> Float[Tensor, " B"]:
+def expected_flow(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
     r"""Expected detailed balance over every legal intention, the expectation taken exactly.
 
     .. math:: \big(\log F(s) + \log\pi(a|s) - \log\textstyle\sum_k \hat P(k|s,a)\,F(\mathrm{apply}(s,k))\big)^2
@@ -15,6 +15,7 @@ def expected_flow(scores: Scores, batch: Trajectories) -> Float[Tensor, " B"]:
     It samples in proportion to the expected reward downstream, not to the reward: with uniform slip the solution
     is $\pi = (1-\alpha)c + \alpha/V$. Reference: Jiralerspong et al. (2024), Expected flow networks, ICLR.
     """
+    assert scores.log_flow is not None
     assert scores.log_policy is not None
     assert scores.log_expected is not None
     legal = scores.log_policy > -torch.inf  # B T A

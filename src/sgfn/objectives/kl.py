@@ -5,11 +5,11 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Scores, Trajectories, masked_mean
+from sgfn.trajectories import Episodes, Scores, masked_mean
 
 
 def outcome_flow_kl(
-    scores: Scores, batch: Trajectories, flow: Callable[[Scores, Trajectories], Tensor], weight: float = 1.0
+    scores: Scores, batch: Episodes, flow: Callable[[Scores, Episodes], Tensor], weight: float = 1.0
 ) -> Float[Tensor, " B"]:
     r"""A balance objective over outcomes, plus the projection of the outcome policy onto what the noise allows.
 

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from sgfn.config import EntropyConfig
 from sgfn.entropy import entropy_terms
-from sgfn.trajectories import Scores, Trajectories, masked_mean
+from sgfn.trajectories import Episodes, Scores, masked_mean
 
 
 def kl_entropy(
-    scores: Scores, batch: Trajectories, base: Callable[[Scores, Trajectories], Tensor], config: EntropyConfig
+    scores: Scores, batch: Episodes, base: Callable[[Scores, Episodes], Tensor], config: EntropyConfig
 ) -> Float[Tensor, " B"]:
     r"""Two regularisers on top of a base objective; gradients flow through the entropy ratio.
 

@@ -5,10 +5,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Scores, Trajectories
+from sgfn.trajectories import Episodes, Scores
 
 
-def subtrajectory_balance(scores: Scores, batch: Trajectories, decay: float = 0.9) -> Float[Tensor, " B"]:
+def subtrajectory_balance(scores: Scores, batch: Episodes, decay: float = 0.9) -> Float[Tensor, " B"]:
     r"""Stochastic SubTB(lambda): the balance residual of every sub-trajectory i < j, weighted by lambda^(j-i).
 
     .. math:: \frac{\sum_{i<j} \lambda^{j-i}\,(u_i - u_j)^2}{\sum_{i<j} \lambda^{j-i}}, \qquad
@@ -17,6 +17,7 @@ def subtrajectory_balance(scores: Scores, batch: Trajectories, decay: float = 0.
     With T = 1 or lambda = 0 this is detailed balance.
     Reference: Madan et al. (2023), Learning GFlowNets from partial episodes, ICML.
     """
+    assert scores.log_flow is not None
     log_flow = torch.where(batch.final, batch.log_reward[:, None], scores.log_flow)  # B T+1
     steps = torch.where(batch.valid, scores.log_pf + scores.log_dynamics - scores.log_pb, 0.0)
     potential = log_flow - F.pad(steps.cumsum(1), (1, 0))  # B T+1

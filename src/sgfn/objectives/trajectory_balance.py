@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Scores, Trajectories
+from sgfn.trajectories import Episodes, Scores
 
 
-def trajectory_balance(scores: Scores, batch: Trajectories) -> Float[Tensor, " B"]:
+def trajectory_balance(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
     r"""Stochastic trajectory balance.
 
     .. math:: \big(\log Z + \textstyle\sum_t [\log\pi + \log\hat P - \log\pi_B] - \log R^\beta\big)^2

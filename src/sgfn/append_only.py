@@ -1,0 +1,187 @@
+"""Scores and gradients on append-only sequences of one length, from what a rollout has left behind.
+
+The same numbers as the general way through `scoring` and autograd, in fewer operations: autograd sees only what lies
+between the networks' outputs and the loss, `nets.rows` knows the rest of the way.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.append_rollout import Roller, Walk
+from sgfn.channel import Channel
+from sgfn.config import TrainConfig
+from sgfn.envs.base import Env
+from sgfn.nets.encoders import MLP, sequence_of
+from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.nets.rows import Pass, RowNet
+from sgfn.objectives import Objective
+from sgfn.scoring import kl_divergence
+from sgfn.tasks import Task
+from sgfn.trajectories import Episodes, Scores
+
+
+def fits(env: Env, nets: FlowNets, config: TrainConfig) -> bool:
+    """Whether a run can go this way: fixed length, an MLP that reads states alone, no backward policy to be read."""
+    sequence = sequence_of(env)
+    plain = isinstance(nets.encoder, MLP) and not nets.reads_along and not nets.reads_final
+    return plain and config.objective != "eflow" and sequence is not None and not sequence.stop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slopes:
+    """The loss of a batch, the noise model's, and what both tell the weights."""
+
+    loss: Float[Tensor, ""]
+    nll: Float[Tensor, ""]
+    scores: Scores
+    nets: list[Tensor]
+    """For `AppendOnly.parameters`."""
+    model: list[Tensor]
+    """For `AppendOnly.model.parameters`; empty where it was not asked to learn."""
+
+
+class AppendOnly:
+    """How one run samples, scores and learns."""
+
+    def __init__(self, task: Task, nets: FlowNets, model: DynamicsNet, table: bool) -> None:
+        env = sequence_of(task.env)
+        assert env is not None
+        assert isinstance(nets.encoder, MLP)
+        self.env, self.task, self.nets, self.config = env, task, nets, task.config
+        self.device, self.learned = nets.log_z.device, self.config.dynamics.mode != "known"
+        outcome = [] if nets.outcome is None else [nets.outcome]
+        self.net = RowNet(nets.encoder, [nets.policy, *outcome, *([nets.flow] if self.config.reads_flow else [])])
+        self.model = RowNet(model.encoder, [model.outcome])
+        self.parameters = [*self.net.parameters, nets.log_z]  # what a balance teaches
+        self.channel = Channel(env, self.device)
+        self.roller = Roller(env, self.net, self.channel, self.device)
+        self.places = torch.arange(env.length, device=self.device)[:, None] * env.vocab
+        self.log_columns = self.channel.log_table.permute(1, 0, 2).flatten(1)  # A TK
+        self.powers = env.vocab ** torch.arange(env.length - 1, -1, -1, device=self.device)[:, None]
+        self.rewards = task.log_reward(env.all_objects().to(self.device)) if table else None
+        self._nothing: dict[int, Tensor] = {}
+
+    def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
+        """Looked up by number, or asked of the task."""
+        if self.rewards is None:
+            return self.task.log_reward(realised.t())
+        return self.rewards.index_select(0, (realised * self.powers).sum(0))
+
+    def episodes(self, walk: Walk, log_reward: Float[Tensor, " B"]) -> Episodes:
+        """The batch as data."""
+        valid = self.nothing(walk.realised.shape[1]) == 0
+        return Episodes(intended=walk.intended.t(), realised=walk.realised.t(), valid=valid, log_reward=log_reward)
+
+    def slopes(self, walk: Walk, found: Pass, batch: Episodes, objective: Objective, learn: bool) -> Slopes:
+        """Loss and gradients of a batch; with `learn` those of the noise model as well."""
+        said = self.model.forced(walk.rows, walk.last, walk.realised) if self.learned else None
+        outputs = found.outputs.detach().requires_grad_()
+        kernel = None if said is None else said.outputs.detach().requires_grad_(learn)
+        columns = self.columns(walk, kernel)
+        scores = self.scores(walk, outputs, columns, kernel)
+        loss, nll = objective(scores, batch).mean(), self.nll(walk, columns)
+        if said is None or kernel is None or not learn:
+            slope, log_z = torch.autograd.grad(loss, [outputs, self.nets.log_z])
+            model = []
+        else:
+            slope, log_z, noise = torch.autograd.grad(loss + nll, [outputs, self.nets.log_z, kernel])
+            model = self.model.backward(walk.rows, said, noise, walk.last, walk.realised)
+        nets = [*self.net.backward(walk.rows, found, slope, walk.last, walk.realised), log_z]
+        return Slopes(loss=loss.detach(), nll=nll.detach(), scores=scores, nets=nets, model=model)
+
+    def fit(self, walk: Walk) -> tuple[Float[Tensor, ""], list[Tensor]]:
+        """The noise model's loss and gradients on past outcomes, and nothing else."""
+        said = self.model.forced(walk.rows, walk.last, walk.realised)
+        kernel = said.outputs.detach().requires_grad_()
+        nll = self.nll(walk, self.columns(walk, kernel))
+        (slope,) = torch.autograd.grad(nll, kernel)
+        return nll.detach(), self.model.backward(walk.rows, said, slope, walk.last, walk.realised)
+
+    def columns(self, walk: Walk, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
+        """log P^ of what happened, under every intention."""
+        if kernel is None:
+            return self.log_columns.index_select(1, (walk.realised + self.places).flatten())
+        place = torch.add(walk.index, walk.realised.flatten(), alpha=kernel.shape[1])  # K N
+        return visited(self.log_kernel(kernel).flatten(1), place)
+
+    def log_kernel(self, kernel: Float[Tensor, "AK N"]) -> Float[Tensor, "A K N"]:
+        """The noise model's outputs as laws."""
+        return torch.log_softmax(kernel.unflatten(0, (self.env.vocab, self.env.vocab)), 1)
+
+    def nll(self, walk: Walk, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
+        """Of the outcomes given the intentions."""
+        return -columns.gather(0, walk.intended.reshape(1, -1)).mean()
+
+    def scores(
+        self, walk: Walk, outputs: Float[Tensor, "O N"], columns: Float[Tensor, "A TB"], kernel: Tensor | None
+    ) -> Scores:
+        """What the objective reads, as `scoring` would tell it."""
+        vocab, steps, batch = self.env.vocab, *walk.realised.shape
+        logits, columns = torch.log_softmax(outputs[:vocab], 0), columns.detach()
+        log_policy = visited(logits, walk.index)  # A TB
+        log_pf, projection = self._forward(walk, outputs, log_policy, columns), None
+        if self.nets.outcome is not None:
+            projection = self._projection(walk, logits, outputs, kernel)
+        return Scores(
+            log_pf=log_pf.view(steps, batch).t(),
+            log_dynamics=self.nothing(batch),
+            log_pb=self.nothing(batch),
+            log_flow=self._log_flow(walk, outputs) if self.config.reads_flow else None,
+            log_z=self.nets.log_z,
+            projection=projection,
+            **self._intentions(walk, log_policy, columns),
+        )
+
+    def _forward(self, walk: Walk, outputs: Tensor, log_policy: Tensor, columns: Tensor) -> Float[Tensor, " TB"]:
+        """Of the outcome: under the outcome policy, the policy taken at its word, or with intentions summed out."""
+        if self.nets.outcome is not None:
+            vocab = self.env.vocab
+            log_policy = visited(torch.log_softmax(outputs[vocab : 2 * vocab], 0), walk.index)
+        elif self.nets.form == "marginal" and (self.learned or not self.channel.silent):
+            return torch.logsumexp(log_policy + columns, 0)
+        return log_policy.gather(0, walk.realised.reshape(1, -1))[0]
+
+    def _projection(self, walk: Walk, logits: Tensor, outputs: Tensor, kernel: Tensor | None) -> Float[Tensor, "B T"]:
+        """KL from the outcome policy to the policy's law, row by row."""
+        vocab = self.env.vocab
+        log_outcome = torch.log_softmax(outputs[vocab : 2 * vocab], 0).detach()  # K N
+        if kernel is None:
+            log_kernel = self.channel.log_table[walk.rows.depth].permute(1, 2, 0)  # A K N
+        else:
+            log_kernel = self.log_kernel(kernel.detach())
+        log_law = torch.logsumexp(logits[:, None] + log_kernel, 0)
+        found = visited(kl_divergence(log_outcome.t(), log_law.t())[None], walk.index)
+        return found.view(walk.realised.shape).t()
+
+    def _log_flow(self, walk: Walk, outputs: Tensor) -> Float[Tensor, "B N"]:
+        """log Z at the root, then as the network says; the last state is final."""
+        steps, batch = walk.realised.shape
+        inner = visited(outputs[-1:], walk.index[batch:]).view(steps - 1, batch).t()
+        root = self.nets.log_z.expand(batch, 1)
+        return torch.cat([root, inner, torch.zeros_like(root)], 1)
+
+    def _intentions(self, walk: Walk, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
+        """What only the entropy's ratio reads."""
+        if not self.config.watches_entropy:
+            return {}
+        joint = log_policy + columns
+        posterior = joint - torch.logsumexp(joint, 0)
+        shape = (self.env.vocab, *walk.realised.shape)
+        return {
+            "log_policy": log_policy.view(shape).permute(2, 1, 0),
+            "log_intention": posterior.view(shape).permute(2, 1, 0),
+        }
+
+    def nothing(self, batch: int) -> Float[Tensor, "B T"]:
+        """Zeros, made once."""
+        if batch not in self._nothing:
+            self._nothing[batch] = torch.zeros(batch, self.env.length, device=self.device)
+        return self._nothing[batch]
+
+
+def visited(table: Float[Tensor, "C N"], index: Int[Tensor, " M"]) -> Float[Tensor, "C M"]:
+    """Columns of a table; `gather` sends gradients back by adding, without sorting the index first."""
+    return table.gather(1, index.expand(table.shape[0], -1))

@@ -1,0 +1,56 @@
+"""Noise over whole rollouts of append-only sequences: random numbers drawn in one block, then a look per step."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.noise import Slip
+
+Realise = Callable[[int, Int[Tensor, " B"]], Int[Tensor, " B"]]
+"""Step and intentions to outcomes."""
+
+
+def kernels(env: SequenceEnv, device: torch.device) -> Float[Tensor, "T A K"]:
+    """The kernel at each position: in a sequence of one length it depends on nothing else."""
+    position = torch.arange(env.length)
+    states = torch.where(position < position[:, None], 0, env.blank)  # row t has t tokens
+    return env.kernel(states).to(device)
+
+
+def log_clocks(shape: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "..."]:
+    """Logarithms of standard exponential waiting times: log t_a - log p_a is least for a with probability p_a."""
+    return torch.empty(shape, device=generator.device).exponential_(generator=generator).log_()
+
+
+class Channel:
+    """The noise of an environment, ready for batches of one size."""
+
+    def __init__(self, env: SequenceEnv, device: torch.device) -> None:
+        self.env, self.noise = env, env.noise
+        self.table = kernels(env, device)
+        self.log_table = self.table.log()
+        identity = torch.eye(env.vocab, device=device)
+        self.silent = bool((self.table == identity).all())
+        position = torch.arange(env.length)
+        strength = env.noise.strength(position, torch.float32) if isinstance(env.noise, Slip) else 0.0
+        self.rates = torch.as_tensor(strength).expand(env.length)[:, None].to(device)  # of a slip, by position
+
+    def draw(self, batch: int, generator: torch.Generator) -> Realise:
+        """How intentions are realised in one batch of rollouts."""
+        hidden = self.noise.draw_rates(batch, generator)
+        if hidden is None and self.silent:
+            return lambda t, intended: intended
+        if isinstance(self.noise, Slip):
+            return self._slips(self.rates if hidden is None else hidden, batch, generator)
+        clock = log_clocks((self.env.length, batch, self.env.vocab), generator)
+        return lambda t, intended: (clock[t] - self.log_table[t].index_select(0, intended)).argmin(-1)
+
+    def _slips(self, rates: Tensor, batch: int, generator: torch.Generator) -> Realise:
+        """A uniform number below the rate is a slip, and what it is worth there chooses the token."""
+        uniform = torch.rand(self.env.length, batch, generator=generator, device=generator.device)
+        slips = (uniform < rates).unbind()
+        others = (uniform * (self.env.vocab / rates)).long().unbind()  # read only where the number is below the rate
+        return lambda t, intended: torch.where(slips[t], others[t], intended)

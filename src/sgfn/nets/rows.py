@@ -1,0 +1,189 @@
+r"""Networks on append-only sequences of one length, row by row, with their gradients by hand.
+
+The code of a state is that of its parent and one token more, so that the first layer is carried along:
+
+.. math:: z(s') = z(s) + W_{t,k} + l_{t+1} - l_t
+
+with W the weights of token k at position t and l those of the length. States of the first levels, which trajectories
+share, are judged once (as in `nets.shared`), and what a forward pass leaves behind serves the gradient, so that no
+state is judged twice. The numbers are those of `FlowNets` and `DynamicsNet`; results stand output first: [O, rows].
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.nets.encoders import MLP
+
+LARGEST = 4_000_000
+"""Entries of the codes of the shared states."""
+
+
+class Rows:
+    """Which states of a batch are judged: every state of the first levels, then one for each later step and trajectory.
+
+    A level is shared if it has no more states than the batch has trajectories.
+    """
+
+    def __init__(self, env: SequenceEnv, batch: int, device: torch.device) -> None:
+        self.env, self.batch, self.length, self.vocab = env, batch, env.length, env.vocab
+        fits = [env.vocab**t <= batch and env.offsets[t + 1] * env.features <= LARGEST for t in range(env.length)]
+        self.levels = max(1, sum(fits))  # L
+        self.shared = env.offsets[self.levels]  # M
+        self.late = env.length - self.levels  # T - L
+        states = [states for _, states in zip(range(self.levels), env.levels(), strict=False)]
+        self.codes = env.encode(torch.cat(states)).to(device)  # M F
+        sizes = torch.tensor([env.vocab**t for t in range(self.levels)] + [batch] * self.late)
+        self.depth = torch.arange(env.length).repeat_interleave(sizes).to(device)  # of each row
+        self.own = torch.arange(self.shared, self.shared + self.late * batch, device=device)
+        positions = torch.arange(self.late, device=device)[:, None]
+        self.places = positions * env.vocab  # of a token that leads to a late state, among those that do
+
+    def root(self) -> Int[Tensor, " B"]:
+        """Where every trajectory starts."""
+        return torch.zeros(self.batch, dtype=torch.int64, device=self.own.device)
+
+    def child(self, state: Int[Tensor, " B"], token: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+        """Number of the next state, level by level."""
+        return torch.add(token + 1, state, alpha=self.vocab)
+
+    def early(self, realised: Int[Tensor, "T B"]) -> list[Int[Tensor, " B"]]:
+        """Numbers of the shared states that known sequences pass through."""
+        states = [self.root()]
+        for token in realised[: self.levels - 1].unbind():
+            states.append(self.child(states[-1], token))
+        return states
+
+    def index(self, early: list[Int[Tensor, " B"]]) -> Int[Tensor, " TB"]:
+        """The row of every visited state, steps first."""
+        return torch.cat([*early, self.own])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pass:
+    """What a forward pass leaves behind: each layer before and after its activation, and the outputs."""
+
+    before: list[Float[Tensor, "N H"]]
+    after: list[Float[Tensor, "N H"]]
+    outputs: Float[Tensor, "O N"]
+
+
+def joined(passes: Sequence[Pass]) -> Pass:
+    """Passes over some rows as one over all."""
+    if len(passes) == 1:
+        return passes[0]
+    return Pass(
+        before=[torch.cat(rows) for rows in zip(*(p.before for p in passes), strict=True)],
+        after=[torch.cat(rows) for rows in zip(*(p.after for p in passes), strict=True)],
+        outputs=torch.cat([p.outputs for p in passes], 1),
+    )
+
+
+class RowNet:
+    """An MLP with heads, on rows."""
+
+    def __init__(self, encoder: MLP, heads: Sequence[nn.Linear]) -> None:
+        self.layers, self.heads = [layer for layer in encoder.layers if isinstance(layer, nn.Linear)], list(heads)
+        self.activate, self.derive = ACTIVATIONS[type(encoder.activation)]
+        self.parameters = [p for layer in [*self.layers, *self.heads] for p in (layer.weight, layer.bias)]
+
+    def shared(self, rows: Rows) -> Pass:
+        """Every state of the shared levels."""
+        first = self.layers[0]
+        return self.through(F.linear(rows.codes, first.weight, first.bias))
+
+    def steps(self, rows: Rows) -> Float[Tensor, "K V H"]:
+        """What the token that leads to a late state adds to the first layer."""
+        table, first, last = self.layers[0].weight.t(), rows.levels - 1, rows.length - 1
+        tokens = table[first * rows.vocab : last * rows.vocab].unflatten(0, (rows.late, rows.vocab))
+        lengths = table[rows.length * rows.vocab :]
+        return tokens + (lengths[rows.levels : rows.length] - lengths[first:last])[:, None]
+
+    def through(self, first: Float[Tensor, "N H"]) -> Pass:
+        """From the first layer on."""
+        before, after = [first], [self.activate(first)]
+        for layer in self.layers[1:]:
+            before.append(F.linear(after[-1], layer.weight, layer.bias))
+            after.append(self.activate(before[-1]))
+        weight, bias = self.head()
+        return Pass(before=before, after=after, outputs=torch.addmm(bias[:, None], weight, after[-1].t()))
+
+    def head(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
+        """All heads as one."""
+        if len(self.heads) == 1:
+            return self.heads[0].weight, self.heads[0].bias
+        return torch.cat([h.weight for h in self.heads]), torch.cat([h.bias for h in self.heads])
+
+    @torch.no_grad()
+    def forced(self, rows: Rows, last: Int[Tensor, " B"], realised: Int[Tensor, "T B"]) -> Pass:
+        """Shared states, and the late ones of known sequences; `last` is the last shared state of each."""
+        shared = self.shared(rows)
+        if rows.late == 0:
+            return shared
+        index = realised[rows.levels - 1 : -1] + rows.places
+        added = self.steps(rows).flatten(0, 1).index_select(0, index.flatten()).unflatten(0, index.shape)  # K B H
+        first = shared.before[0].index_select(0, last) + added.cumsum(0)
+        return joined([shared, self.through(first.flatten(0, 1))])
+
+    @torch.no_grad()
+    def backward(
+        self,
+        rows: Rows,
+        found: Pass,
+        slope: Float[Tensor, "O N"],
+        last: Int[Tensor, " B"],
+        realised: Int[Tensor, "T B"],
+    ) -> list[Tensor]:
+        """Gradients of all `parameters` from those of the outputs."""
+        sizes = [head.out_features for head in self.heads]
+        weights, biases = (slope @ found.after[-1]).split(sizes), slope.sum(1).split(sizes)
+        gradients = [g for pair in zip(weights, biases, strict=True) for g in pair]
+        slope = slope.t() @ self.head()[0]
+        for i in range(len(self.layers) - 1, 0, -1):
+            slope = self.derive(slope, found.before[i], found.after[i])
+            gradients = [(found.after[i - 1].t() @ slope).t(), slope.sum(0), *gradients]
+            slope = slope @ self.layers[i].weight
+        slope = self.derive(slope, found.before[0], found.after[0])
+        return [*self._first(rows, slope, last, realised), *gradients]
+
+    def _first(
+        self, rows: Rows, slope: Float[Tensor, "N H"], last: Int[Tensor, " B"], realised: Int[Tensor, "T B"]
+    ) -> tuple[Tensor, Tensor]:
+        """Of the first layer: what a late state owes to a token, all states behind it owe to it too."""
+        if rows.late == 0:
+            return (rows.codes.t() @ slope).t(), slope.sum(0)
+        *late, behind = slope[rows.shared :].unflatten(0, (rows.late, rows.batch)).unbind()
+        sums = [behind]
+        for here in reversed(late):
+            sums.append(sums[-1] + here)
+        index = (realised[rows.levels - 1 : -1] + rows.places).flip(0).flatten()
+        tokens = slope.new_zeros(rows.late * rows.vocab, slope.shape[1]).index_add_(0, index, torch.cat(sums))
+        slope = slope[: rows.shared].index_add(0, last, sums[-1])
+        table = rows.codes.t() @ slope  # F H
+        first, end, lengths = rows.levels - 1, rows.length - 1, rows.length * rows.vocab
+        table[first * rows.vocab : end * rows.vocab] += tokens
+        step = tokens.unflatten(0, (rows.late, rows.vocab)).sum(1)
+        table[lengths + rows.levels : lengths + rows.length] += step
+        table[lengths + first : lengths + end] -= step
+        return table.t(), slope.sum(0)
+
+
+def _relu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    return torch.ops.aten.threshold_backward(slope, after, 0)
+
+
+def _gelu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    return torch.ops.aten.gelu_backward(slope, before)
+
+
+def _silu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    return torch.ops.aten.silu_backward(slope, before)
+
+
+ACTIVATIONS = {nn.ReLU: (torch.relu, _relu_slope), nn.GELU: (F.gelu, _gelu_slope), nn.SiLU: (F.silu, _silu_slope)}
+"""An activation, and how it passes a gradient back, by the modules that `encoders` knows."""
