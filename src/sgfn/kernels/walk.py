@@ -6,7 +6,7 @@ network: given the same waiting times the two take the same steps, up to roundin
 sums in single; ten bits of mantissa are what TF32 has, too.
 """
 
-# pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnbound=false
+# pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false
 import torch
 import triton
 import triton.language as tl
