@@ -163,9 +163,9 @@ def test_medians_and_quartiles_are_those_of_numpy(stub: Path) -> None:
     for row in found.summary:
         values = [row["alpha"] + (seed + 1) ** 2 / 100 for seed in range(4)]
         low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
-        assert row["tv"] == pytest.approx({"median": median, "low": low, "high": high})
+        assert row["tv"] == pytest.approx({"median": median, "low": low, "high": high, "ends": "quartiles"})
         assert row["tv"]["median"] != pytest.approx(np.mean(values))
-        assert row["unique"] == {"median": 3.0, "low": 3.0, "high": 3.0}
+        assert row["unique"] == {"median": 3.0, "low": 3.0, "high": 3.0, "ends": "quartiles"}
         assert row["kl"] is None
 
 
@@ -358,7 +358,7 @@ def test_output_as_text_and_as_json(stub: Path, capsys: pytest.CaptureFixture[st
     words = ["compare", "grid", *FLAGS, "--out", str(stub), "--samples", str(SAMPLES), "--seeds", "3"]
     assert main([*words, "--methods", "tb"]) == 0
     out, err = capsys.readouterr()
-    assert "0.2900 [0.2750, 0.3150]" in out  # of 0.26, 0.29, 0.34
+    assert "0.2900 [0.2600, 0.3400]" in out  # of 0.26, 0.29, 0.34
     assert max(map(len, out.splitlines()[:-2])) <= 80
     assert err.splitlines() == [
         f"tb, 25% noise, seed {seed}: TV {tv} after 160 environment calls ({seed + 1} of 3)"

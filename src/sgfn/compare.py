@@ -37,7 +37,7 @@ class Comparison:
 
     @property
     def summary(self) -> Rows:
-        """Medians and quartiles over seeds, one row per method and noise level."""
+        """Medians over seeds with both ends, one row per method and noise level."""
         return summarise(self.rows)
 
     @property
