@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sgfn.series.calendar import one_step
+
 NO_STAMPS = np.empty(0, dtype="datetime64[ns]")
 
 
@@ -119,10 +121,10 @@ def check_step(series: Series, step: np.timedelta64 | None) -> None:
     """Raise when a regular panel holds a series with another step."""
     if step is None:
         return
-    if step <= np.timedelta64(0, "ns"):
+    if np.isnat(step) or step.astype(np.int64) <= 0:
         raise ValueError(f"step must be positive, or None for irregular stamps, got {step}")
     stamps = np.concatenate([series.stamps, series.future])
-    other = np.flatnonzero(np.diff(stamps) != step)
+    other = np.flatnonzero(~one_step(stamps, step))
     if len(other):
         raise ValueError(
             f"series {series.name!r}: {stamps[other[0]]} is followed by {stamps[other[0] + 1]}, which is not one "
