@@ -32,7 +32,7 @@ def months_in(step: np.timedelta64) -> int:
     return int(step.astype("timedelta64[M]").astype(np.int64))
 
 
-def common_step(stamps: Sequence[Stamps]) -> np.timedelta64 | None:
+def common_step(stamps: Sequence[np.ndarray]) -> np.timedelta64 | None:
     """The step of which every gap in every series is a whole multiple; None if there is none or too much is missing."""
     gaps = np.concatenate([np.diff(one) for one in stamps])
     if len(gaps) == 0 or never_on_weekends(np.concatenate(stamps), gaps):
@@ -45,7 +45,7 @@ def common_step(stamps: Sequence[Stamps]) -> np.timedelta64 | None:
     return step if whole and full else None
 
 
-def common_months(stamps: Sequence[Stamps]) -> int | None:
+def common_months(stamps: Sequence[np.ndarray]) -> int | None:
     """Months between stamps that all lie on one day of the month, or all on its last day; None if they do not."""
     if not all(len(one) == 0 or on_one_day_of_month(one) for one in stamps):
         return None

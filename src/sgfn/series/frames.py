@@ -25,11 +25,11 @@ ZERO = np.timedelta64(0, "ns")
 class Columns:
     """What the columns of a table are called, and what they are."""
 
-    unique_id: str = "unique_id"
+    id_col: str = "unique_id"
     """Name of the series; may be absent when there is one."""
-    ds: str = "ds"
+    time_col: str = "ds"
     """Time stamp."""
-    y: str = "y"
+    target_col: str = "y"
     """Value."""
     known: tuple[str, ...] = ()
     """Covariates known in advance."""
@@ -124,7 +124,8 @@ class _Reader:
         step = common_step([one.stamps for one in rows])
         filled = [one.on_grid(step) for one in rows]
         if added := sum(len(one.stamps) for one in filled) - sum(len(one.stamps) for one in rows):
-            self.notices.append(f"{self.table.name}: {added} steps without a row; their values count as missing")
+            lacking = plural(added, "step has", "steps have")
+            self.notices.append(f"{self.table.name}: {lacking} no row; their values count as missing")
         panel = Panel(
             series=tuple(one.series() for one in filled),
             step=step,
@@ -136,18 +137,18 @@ class _Reader:
     def past_names(self) -> tuple[str, ...]:
         """The covariates seen only in the past: every column that is nothing else."""
         names = self.columns
-        self.table.require(names.ds, "time_col")
-        self.table.require(names.y, "target_col")
+        self.table.require(names.time_col, "time_col")
+        self.table.require(names.target_col, "target_col")
         for column in names.known:
             self.table.require(column, "known")
         for column in names.ignore:
             self.table.require(column, "ignore")
-        taken = {names.unique_id, names.ds, names.y, *names.known, *names.ignore}
+        taken = {names.id_col, names.time_col, names.target_col, *names.known, *names.ignore}
         return tuple(str(column) for column in self.table.frame.columns if column not in taken)
 
     def rows(self, past_names: tuple[str, ...]) -> list[_Rows]:
         """Rows of each series, series in the order of their first row."""
-        stamps, values = self.table.stamps(self.columns.ds), self.table.numbers(self.columns.y)
+        stamps, values = self.table.stamps(self.columns.time_col), self.table.numbers(self.columns.target_col)
         known, past = self.numbers(self.columns.known), self.numbers(past_names)
         self.check_known(known)
         code, names = self.series_of()
@@ -165,9 +166,9 @@ class _Reader:
 
     def series_of(self) -> tuple[Int64[np.ndarray, " R"], list[str]]:
         """The number of each row's series, and the names of the series."""
-        if self.columns.unique_id not in self.table.frame.columns:
-            return np.zeros(len(self.table.frame), dtype=np.int64), [self.columns.y]
-        code, names = pd.factorize(self.table.labels(self.columns.unique_id))
+        if self.columns.id_col not in self.table.frame.columns:
+            return np.zeros(len(self.table.frame), dtype=np.int64), [self.columns.target_col]
+        code, names = pd.factorize(self.table.labels(self.columns.id_col))
         return code.astype(np.int64), list(map(str, names))
 
     def numbers(self, columns: tuple[str, ...]) -> Float64[np.ndarray, "R C"]:
@@ -178,7 +179,7 @@ class _Reader:
     def check_known(self, known: Float64[np.ndarray, "R C"]) -> None:
         """Raise where a covariate that is known in advance is not."""
         if len(wrong := np.argwhere(np.isnan(known))):
-            row, column = wrong[0]
+            row, column = wrong[0].tolist()
             what = "empty, yet it is known in advance; fill it in, or leave it out of known"
             raise self.table.problem(what, row, self.columns.known[column])
 
@@ -189,23 +190,24 @@ class _Reader:
         same = (np.diff(code[order]) == 0) & (np.diff(stamps[order]) == ZERO)
         if not same.any():
             return
-        first, again = order[np.flatnonzero(same)[0] :][:2]
+        first, again = order[np.flatnonzero(same)[0] :][:2].tolist()
         where = f"{self.table.unit} {self.table.lines[first]}"
-        what = f"{short_time(stamps[again])} of series {names[code[again]]!r} is on {where} already"
-        alone = self.columns.unique_id not in self.table.frame.columns
-        fix = f"name each series in a column {self.columns.unique_id!r}" if alone else "remove one of them"
-        raise self.table.problem(f"{what}; {fix}", again, self.columns.ds)
+        stamp = self.table.frame[self.columns.time_col].iloc[again]
+        what = f"{stamp} of series {names[code[again]]!r} is on {where} already"
+        alone = self.columns.id_col not in self.table.frame.columns
+        fix = f"name each series in a column {self.columns.id_col!r}" if alone else "remove one of them"
+        raise self.table.problem(f"{what}; {fix}", again, self.columns.time_col)
 
     def check_values(self, name: str, values: Float64[np.ndarray, " R"]) -> None:
         """Raise where a series has too few values, or only one."""
         seen = values[~np.isnan(values)]
         if len(seen) < self.shortest:
-            what = f"series {name!r} has {len(seen)} values, {self.shortest} are needed; add some or remove the series"
-            raise self.table.problem(what)
+            has = f"series {name!r} has {plural(len(seen), 'value', 'values')}, {self.shortest} are needed"
+            raise self.table.problem(f"{has}; add some or remove the series")
         if len(seen) > 1 and np.ptp(seen) == 0:
             raise self.table.problem(f"series {name!r} is constant ({seen[0]:g}); remove it, it needs no forecast")
 
 
-def short_time(stamp: np.datetime64) -> str:
-    """A stamp without the parts that are zero."""
-    return str(pd.Timestamp(stamp)).removesuffix(" 00:00:00")
+def plural(count: int, one: str, many: str) -> str:
+    """A count and its noun."""
+    return f"{count:,} {one if count == 1 else many}"

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float64, Int64, Shaped
+from jaxtyping import Bool, Float64, Int64, Shaped
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
-SWITCHES = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 PARQUET = (".parquet", ".pq")
 DELIMITERS = ",;\t|"
+ALIASES = {"ds": ("date", "datetime", "timestamp", "time", "day", "month"), "y": ("value", "target", "sales", "demand")}
 SLASHED = ("%m/%d/%Y", "%d/%m/%Y")
 LARGEST = 1e30
 """Training reads values in float32: what is larger would become infinite there."""
@@ -44,7 +45,8 @@ class Table:
             return
         there = list(map(str, self.frame.columns))
         folded = {name.lower(): name for name in there}
-        near = get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
+        near = [name for name in ALIASES.get(column, ()) if name in folded]
+        near += get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
         hint = f"did you mean {folded[near[0]]!r}? Choose it with {option}" if near else f"choose one with {option}"
         raise self.problem(f"no column {column!r} among {', '.join(there)[:120]}; {hint}")
 
@@ -55,7 +57,7 @@ class Table:
             found = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
             found = self.parsed(column, text_of(cells))
-        if len(wrong := np.flatnonzero(np.isinf(found) | (np.abs(found) > LARGEST))):
+        if wrong := where(np.isinf(found) | (np.abs(found) > LARGEST)):
             what = (
                 f"{cells.iloc[wrong[0]]!s} is not finite; write a finite number, or leave it empty where it is missing"
             )
@@ -66,8 +68,8 @@ class Table:
         """Numbers out of text."""
         folded = text.str.lower()
         empty = folded.isin(MISSING)
-        found = pd.to_numeric(folded.where(~empty).replace(SWITCHES), errors="coerce").to_numpy(dtype=np.float64)
-        if len(wrong := np.flatnonzero(np.isnan(found) & ~empty.to_numpy())):
+        found = pd.to_numeric(folded.replace(SWITCHES), errors="coerce").to_numpy(dtype=np.float64)
+        if wrong := where(np.isnan(found) & ~empty.to_numpy()):
             raise self.problem(not_a_number(text.iloc[wrong[0]]), wrong[0], column)
         return found
 
@@ -81,19 +83,24 @@ class Table:
         else:
             text = text_of(cells)
             found = parse_times(text)
-        if len(wrong := np.flatnonzero(found.isna().to_numpy())):
+        if wrong := where(found.isna().to_numpy()):
             raise self.problem(not_a_time(str(text.iloc[wrong[0]]), text), wrong[0], column)
         return found.dt.tz_localize(None).to_numpy().astype("datetime64[ns]")
 
     def labels(self, column: str) -> Shaped[np.ndarray, " R"]:
         """A column as names, none of them empty."""
         text = text_of(self.frame[column])
-        if len(wrong := np.flatnonzero((text == "").to_numpy())):
+        if wrong := where((text == "").to_numpy()):
             raise self.problem("the name of the series is empty; fill it in", wrong[0], column)
         return text.to_numpy(dtype=object)
 
 
 # Cells
+
+
+def where(condition: Bool[np.ndarray, " R"]) -> list[int]:
+    """The rows in which something holds."""
+    return np.flatnonzero(condition).tolist()
 
 
 def text_of(cells: pd.Series) -> pd.Series:
@@ -114,7 +121,7 @@ def not_a_time(text: str, column: pd.Series) -> str:
         return "the time stamp is empty; fill it in or remove the row"
     if all(pd.to_datetime(column, format=form, errors="coerce").notna().all() for form in SLASHED):
         return f"{text[:40]!r} may be day/month or month/day; write 2024-01-31"
-    return f"{text[:40]!r} is not a time stamp; write 2024-01-31 or 2024-01-31 13:45"
+    return f"{text[:40]!r} is not a time stamp; write 2024-01-31 or 2024-01-31 13:45 (years 1678 to 2261)"
 
 
 def parse_times(text: pd.Series) -> pd.Series:
