@@ -5,6 +5,8 @@ import pytest
 
 from sgfn.metrics.forecast import LEVELS
 from sgfn.series import baselines
+from sgfn.series.panel import Panel, Series
+from sgfn.series.protocol import rolling_origins
 
 models = pytest.importorskip("statsforecast.models")
 
@@ -58,3 +60,38 @@ def test_absence_of_statsforecast_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(__import__("sys").modules, "statsforecast.models", None)
     with pytest.raises(ValueError, match=r"pip install 'sgfn\[forecast\]'"):
         baselines.auto_ets(wave(), 5, LEVELS)
+
+
+def daily(values: np.ndarray, name: str = "a") -> Series:
+    stamps = (np.datetime64("2024-01-01") + np.arange(len(values))).astype("datetime64[ns]")
+    none = np.zeros((len(values), 0))
+    return Series(name=name, stamps=stamps, values=values, known=none, past=none)
+
+
+def test_periods_of_a_regular_series_are_its_seasons() -> None:
+    """By time or by rows, the forecast is one; a hole is bridged by the value before it."""
+    series = daily(wave(40))
+    week = np.timedelta64(7, "D")
+    ahead = series.stamps[-1] + np.arange(1, 11) * np.timedelta64(1, "D")
+    by_time = baselines.periodic_naive(series, ahead, week)
+    np.testing.assert_allclose(by_time, baselines.seasonal_naive(series.values, 10, season=7))
+    assert np.abs(baselines.periodic_naive(series, ahead, week + 1) - by_time).max() > 0.1
+    series.values[-3] = np.nan
+    assert baselines.periodic_naive(series, ahead, week)[4, 4] == series.values[-4]
+
+
+def test_baselines_on_windows() -> None:
+    """Each sees only what came before its window, and the season comes from the step."""
+    panel = Panel(series=(daily(wave(80)),), step=np.timedelta64(1, "D"))
+    origins = rolling_origins(panel, horizon=7, windows=2)
+    setting = baselines.Setting.of(panel)
+    assert setting.season == 7
+    for name, baseline in baselines.BASELINES.items():
+        found = baseline(origins[0], setting)
+        assert found.shape == (7, 9), name
+        panel.series[0].values[origins[0].cut :] += 100.0
+        np.testing.assert_array_equal(baseline(origins[0], setting), found)
+        panel.series[0].values[origins[0].cut :] -= 100.0
+    irregular = Panel(series=panel.series, step=None)
+    by_time = baselines.seasonal_naive_at(origins[1], baselines.Setting.of(irregular))
+    np.testing.assert_allclose(by_time, baselines.seasonal_naive_at(origins[1], setting))

@@ -4,7 +4,9 @@ All give normal quantiles [H, Q] around a point forecast, as statsforecast and h
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 from jaxtyping import Float64
@@ -12,16 +14,16 @@ from scipy.special import ndtri
 
 from sgfn.metrics.forecast import LEVELS, Levels
 from sgfn.series.calendar import season_length, typical_gap
-from sgfn.series.panel import Series
+from sgfn.series.panel import Panel, Series
+from sgfn.series.protocol import Origin
 
 Values = Float64[np.ndarray, " T"]
 QuantileForecast = Float64[np.ndarray, "H Q"]
-Baseline = Callable[[Values, int, Levels], QuantileForecast]
 
 LONGEST_SEASON = 24
 """Exponential smoothing estimates a start value per step of the season; longer seasons are left out."""
-LONGEST_HISTORY = 2_000
-"""Exponential smoothing reads so many values at most: older ones have no weight, and cost time."""
+LONGEST_HISTORY = 1_000
+"""Exponential smoothing reads so many values by default: older ones have hardly any weight, and cost time."""
 NEEDS = "AutoETS needs statsforecast; install it with `pip install 'sgfn[forecast]'`"
 
 
@@ -57,7 +59,23 @@ def seasonal_naive(values: Values, horizon: int, levels: Levels = LEVELS, season
 naive = partial(seasonal_naive, season=1)
 
 
-def auto_ets(values: Values, horizon: int, levels: Levels = LEVELS, season: int = 1) -> QuantileForecast:
+def periodic_naive(
+    history: Series, ahead: np.ndarray, period: np.timedelta64, levels: Levels = LEVELS
+) -> QuantileForecast:
+    """Seasonal naive for irregular stamps: the last value seen no later than a whole number of periods before."""
+    seen = ~np.isnan(history.values)
+    times, values = history.stamps[seen], history.values[seen]
+    periods = np.maximum(-((times[-1] - ahead) // period), 1)
+    before = np.searchsorted(times, ahead - periods * period, side="right") - 1
+    back = np.searchsorted(times, times - period, side="right") - 1
+    change = (values - values[back])[back >= 0]
+    sigma = np.sqrt(np.mean(np.square(change))) if len(change) else 0.0
+    return values[np.maximum(before, 0)][:, None] + sigma * np.sqrt(periods)[:, None] * ndtri(levels)
+
+
+def auto_ets(
+    values: Values, horizon: int, levels: Levels = LEVELS, season: int = 1, longest: int = LONGEST_HISTORY
+) -> QuantileForecast:
     """Exponential smoothing whose form minimises the corrected Akaike criterion, by statsforecast.
 
     Reference: Hyndman et al. (2008), Forecasting with exponential smoothing, Springer.
@@ -68,7 +86,7 @@ def auto_ets(values: Values, horizon: int, levels: Levels = LEVELS, season: int 
         raise ValueError(NEEDS) from None
     model = AutoETS(season_length=season if season <= LONGEST_SEASON else 1)
     intervals = sorted({round(abs(200 * level - 100), 6) for level in levels} - {0.0})
-    found = model.forecast(carried(values)[-LONGEST_HISTORY:], h=horizon, level=intervals)
+    found = model.forecast(carried(values)[-longest:], h=horizon, level=intervals)
     return np.stack([found[quantile_name(level)] for level in levels], axis=1)
 
 
@@ -82,6 +100,51 @@ def quantile_name(level: float) -> str:
     return "mean" if interval == 0 else f"{'lo' if level < 0.5 else 'hi'}-{interval}"
 
 
-def season_of(series: Series, step: np.timedelta64 | None) -> int:
-    """The season's length in rows."""
-    return season_length(typical_gap(series.stamps, step))
+def ets_is_there() -> bool:
+    """Whether statsforecast is installed."""
+    return find_spec("statsforecast") is not None
+
+
+# On windows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What baselines are told beside the history: the step, the season in steps, the levels."""
+
+    step: np.timedelta64 | None
+    season: int
+    levels: Levels
+
+    @staticmethod
+    def of(panel: Panel, season: int = 0, levels: Levels = LEVELS) -> "Setting":
+        """The season is what the step suggests, unless it is given."""
+        longest = max(panel.series, key=len)
+        found = season or season_length(typical_gap(longest.stamps, panel.step))
+        return Setting(step=panel.step, season=found, levels=levels)
+
+
+def naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
+    """The last value."""
+    return naive(origin.history.values, origin.horizon, setting.levels)
+
+
+def seasonal_naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
+    """The last season, by time where stamps are irregular."""
+    history = origin.history
+    if setting.step is None:
+        period = setting.season * typical_gap(history.stamps, None)
+        return periodic_naive(history, origin.stamps, period, setting.levels)
+    return seasonal_naive(history.values, origin.horizon, setting.levels, setting.season)
+
+
+def auto_ets_at(origin: Origin, setting: Setting) -> QuantileForecast:
+    """Exponential smoothing, row by row where stamps are irregular."""
+    return auto_ets(origin.history.values, origin.horizon, setting.levels, setting.season)
+
+
+BASELINES: dict[str, Callable[[Origin, Setting], QuantileForecast]] = {
+    "naive": naive_at,
+    "seasonal naive": seasonal_naive_at,
+    "AutoETS": auto_ets_at,
+}

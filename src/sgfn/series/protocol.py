@@ -1,5 +1,6 @@
 """Rolling origins: the windows on which forecasts are judged; each forecast knows only what came before its window."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,11 +82,11 @@ def last_windows(
     return found[::-1]
 
 
-def truths(origins: tuple[Origin, ...]) -> Float64[np.ndarray, "N H"]:
+def truths(origins: Sequence[Origin]) -> Float64[np.ndarray, "N H"]:
     """The truth of each window."""
     return np.stack([one.truth for one in origins])
 
 
-def scales(origins: tuple[Origin, ...], lag: int = 1) -> Float64[np.ndarray, " N"]:
+def scales(origins: Sequence[Origin], lag: int = 1) -> Float64[np.ndarray, " N"]:
     """The MASE scale of each window, from the values before it."""
     return np.array([seasonal_error(one.series.values[: one.cut], lag) for one in origins])
