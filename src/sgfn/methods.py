@@ -13,6 +13,7 @@ from sgfn.peers.metropolis import MetropolisHastings
 from sgfn.peers.ppo import PPO
 from sgfn.peers.random import UniformPolicy
 from sgfn.peers.sac import SAC
+from sgfn.series.learner import ForecastLearner
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
 
@@ -24,6 +25,7 @@ LEARNERS: dict[str, Callable[[Task, torch.device], Learner]] = {
     "a2c": A2C,
     "ppo": PPO,
     "sac": SAC,
+    "forecast": ForecastLearner,
 }
 """Keys equal the config's `Method`."""
 
@@ -31,6 +33,9 @@ LEARNERS: dict[str, Callable[[Task, torch.device], Learner]] = {
 def make_learner(task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> Learner:
     """A method set to work on a task; only flow networks have a use for known objects."""
     kind = LEARNERS[task.config.method]
+    if task.series is not None and kind is not ForecastLearner:
+        method = task.config.method
+        raise ValueError(f"task series is learned by method 'forecast', not by {method!r}: add --preset forecast")
     if kind is Trainer:
         return Trainer(task, device, offline)
     return kind(task, device)

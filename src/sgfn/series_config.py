@@ -64,10 +64,17 @@ class SeriesConfig:
     """Share of each block's output that training leaves out."""
     hide: float = 0.0
     """Share of the values that training hides, as if they were missing."""
-    average: float = 0.995
-    """Forecasts come from a running mean of the weights, which keeps this share at each step; 0 is the last weights."""
-    seed: int = 0
-    """Seed of the draws that evaluation makes."""
+    members: int = 4
+    """Networks whose laws are averaged."""
+    folds: int = 8
+    """Parts of the time, in blocks, of which each member holds one out, to keep the weights that forecast it best; 0
+    holds nothing out and keeps the last weights."""
+    check: int = 25
+    """Steps between looks at what is held out."""
+    average: float = 0.98
+    """Weights are judged and kept as a running mean, which keeps this share at each step; 0 is no mean."""
+    spare: int = 0
+    """Steps at the end of each series that are kept from training, for a backtest."""
 
     def __post_init__(self) -> None:
         one_of("series.dataset", self.dataset, get_args(Dataset))
@@ -84,7 +91,12 @@ class SeriesConfig:
         in_range("series.deviation", self.deviation, 0.0)
         in_range("series.dropout", self.dropout, 0.0, 1.0, open_high=True)
         in_range("series.hide", self.hide, 0.0, 1.0, open_high=True)
+        in_range("series.members", self.members, 1, 256)
+        in_range("series.folds", self.folds, 0, 1000)
+        require(self.folds != 1, "series.folds", "be 0 or 2 or more: one fold would hold out everything", self.folds)
+        in_range("series.check", self.check, 1, 10**9)
         in_range("series.average", self.average, 0.0, 1.0, open_high=True)
+        in_range("series.spare", self.spare, 0, 10**9)
         self._check_lags()
         if self.noise == "known":
             require(self.deviation > 0, "series.deviation", "be above 0 where series.noise is known", self.deviation)
@@ -104,3 +116,17 @@ class SeriesConfig:
         if self.lags in ("auto", "none"):
             return None if self.lags == "auto" else ()
         return tuple(map(int, self.lags.split(",")))
+
+    @property
+    def known_columns(self) -> tuple[str, ...]:
+        """Names of the covariates known in advance."""
+        return _names(self.known)
+
+    @property
+    def ignored_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are no covariates."""
+        return _names(self.ignore)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -126,6 +126,7 @@ def absolute(config: TrainConfig) -> TrainConfig:
         "offline__file": config.offline.file,
         "table__file": config.table.file,
         "noise__file": config.noise.file,
+        "series__file": config.series.file,
     }
     return config.with_(**{name: file.resolve() for name, file in files.items() if file is not None})
 

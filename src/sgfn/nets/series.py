@@ -15,13 +15,21 @@ from sgfn.series.windows import Inputs
 class SeriesNet(nn.Module):
     """The outcome policy c(k|s) of a window: row j reads the value before it and what is known in advance at it.
 
-    Rows 0 to L-1 are the context, row L + t is the state after t forecast steps. Bins are read by their centres.
+    Rows 0 to L-1 are the context, row L + t is the state after t forecast steps. Bins are read by their centres. With
+    `deviation` the measurement error, in units of the data, is a parameter that begins there.
     """
 
     centres: Float[Tensor, " N"]  # of the K bins, and zero for what is not known
 
     def __init__(
-        self, config: NetConfig, *, features: int, context: int, horizon: int, centres: Float[Tensor, " K"]
+        self,
+        config: NetConfig,
+        *,
+        features: int,
+        context: int,
+        horizon: int,
+        centres: Float[Tensor, " K"],
+        deviation: float | None = None,
     ) -> None:
         super().__init__()
         self.context, self.horizon, self.width = context, horizon, config.hidden
@@ -34,6 +42,7 @@ class SeriesNet(nn.Module):
         with torch.no_grad():
             self.core.positions.mul_(0.1)  # rows differ by what they hold more than by where they stand
         self.outcome = small(nn.Linear(config.hidden, len(centres)))
+        self.log_deviation = None if deviation is None else nn.Parameter(torch.tensor(deviation).log())
 
     def log_law(self, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch K"]:
         """log c(.|s) from the representation of a state."""

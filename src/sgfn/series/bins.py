@@ -112,12 +112,16 @@ class Bins:
             outer, excess + tail.log(), (high - low).clamp(min=1e-300).log()
         )
 
-    def blur(self, deviation: float | Float[Tensor, ""]) -> Float64[Tensor, "K K"]:
+    def blur(self, deviation: Float[Tensor, "*batch"]) -> Float64[Tensor, "*batch K K"]:
         r"""Measurement error as a kernel: $M(k|k') = P(c_{k'} + \sigma\,\varepsilon \in \mathrm{bin}\;k)$, Gaussian."""
-        spread = torch.as_tensor(deviation, dtype=torch.float64, device=self.edges.device).clamp(min=1e-9)
+        spread = deviation.double().clamp(min=1e-9)[..., None, None]
         below = torch.special.ndtr((self.edges - self.centres[:, None]) / spread)  # K E
-        ends = below.new_zeros(self.count, 1)
+        ends = torch.zeros_like(below[..., :1])
         return torch.diff(below, prepend=ends, append=ends + 1.0)
+
+    def to(self, device: torch.device) -> "Bins":
+        """The same on another device."""
+        return Bins(edges=self.edges.to(device), tails=self.tails.to(device))
 
     def _limits(self, index: Int[Tensor, "*batch"]) -> tuple[Tensor, Tensor]:
         """Edges on both sides; an outer bin has its only edge twice."""

@@ -111,6 +111,13 @@ class Windows:
         """The window after the last value of each series: what is to be forecast."""
         return torch.stack([torch.arange(len(self.panel), device=self.device), self.lengths], 1)
 
+    def folds(self, cuts: Int[Tensor, "B 2"], count: int) -> Int[Tensor, "B H"]:
+        """The part of the time, of so many, in which each step that is forecast lies: blocks of about two horizons."""
+        horizon, length = self.plan.horizon, self.lengths[cuts[:, 0]]
+        rounds = (length // (2 * horizon * count)).clamp(min=1)
+        block = torch.maximum(-(-length // (count * rounds)), torch.full_like(length, horizon))
+        return (cuts[:, 1, None] + self.offsets[self.plan.context :]) // block[:, None] % count
+
     def scale(self, cuts: Int[Tensor, "B 2"]) -> Scale:
         """How windows are scaled, from values before them alone; nan where there are none."""
         plan = self.plan
