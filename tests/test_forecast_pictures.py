@@ -22,7 +22,7 @@ def test_files_give_back_what_was_written(tmp_path: Path) -> None:
     for name in ("history", "forecast", "backtest"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(written, name), rtol=1e-9, check_dtype=False)
     assert found.scores == written.scores
-    assert (tmp_path / "forecast.csv").read_text().startswith("unique_id,ds,mean,q10,q20,")
+    assert (tmp_path / "forecast.csv").read_text().startswith("unique_id,ds,mean,q0.1,q0.2,")
     (tmp_path / "backtest.json").unlink()
     with pytest.raises(ValueError, match=r"has no backtest\.json: forecast first"):
         Outcome.read(tmp_path)
@@ -39,15 +39,15 @@ def test_tables_by_their_ending(tmp_path: Path) -> None:
 def test_fan_chart_draws_the_tables(tmp_path: Path) -> None:
     """Three backtest windows and the future; lines are the medians, and what was seen breaks at a gap."""
     found = outcome(small_panel(gap=True))
-    paths = found.forecast.assign(sample=0, y=found.forecast["q50"] + 1)
+    paths = found.forecast.assign(sample=0, y=found.forecast["q0.5"] + 1)
     figure = fan_chart("a", found.history, found.forecast, found.backtest, paths)
     (axis,) = figure.axes
     ours = found.forecast[found.forecast["unique_id"] == "a"]
     lines = {str(line.get_label()): line for line in axis.lines}
     median = lines["forecast: median, intervals to 80%"]
-    np.testing.assert_allclose(median.get_ydata(), ours["q50"])
+    np.testing.assert_allclose(median.get_ydata(), ours["q0.5"])
     np.testing.assert_allclose(median.get_xdata(), mdates.date2num(ours["ds"]))
-    np.testing.assert_allclose(lines["sample paths"].get_ydata(), ours["q50"] + 1)
+    np.testing.assert_allclose(lines["sample paths"].get_ydata(), ours["q0.5"] + 1)
     assert np.isnan(np.asarray(lines["observed"].get_ydata())).sum() == 1
     assert len(axis.collections) == 4 * (3 + 1)  # four bands each
     first = mdates.num2date(axis.dataLim.x0).date().isoformat()
@@ -56,11 +56,11 @@ def test_fan_chart_draws_the_tables(tmp_path: Path) -> None:
 
 
 def test_calibration_is_the_share_below(tmp_path: Path) -> None:
-    rows = pd.DataFrame({"method": "sgfn", "y": [1.0, 2.0, 3.0, np.nan], "q10": 1.5, "q50": 2.5, "q90": 9.0})
+    rows = pd.DataFrame({"method": "sgfn", "y": [1.0, 2.0, 3.0, np.nan], "q0.1": 1.5, "q0.5": 2.5, "q0.9": 9.0})
     levels, shares = calibration_of(rows)
     assert levels.tolist() == [0.1, 0.5, 0.9]
     np.testing.assert_allclose(shares, [1 / 3, 2 / 3, 1.0])
-    figure = calibration_chart(pd.concat([rows, rows.assign(method="other", q50=0.0)]))
+    figure = calibration_chart(pd.concat([rows, rows.assign(method="other", **{"q0.5": 0.0})]))
     assert [str(line.get_label()) for line in figure.axes[0].lines][1:] == ["sgfn", "other"]
     assert save(figure, tmp_path / "calibration.png").stat().st_size > 1000
 

@@ -96,7 +96,7 @@ def _fan(axis: Axes, rows: pd.DataFrame, colour: str, label: str | None) -> None
     for low in mirrored(rows):
         bottom, top = rows[level_name(low)], rows[level_name(round(1 - low, 6))]
         axis.fill_between(times, bottom, top, color=colour, alpha=0.14, linewidth=0)
-    axis.plot(times, rows["q50"], color=colour, linewidth=1.6, label=label)
+    axis.plot(times, rows["q0.5"], color=colour, linewidth=1.6, label=label)
 
 
 def _paths(axis: Axes, paths: pd.DataFrame | None) -> None:

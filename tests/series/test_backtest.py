@@ -64,5 +64,5 @@ def test_tables_hold_what_was_said_and_what_came() -> None:
     one = table[(table.method == "naive") & (table.unique_id == "b")]
     assert one["ds"].min() > one["cutoff"].min()
     np.testing.assert_array_equal(one["y"].to_numpy()[-5:], panel["b"].values[-5:])
-    np.testing.assert_allclose(one["q90"].to_numpy(), found[0].quantiles[3:, :, 8].ravel())
-    assert [level_name(level) for level in (0.05, 0.5, 0.975)] == ["q5", "q50", "q97.5"]
+    np.testing.assert_allclose(one["q0.9"].to_numpy(), found[0].quantiles[3:, :, 8].ravel())
+    assert [level_name(level) for level in (0.05, 0.5, 0.975)] == ["q0.05", "q0.5", "q0.975"]

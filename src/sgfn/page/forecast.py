@@ -103,7 +103,7 @@ def fan(name: str, outcome: Outcome) -> Element:
     windows = last_windows(outcome.backtest, name)
     shown = seen[seen["ds"] >= first_shown(seen, ahead, windows)].dropna(subset=["y"])
     frame = _frame(shown, [*windows, ahead])
-    end = f"{ahead['q50'].iloc[-1]:.4g} on {ahead['ds'].iloc[-1]}"
+    end = f"{ahead['q0.5'].iloc[-1]:.4g} on {ahead['ds'].iloc[-1]}"
     parts = [tag("title", f"{name}: forecast of {len(ahead)} steps"), time_axes(frame)]
     parts += [_band(frame, rows, "then") for rows in windows]
     parts += [_band(frame, ahead, style(0))]
@@ -115,7 +115,7 @@ def fan(name: str, outcome: Outcome) -> Element:
 
 def _frame(shown: pd.DataFrame, fans: list[pd.DataFrame]) -> Frame:
     columns = [rows[level_name(round(side, 6))] for rows in fans for low in mirrored(rows) for side in (low, 1 - low)]
-    values = np.concatenate([shown["y"], *columns, *[rows["q50"] for rows in fans]]).astype(np.float64)
+    values = np.concatenate([shown["y"], *columns, *[rows["q0.5"] for rows in fans]]).astype(np.float64)
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     room = 0.04 * (high - low) or 1.0
     times = mdates.date2num(np.concatenate([shown["ds"], *[rows["ds"] for rows in fans]]))
@@ -160,7 +160,7 @@ def _band(frame: Frame, rows: pd.DataFrame, kind: str) -> Element:
         top = frame.path(times, rows[level_name(round(1 - low, 6))].to_numpy())
         back = frame.path(times[::-1], rows[level_name(low)].to_numpy()[::-1])
         parts.append(tag("path", d=f"M{top}L{back}Z", class_="band"))
-    parts.append(tag("path", d=f"M{frame.path(times, rows['q50'].to_numpy())}", class_="curve"))
+    parts.append(tag("path", d=f"M{frame.path(times, rows['q0.5'].to_numpy())}", class_="curve"))
     return tag("g", parts, class_=kind)
 
 

@@ -1,5 +1,6 @@
 """Backtests: forecasts of several methods on the same windows, as tables, and their scores."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from sgfn.series.protocol import Origin, scales, truths
 Told = Callable[[str, int, int], None]
 """Called with a method's name, windows done, and windows in all."""
 INTERVAL = 0.8
+LEVEL = re.compile(r"q0\.\d+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,15 +83,14 @@ def level_name(level: float) -> str:
     """The column of a quantile.
 
     >>> level_name(0.1), level_name(0.025)
-    ('q10', 'q2.5')
+    ('q0.1', 'q0.025')
     """
-    return f"q{100 * level:g}"
+    return f"q{level:g}"
 
 
 def levels_in(frame: pd.DataFrame) -> Levels:
     """The levels whose columns a table has, in order."""
-    names = [str(name) for name in frame.columns]
-    return np.sort([float(name[1:]) / 100 for name in names if name[:1] == "q" and name[1:].replace(".", "").isdigit()])
+    return np.sort([float(name[1:]) for name in map(str, frame.columns) if LEVEL.fullmatch(name)])
 
 
 def quantile_table(
