@@ -8,8 +8,8 @@ from sgfn.checks import in_range, one_of, require
 
 Dataset = Literal["births", "weather", "glucose"]
 Holidays = Literal["none", "US"]
-Reference = Literal["auto", "season", "level", "last"]
-Scaling = Literal["auto", "deviation", "size"]
+Reference = Literal["auto", "season", "level", "last", "none"]
+Scaling = Literal["auto", "deviation", "size", "none"]
 Measurement = Literal["none", "known", "learned"]
 
 
@@ -45,13 +45,15 @@ class SeriesConfig:
     """Older values read beside each step, by how many steps they lie back (`364,371`); `auto` takes those around one
     and two years where the data is long enough, `none` takes none. None may be shorter than the horizon."""
     reference: Reference = "auto"
-    """What is taken off before binning: the `season`'s medians, the window's `level`, its `last` value; `auto` takes
-    the one that leaves least of the training windows."""
+    """What is taken off before binning: the `season`'s medians, the window's `level`, its `last` value, or nothing
+    (`none`); `auto` takes the one of the first three that leaves least of the training windows."""
     cycles: int = 8
     """Seasons before the window of which reference and scale are made (all of the context where there is no season)."""
     scaling: Scaling = "auto"
-    """What a window is divided by: its mean absolute `deviation` from the reference, or the mean `size` of its values;
-    `auto` takes the one under which training windows differ least."""
+    """What a window is divided by: its mean absolute `deviation` from the reference, the mean `size` of its values, or
+    the same for all (`none`); `auto` takes the one of the first two under which training windows differ least."""
+    absolute: bool = True
+    """Whether the level and the unit of a window are read, beside its scaled values."""
     bins: int = 64
     """K: bins of the scaled value, at quantiles of the training windows."""
     smooth: float = 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,7 +65,7 @@ class Forecaster:
 
     # fitting
 
-    def fit(self, data: Data, *, progress: Progress | None = None) -> Self:
+    def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
         """Learn from the data: plan, bins and networks."""
         learner = ForecastLearner(series_task(self.read(data), self.config), self.device)
         advance, every = stepper(learner), self.config.log.every
@@ -147,7 +147,7 @@ class Forecaster:
         return run
 
     @classmethod
-    def load(cls, path: Path | str, *, device: str = "cpu") -> Self:
+    def load(cls, path: Path | str, *, device: str = "cpu") -> "Forecaster":
         """A fitted forecaster from a run folder of task `series`."""
         run = Run(path=Path(path))
         task, config = run.read_config()

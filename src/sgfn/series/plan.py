@@ -1,6 +1,6 @@
 """A plan: the settings of a forecaster as the training data decides them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float64
@@ -34,6 +34,9 @@ class Plan:
     calendar_names: tuple[str, ...]
     known_moments: Float64[np.ndarray, "2 C"]
     past_moments: Float64[np.ndarray, "2 P"]
+    absolute: bool
+    scale_moments: Float64[np.ndarray, "2 2"] = field(default_factory=lambda: np.array([[0.0, 0.0], [1.0, 1.0]]))
+    """Mean and deviation, over training windows, of the level and of the logarithm of the unit."""
     spread: float = 1.0
     """Mean size of a scaled training target: after division by it, one."""
 
@@ -59,8 +62,9 @@ class Plan:
             known_names=panel.known_names,
             past_names=panel.past_names,
             calendar_names=names if config.calendar else (),
-            known_moments=_moments([series.known for series in panel.series]),
-            past_moments=_moments([series.past for series in panel.series]),
+            known_moments=moments([series.known for series in panel.series]),
+            past_moments=moments([series.past for series in panel.series]),
+            absolute=config.absolute,
         )
 
     @property
@@ -72,7 +76,7 @@ class Plan:
     def features(self) -> int:
         """F: width of a row, the value before it not counted."""
         advance = len(self.known_names) + len(self.calendar_names)
-        return advance + 2 * len(self.past_names) + 2 * len(self.lags) + 1 + 2 * int(self.irregular)
+        return advance + 2 * len(self.past_names) + 2 * len(self.lags) + 1 + 2 * self.irregular + 2 * self.absolute
 
     def clock(self, stamps: np.ndarray) -> Float64[np.ndarray, " N"]:
         """Times in steps."""
@@ -103,7 +107,7 @@ def _yearly(panel: Panel, config: SeriesConfig, gap: np.timedelta64, season: int
     return tuple(lag for lag in lags if lag >= config.horizon)
 
 
-def _moments(parts: list[Float64[np.ndarray, "N C"]]) -> Float64[np.ndarray, "2 C"]:
+def moments(parts: list[Float64[np.ndarray, "_ C"]]) -> Float64[np.ndarray, "2 C"]:
     """Mean and deviation of each column over what was seen; 0 and 1 where nothing was, or nothing differs."""
     rows = np.concatenate(parts)
     seen = ~np.isnan(rows)

@@ -1,7 +1,7 @@
 r"""Scaling of windows by what came before them: a value y at a step becomes $z = (y - r)/s$.
 
-r is the reference (the season's medians, the level or the last value of the history) and s the scale (the mean absolute
-deviation from the reference, or the mean size of the values). Missing values are nan and are passed over.
+r is the reference (the season's medians, the level or the last value of the history, or 0) and s the unit (the mean
+absolute deviation from the reference, the mean size of the values, or 1). Missing values are nan and are passed over.
 """
 
 from dataclasses import dataclass
@@ -47,8 +47,8 @@ def scale_of(
     back = torch.arange(-history.shape[1], 0, device=history.device)
     around = _reference(history, back, "level" if reference == "last" else reference, season, level)
     size = history.abs().nanmean(-1)
-    unit = size if scaling == "size" else (history - around).abs().nanmean(-1)
-    unit = torch.maximum(unit, LEAST * size)
+    deviation = torch.maximum((history - around).abs().nanmean(-1), LEAST * size)
+    unit = {"size": size, "deviation": deviation, "none": torch.ones_like(size)}[scaling]
     return Scale(reference=here, level=level, unit=torch.where(unit > 0, unit, torch.ones_like(unit)))
 
 
@@ -60,6 +60,8 @@ def _reference(
         phases = history[:, history.shape[1] % season :].unflatten(1, (-1, season)).nanmedian(1).values  # B season
         found = phases[:, offsets % season]
         return torch.where(found.isnan(), level[:, None], found)
+    if kind == "none":
+        level = torch.zeros_like(level)
     if kind == "last":
         seen = torch.arange(history.shape[1], device=history.device).where(~history.isnan(), 0).amax(-1)
         level = history.gather(1, seen[:, None])[:, 0]

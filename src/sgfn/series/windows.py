@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sgfn.series.calendar import features, following
 from sgfn.series.panel import Panel, Series
-from sgfn.series.plan import Plan
+from sgfn.series.plan import Plan, moments
 from sgfn.series.scaling import Scale, scale_of
 from sgfn.series_config import SeriesConfig
 
@@ -134,6 +134,7 @@ class Windows:
         seen = ~scaled.isnan()
         parts = [self._known_at(cuts), self._past_at(cuts), self._lagged(cuts, scale), tame(scale.shape)[0][..., None]]
         parts += [self._gaps(cuts)] if plan.irregular else []
+        parts += [self._absolute(scale)] if plan.absolute else []
         return Inputs(
             rows=torch.cat([part.float() for part in parts], -1),
             values=tame(scaled)[0].float(),
@@ -197,6 +198,12 @@ class Windows:
             found += [filled[..., None], seen[..., None].double()]
         return torch.cat(found, -1)
 
+    def _absolute(self, scale: Scale) -> Float64[Tensor, "B M 2"]:
+        """Level and logarithm of the unit, compared with those of training windows; the same in every row."""
+        mean, deviation = torch.from_numpy(self.plan.scale_moments).to(self.device)
+        found = tame((_level_and_unit(scale) - mean) / deviation)[0]
+        return found[:, None].expand(-1, len(self.offsets), -1)
+
     def _gaps(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B M 2"]:
         r"""Of irregular stamps: $\log_2$ of the gap before a step, and how long the step is from the last value."""
         place = self.starts[cuts[:, 0], None] + (cuts[:, 1, None] + self.offsets).clamp(min=0)
@@ -209,6 +216,10 @@ class Windows:
 def tame(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
     """Clipped, with zero where nothing was seen; and where something was."""
     return scaled.nan_to_num(0.0).clamp(-LARGEST, LARGEST), ~scaled.isnan()
+
+
+def _level_and_unit(scale: Scale) -> Float64[Tensor, "B 2"]:
+    return torch.stack([scale.level, scale.unit.log()], -1)
 
 
 def _stamps(series: Series, panel: Panel, horizon: int) -> np.ndarray:
@@ -235,7 +246,9 @@ def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
     plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _left(panel, one))
     scalings = ("deviation", "size") if plan.scaling == "auto" else (plan.scaling,)
     plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _unlike(panel, one))
-    return replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
+    plan = replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
+    windows = Windows(panel, plan)
+    return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_some(windows))).numpy()]))
 
 
 def _left(panel: Panel, plan: Plan) -> float:
