@@ -88,7 +88,7 @@ class FlowNets(nn.Module):
         log_flow = self.flow(joined)[..., 0]
         log_policy, log_outcome = self._log_policy(joined, state), None
         if self.outcome is not None:
-            log_outcome = masked_log_softmax(self.outcome(hidden), self.env.legal(state))
+            log_outcome = masked_log_softmax(self.logits(self.outcome, hidden), self.env.legal(state))
         log_backward, log_joint = self._log_backward(hidden, state)
         return Heads(
             log_policy=log_policy,
@@ -119,7 +119,11 @@ class FlowNets(nn.Module):
         return None, joint.unflatten(-1, (self.env.actions, self.env.actions))
 
     def _log_policy(self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]) -> Tensor:
-        return masked_log_softmax(self.policy(hidden), self.env.legal(state))
+        return masked_log_softmax(self.logits(self.policy, hidden), self.env.legal(state))
+
+    def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch A"]:
+        """What a head over actions says; networks that begin at a known law add it here."""
+        return head(hidden)
 
 
 class DynamicsNet(nn.Module):

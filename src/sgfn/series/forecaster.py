@@ -115,7 +115,7 @@ class Forecaster:
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
             cuts=tuple(cuts[:, 1].tolist()),
             stamps=windows.stamps_at(cuts),
-            paths=_continuous(found, bins, inputs, seed),
+            paths=continuous(found, bins, inputs, seed),
             law=law,
             bins=bins,
             reference=inputs.reference,
@@ -161,7 +161,7 @@ class Forecaster:
         return made
 
 
-def _continuous(found: Int[Tensor, "W N H"], bins: Bins, inputs: Inputs, seed: int) -> Float64[np.ndarray, "W N H"]:
+def continuous(found: Int[Tensor, "W N H"], bins: Bins, inputs: Inputs, seed: int) -> Float64[np.ndarray, "W N H"]:
     """Paths in units of the data, each value drawn from the density inside its bin."""
     generator = torch.Generator().manual_seed(seed)
     share = torch.rand(found.shape, generator=generator, dtype=torch.float64)

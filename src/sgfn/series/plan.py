@@ -9,7 +9,10 @@ from sgfn.series.calendar import features, season_length, typical_gap
 from sgfn.series.panel import Panel
 from sgfn.series_config import Reference, Scaling, SeriesConfig
 
-YEAR = np.timedelta64(365 * 24 * 3600 + 24 * 3600 // 4, "s")
+DAY = np.timedelta64(24 * 3600, "s")
+YEAR = 365 * DAY + DAY // 4
+PERIODS = {"day": DAY, "weekday": 7 * DAY}
+"""Of the calendar's features by the first word of their names; all others, holidays too, come once a year."""
 SHORTEST_CONTEXT, LONGEST_CONTEXT = 16, 512
 
 
@@ -24,7 +27,6 @@ class Plan:
     lags: tuple[int, ...]
     reference: Reference
     scaling: Scaling
-    calendar: bool
     holidays: str
     irregular: bool
     gap: np.timedelta64
@@ -46,7 +48,6 @@ class Plan:
         longest = max(panel.series, key=len)
         gap = typical_gap(longest.stamps, panel.step)
         season = 1 if panel.step is None else config.season or season_length(gap)
-        names = features(longest.stamps[:1], gap, None if config.holidays == "none" else config.holidays)[1]
         return Plan(
             horizon=config.horizon,
             context=config.context or _context(config.horizon, season),
@@ -55,13 +56,12 @@ class Plan:
             lags=_yearly(panel, config, gap, season) if config.given_lags is None else config.given_lags,
             reference=config.reference,
             scaling=config.scaling,
-            calendar=config.calendar,
             holidays=config.holidays,
             irregular=panel.step is None,
             gap=gap,
             known_names=panel.known_names,
             past_names=panel.past_names,
-            calendar_names=names if config.calendar else (),
+            calendar_names=_covered(panel, config, gap) if config.calendar else (),
             known_moments=moments([series.known for series in panel.series]),
             past_moments=moments([series.past for series in panel.series]),
             absolute=config.absolute,
@@ -89,6 +89,15 @@ class Plan:
     def past_scaled(self, rows: Float64[np.ndarray, "N P"]) -> Float64[np.ndarray, "N P"]:
         """Covariates of the past at mean 0 and deviation 1 over the training panel."""
         return (rows - self.past_moments[0]) / self.past_moments[1]
+
+
+def _covered(panel: Panel, config: SeriesConfig, gap: np.timedelta64) -> tuple[str, ...]:
+    """Calendar features whose period the data covers twice: of half a year, the time of year says where one is, and
+    nothing of what comes next."""
+    span = max(series.stamps[-1] - series.stamps[0] for series in panel.series)
+    stamps = panel.series[0].stamps[:1]
+    names = features(stamps, gap, None if config.holidays == "none" else config.holidays)[1]
+    return tuple(name for name in names if span >= 2 * PERIODS.get(name.partition("_")[0], YEAR))
 
 
 def _context(horizon: int, season: int) -> int:

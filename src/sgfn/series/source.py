@@ -47,7 +47,8 @@ class Table:
         folded = {name.lower(): name for name in there}
         near = [name for name in ALIASES.get(column, ()) if name in folded]
         near += get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
-        hint = f"did you mean {folded[near[0]]!r}? Choose it with {option}" if near else f"choose one with {option}"
+        flag = f"--{option.replace('_', '-')} ({option} in Python)"
+        hint = f"did you mean {folded[near[0]]!r}? Choose it with {flag}" if near else f"choose one with {flag}"
         raise self.problem(f"no column {column!r} among {', '.join(there)[:120]}; {hint}")
 
     def numbers(self, column: str) -> Float64[np.ndarray, " R"]:

@@ -81,10 +81,10 @@ class Windows:
         """Covariates known in advance, scaled, and the calendar; nan in rows that the panel does not reach."""
         series, stamps, plan = self.panel.series[number], self.stamps[number], self.plan
         given = plan.known_scaled(_padded(series.known, len(stamps)))
-        if not plan.calendar:
+        if not plan.calendar_names:
             return given
-        holidays = None if plan.holidays == "none" else plan.holidays
-        return np.concatenate([given, features(stamps, plan.gap, holidays)[0]], 1)
+        found, names = features(stamps, plan.gap, None if plan.holidays == "none" else plan.holidays)
+        return np.concatenate([given, found[:, [names.index(name) for name in plan.calendar_names]]], 1)
 
     # windows
 
