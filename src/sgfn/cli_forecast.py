@@ -5,7 +5,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, get_args
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -13,14 +13,15 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from sgfn.checks import one_of
 from sgfn.config import LogConfig, NetConfig, OptimConfig, TrainConfig
 from sgfn.forecast_settings import Settings
 from sgfn.presets import PRESETS
-from sgfn.series_config import SeriesConfig
+from sgfn.series_config import Dataset, SeriesConfig
 from sgfn.tables import out
 
 RECIPE = PRESETS["forecast"]
-EMBEDDED = ("births", "weather", "glucose")
+EMBEDDED = get_args(Dataset)
 HEADS = {"wql": "WQL", "mase": "MASE", "mae": "MAE", "mse": "MSE", "coverage_80": "in 80 %", "width_80": "width"}
 
 
@@ -80,6 +81,8 @@ def configured(args: Forecast) -> TrainConfig:
     """The recipe with what was chosen; data by its name or its file."""
     series = args.config
     if args.data is not None:
+        if "." not in args.data and not Path(args.data).exists():
+            one_of("DATA", args.data, EMBEDDED)
         given: dict[str, Any] = {"dataset": args.data} if args.data in EMBEDDED else {"file": Path(args.data)}
         if series.file is not None and given.get("file") != series.file:
             raise ValueError(f"DATA {args.data} and --file {series.file} name different data: give one of them")
@@ -115,7 +118,7 @@ class Board:
         columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
         self.bars, self.shown = Bars(*columns, console=console, refresh_per_second=4), dict[str, TaskID]()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Board":
         self.bars.start()
         return self
 

@@ -11,7 +11,7 @@ import pandas as pd
 from sgfn.config import TrainConfig, differing
 from sgfn.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names, save
 from sgfn.forecast_files import FILES, Outcome, history_table, write_table
-from sgfn.forecast_settings import Settings, spare
+from sgfn.forecast_settings import TESTED, Settings, spare
 from sgfn.page.forecast import write_forecast_page
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
@@ -97,6 +97,8 @@ def forecast(
         config = resumed(Run(path=out), config)
         horizon = config.series.horizon
     origins = settings.origins(panel, horizon)
+    if not origins and settings.windows is None:
+        progress.notice(f"no backtest: the shortest series has fewer than {TESTED} horizons; ask for some by --windows")
     config = kept_apart(config, origins, resume=resume, out=out)
     trained(config, out, resume=resume, overwrite=overwrite, device=device, progress=progress)
     forecaster = Forecaster.load(out, device=device)
@@ -269,11 +271,11 @@ def path_table(ahead: Forecast) -> pd.DataFrame:
 
 
 def drawn(out: Path, outcome: Outcome, figures: int) -> tuple[str, ...]:
-    """A fan chart for each of the first series, and the calibration where there is a backtest."""
+    """A fan chart for each of the first series, and the calibration where there is a backtest; no pictures for 0."""
     files = file_names(outcome.names[:figures])
     for name, file in files.items():
         save(fan_chart(name, outcome.history, outcome.forecast, outcome.backtest, outcome.paths), out / file)
-    if not len(outcome.backtest):
+    if not figures or not len(outcome.backtest):
         return tuple(files.values())
     save(calibration_chart(outcome.backtest), out / "calibration.png")
     return (*files.values(), "calibration.png")

@@ -36,7 +36,7 @@ class Settings:
     lag: int = 1
     """MASE divides by the mean change over so many steps."""
     figures: int = 12
-    """Fan charts that are drawn, one a series."""
+    """Fan charts that are drawn, one a series; 0 is no pictures at all (the page has its own)."""
 
     def __post_init__(self) -> None:
         if self.windows is not None:

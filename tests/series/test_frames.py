@@ -145,8 +145,11 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
         ("", "data.csv: the file is empty"),
         ("\n\n", "data.csv: the file is empty"),
         ("ds,y\n", "data.csv: no rows; write one row"),
-        ("date,y\n2020-01-01,1\n", "no column 'ds' among date, y; did you mean 'date'. Choose it with time_col"),
-        ("ds,Y\n2020-01-01,1\n", "no column 'y' among ds, Y; did you mean 'Y'. Choose it with target_col"),
+        (
+            "date,y\n2020-01-01,1\n",
+            "no column 'ds' among date, y; did you mean 'date'. Choose it with --time-col \\(time_col in Python",
+        ),
+        ("ds,Y\n2020-01-01,1\n", "no column 'y' among ds, Y; did you mean 'Y'. Choose it with --target-col"),
         ("ds,y\n2020-01-01,1\n2020-13-02,2\n", "line 3, column 'ds': '2020-13-02' is not a time stamp"),
         ("ds,y\n1,1\n2,2\n", "line 2, column 'ds': '1' is not a time stamp"),
         ("ds,y\n,1\n2020-01-02,2\n", "line 2, column 'ds': the time stamp is empty"),
@@ -188,7 +191,7 @@ def test_wrong_known_columns(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="line 3, column 'promo': empty, yet it is known in advance"):
         read(text, tmp_path, known=("promo",))
     with pytest.raises(
-        ValueError, match=r"no column 'prom' among ds, y, promo; did you mean 'promo'. Choose it with known"
+        ValueError, match=r"no column 'prom' among ds, y, promo; did you mean 'promo'. Choose it with --known"
     ):
         read(text, tmp_path, known=("prom",))
 

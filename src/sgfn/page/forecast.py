@@ -30,7 +30,9 @@ COLUMNS = (
 
 def write_forecast_page(out: Path, title: str, lead: str, outcome: Outcome) -> Path:
     """One HTML file with everything inside."""
-    parts = [_scores(outcome), _fans(outcome), _calibration(outcome)]
+    parts = [_fans(outcome)]
+    if outcome.scores["methods"]:
+        parts = [_scores(outcome), *parts, _calibration(outcome)]
     write_text(out, "<!DOCTYPE html>\n" + serialise(shell(title, [lead], parts)) + "\n")
     return out
 
