@@ -18,6 +18,7 @@ from tyro.conf import Positional, arg
 
 import sgfn
 from sgfn.checks import one_of
+from sgfn.cli_forecast import Forecast, run_forecast
 from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.contestants import DEFAULT
 from sgfn.files import read_json
@@ -353,8 +354,13 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "evaluate": (Evaluate, run_evaluate),
     "report": (Report, run_report),
     "compare": (Compare, run_compare),
+    "forecast": (Forecast, run_forecast),
     "data": (Data, run_data),
 }
+
+
+FLAT = ("config", "settings")
+"""Components whose flags have no prefix."""
 
 
 class UsageError(Exception):
@@ -413,10 +419,7 @@ def flag_value(words: list[str], name: str) -> str | None:
 
 def check_choices(kind: type, words: list[str]) -> None:
     """Names with a fixed set of values: suggest the nearest before the parser lists them all."""
-    choices = dict(literal_fields(kind))
-    if "config" in get_type_hints(kind):
-        choices |= dict(literal_fields(TrainConfig))
-    for name, allowed in choices.items():
+    for name, allowed in literal_fields(kind):
         value = flag_value(words, name)
         if value is not None:
             one_of(f"--{name}", value, allowed)
@@ -427,8 +430,8 @@ def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[st
     for name, hint in get_type_hints(kind).items():
         if get_origin(hint) is Literal:
             yield prefix + name, get_args(hint)
-        elif is_dataclass(hint) and name != "config":
-            yield from literal_fields(cast(type, hint), f"{prefix}{name}.")
+        elif is_dataclass(hint):
+            yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
 
 
 def one_line(box: str) -> str:

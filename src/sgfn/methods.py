@@ -18,6 +18,7 @@ from sgfn.peers.orders import check_orders
 from sgfn.peers.ppo import PPO
 from sgfn.peers.random import UniformPolicy
 from sgfn.peers.sac import SAC
+from sgfn.series.learner import ForecastLearner
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
 
@@ -29,12 +30,13 @@ LEARNERS: dict[str, Callable[[Task, torch.device], Learner]] = {
     "a2c": A2C,
     "ppo": PPO,
     "sac": SAC,
+    "forecast": ForecastLearner,
 }
 """Keys equal the config's `Method`."""
 
 EVERYONE = (
     *("method", "steps", "batch", "seed", "beta", "reward.minimum", "reward.norm", "noise", "offline.file", "log"),
-    *("grid", "motif", "bits", "ehrlich", "rna", "table", "callable"),
+    *("grid", "motif", "bits", "ehrlich", "rna", "table", "callable", "series"),
 )
 """Fields and whole components that a run reads whatever its method; `offline.file` tells what is novel."""
 _CHAIN = ("reward.ramp", "chain.keep")
@@ -51,6 +53,7 @@ READS: dict[str, tuple[str, ...]] = {
     "a2c": (*_ACTOR, "rl.trace", "rl.value_weight"),
     "ppo": (*_ACTOR, "rl.trace", "rl.value_weight", "rl.epochs", "rl.clip"),
     "sac": (*_ACTOR, "rl.updates", "rl.average", "explore", "temperature", "replay.capacity", "replay.batch"),
+    "forecast": ("net.hidden", "net.layers", "net.heads", "optim.lr", *_FADING),
 }
 """What else each method reads."""
 
@@ -90,6 +93,12 @@ def check_flows(task: Task) -> None:
         raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
 
 
+def check_series(task: Task) -> None:
+    """Refuse what is no time series."""
+    if task.series is None:
+        raise ValueError(f"method 'forecast' learns time series, and {task.name} is none: use task series")
+
+
 FITS: dict[str, Callable[[Task], None]] = {
     "gfn": check_flows,
     "random": lambda task: None,
@@ -98,6 +107,7 @@ FITS: dict[str, Callable[[Task], None]] = {
     "a2c": lambda task: check_encoder(task.config),
     "ppo": lambda task: check_encoder(task.config),
     "sac": lambda task: check_encoder(task.config),
+    "forecast": check_series,
 }
 """What a method refuses to work on, found out at no cost."""
 
@@ -105,6 +115,8 @@ FITS: dict[str, Callable[[Task], None]] = {
 def check(task: Task) -> None:
     """Refuse, before anything is made, what the task's method does not read or cannot work on."""
     method = task.config.method
+    if task.series is not None and method != "forecast":
+        raise ValueError(f"task series is learned by method 'forecast', not by {method!r}: add --preset forecast")
     refuse_unread(task.config, {method: method})
     FITS[method](task)
 

@@ -171,10 +171,13 @@ class Run:
             sweep(self.path, OWN_FILES)
             yield
 
-    def load(self, device: torch.device) -> Learner:
-        """The networks as the checkpoint left them, on any device; to continue training, see `restore`."""
-        task, state = self.task(), self.load_state()
-        learner = build(task, device)
+    def load(self, device: torch.device, task: Task | None = None) -> Learner:
+        """The networks as the checkpoint left them, on any device; to continue training, see `restore`.
+
+        The task is the folder's own, unless it is given, made from the same configuration.
+        """
+        made, state = self.task() if task is None else task, self.load_state()
+        learner = build(made, device)
         self._put(learner.load_networks, state)
         learner.done = int(state["self.done"])
         return learner
