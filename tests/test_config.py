@@ -92,6 +92,20 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "log__every": ([1, 10**12], [0, -5]),
     "log__exact_every": ([0, 10**12], [-1]),
     "log__checkpoint_every": ([1, 10**12], [0]),
+    "series__horizon": ([1, 4096], [0, 4097]),
+    "series__context": ([0, 16384], [-1, 16385]),
+    "series__season": ([0, 100_000], [-1, 100_001]),
+    "series__cycles": ([1, 1000], [0, 1001]),
+    "series__bins": ([2, 4096], [1, 4097]),
+    "series__smooth": ([0.0, 1e3], [-1e-9, 1001.0]),
+    "series__deviation": ([0.0, 1e30], [-1e-9]),
+    "series__dropout": ([0.0, 0.99], [-1e-9, 1.0]),
+    "series__hide": ([0.0, 0.99], [-1e-9, 1.0]),
+    "series__members": ([1, 256], [0, 257]),
+    "series__folds": ([0, 1000], [-1, 1001]),
+    "series__check": ([1, 10**9], [0, 10**9 + 1]),
+    "series__average": ([0.0, 0.99], [-1e-9, 1.0]),
+    "series__spare": ([0, 10**9], [-1, 10**9 + 1]),
 }
 LITERALS = {
     "method": "randm",
@@ -111,6 +125,11 @@ LITERALS = {
     "exploration": "entrpy",
     "entropy__base": "subt",
     "entropy__variant": "quantil",
+    "series__dataset": "birth",
+    "series__holidays": "UK",
+    "series__reference": "seasn",
+    "series__scaling": "deviatin",
+    "series__noise": "learnd",
 }
 
 

@@ -17,7 +17,7 @@ from sgfn.tasks import make_task
 from small_runs import CPU, FLAGS, complaint, contents, small
 from stub_workers import run
 
-PEERS = tuple(name for name in READS if name != "gfn")
+PEERS = tuple(name for name in READS if name not in ("gfn", "forecast"))
 every_peer = pytest.mark.parametrize("method", PEERS)
 
 
@@ -96,6 +96,17 @@ def test_the_table_is_what_flow_networks_do() -> None:
     ]
     seen = set().union(*(looked_at(small(**changes), "words") for changes in some))
     assert seen - named(EVERYONE) == named(READS["gfn"])
+
+
+def test_the_table_is_what_a_forecaster_does() -> None:
+    config = PRESETS["forecast"].with_(batch=8, net__hidden=8, net__layers=1, series__members=1, series__context=4)
+    seen = looked_at(config.with_(series__horizon=2, series__lags="none"), "series")
+    assert seen - named(EVERYONE) == named(READS["forecast"]) - {"net.encoder"}  # its networks are transformers
+    assert unread(PRESETS["forecast"], "forecast") == []
+    with pytest.raises(ValueError, match=r"^method 'forecast' learns time series, and grid is none"):
+        make_learner(make_task("grid", TrainConfig(method="forecast")), CPU)
+    with pytest.raises(ValueError, match=r"^task series is learned by method 'forecast', not by 'gfn'"):
+        make_learner(make_task("series", TrainConfig()), CPU)
 
 
 # What is refused

@@ -53,7 +53,7 @@ READS: dict[str, tuple[str, ...]] = {
     "a2c": (*_ACTOR, "rl.trace", "rl.value_weight"),
     "ppo": (*_ACTOR, "rl.trace", "rl.value_weight", "rl.epochs", "rl.clip"),
     "sac": (*_ACTOR, "rl.updates", "rl.average", "explore", "temperature", "replay.capacity", "replay.batch"),
-    "forecast": ("net.hidden", "net.layers", "net.heads", "optim.lr", *_FADING),
+    "forecast": ("net.encoder", "net.hidden", "net.layers", "net.heads", "optim.lr", *_FADING),
 }
 """What else each method reads."""
 
