@@ -6,7 +6,8 @@
 
 Each writes results/published_STUDY.json. Runs that the file has already are not made again, so a study that was stopped
 goes on, and `--methods` may be given in parts (chains are as fast on a CPU). Runs of one noise level, exponent and task
-stand side by side on the device; each row says on which.
+stand side by side on the device; each row says on which, and by which command. A run that leaves the finite numbers
+costs no other: its row says `failed` and why, in the place of figures.
 """
 
 import argparse
@@ -19,14 +20,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from benchmarks.common import RESULTS, Measure, machine, rounded, spread, train_together, write_results
+from benchmarks.common import RESULTS, Measure, command, machine, rounded, spread, train_together, write_results
 from sgfn import exact
 from sgfn.config import TrainConfig
 from sgfn.contestants import CONTESTANTS
 from sgfn.evaluate import sample_figures
 from sgfn.files import read_json
 from sgfn.landscapes.bits import Bits
-from sgfn.learner import Learner
+from sgfn.learner import Learner, NonFiniteError
 from sgfn.presets import PRESETS
 from sgfn.tasks import Task
 
@@ -129,21 +130,40 @@ def run_cell(
     """All methods and seeds that are still wanted in one cell, side by side."""
     configs = [config.with_(seed=seed, **METHODS[method]) for method, seed in wanted]
     curves: list[list[list[float]]] = [[] for _ in wanted]
+    reasons = [""] * len(wanted)
 
     def look(step: int, learners: list[Learner]) -> None:
-        for curve, learner in zip(curves, learners, strict=True):
-            if exact.enumerable(learner.task.env) and learner.has_law:
+        for i, learner in enumerate(learners):
+            reasons[i] = reasons[i] or failure(learner)
+            if not reasons[i] and exact.enumerable(learner.task.env) and learner.has_law:
                 tv = exact.total_variation(learner.law(), measure.of(learner).target)
-                curve.append([learner.trajectories, round(tv, 5)])
+                curves[i].append([learner.trajectories, round(tv, 5)])
 
-    learners, seconds = train_together(study.task, configs, device, look, max(1, config.steps // LOOKS), discovering)
+    every = max(1, config.steps // LOOKS)
+    learners, seconds = train_together(study.task, configs, device, look, every, discovering, check=lambda _: None)
     look(config.steps, learners)
-    print(f"{len(wanted)} runs in {seconds:.0f} s", flush=True)
+    print(f"{len(wanted)} runs in {seconds:.0f} s, {sum(map(bool, reasons))} failed", flush=True)
     rows = []
-    for (method, seed), learner, curve in zip(wanted, learners, curves, strict=True):
+    for (method, seed), learner, curve, reason in zip(wanted, learners, curves, reasons, strict=True):
         described = {"method": method, "seed": seed, "calls": learner.trajectories, "device": machine(device)["device"]}
-        rows.append(described | figures(learner, measure) | ({"curve": curve} if curve else {}))
+        described |= {"failed": reason} if reason else figures(learner, measure)
+        rows.append(described | ({"curve": curve} if curve else {}))
     return rows
+
+
+def failure(learner: Learner) -> str:
+    """Why a run is not worth measuring, in one line; empty where it is."""
+    try:
+        learner.check_finite()
+    except NonFiniteError as error:
+        return str(error)
+    return ""
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    """What a file has already; rows without a command are of files that were written at one go."""
+    there = read_json(out) if out.is_file() else {"rows": []}
+    return [row if "command" in row else row | {"command": there["command"]} for row in there["rows"]]
 
 
 def same(row: dict[str, Any], cell: dict[str, Any]) -> bool:
@@ -169,7 +189,7 @@ def main() -> None:
     args = parse()
     study, device, measure = STUDIES[args.study], torch.device(args.device), Measure()
     out = args.out or RESULTS / f"published_{args.study}.json"
-    rows: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
+    rows = rows_of(out)
     for cell, config in study.cells(args.steps):
         if args.alphas and cell["alpha"] not in args.alphas:
             continue
@@ -179,7 +199,8 @@ def main() -> None:
         if not wanted:
             continue
         print(cell, flush=True)
-        new = [cell | row for row in run_cell(study, config, wanted, device, measure)]
+        found = run_cell(study, config, wanted, device, measure)
+        new: list[dict[str, Any]] = [cell | row | {"command": command("published", out)} for row in found]
         rows += new
         write_results(out, "published", device, rows)
         for name in names:
