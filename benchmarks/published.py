@@ -159,30 +159,42 @@ def run_cell(
 def run_together(
     study: Study, configs: dict[tuple[str, int], TrainConfig], device: torch.device, measure: Measure
 ) -> list[dict[str, Any]]:
-    """Runs of the same number of steps; one that leaves the finite numbers is told as failed."""
+    """Runs of the same number of steps, side by side."""
     curves: list[list[list[float]]] = [[] for _ in configs]
-    steps = next(iter(configs.values())).steps
+    reasons, steps = [""] * len(configs), next(iter(configs.values())).steps
 
     def look(step: int, learners: list[Learner]) -> None:
-        for curve, learner in zip(curves, learners, strict=True):
-            if exact.enumerable(learner.task.env) and learner.has_law:
+        for i, learner in enumerate(learners):
+            reasons[i] = reasons[i] or failure(learner)
+            if not reasons[i] and exact.enumerable(learner.task.env) and learner.has_law:
                 tv = exact.total_variation(learner.law(), measure.of(learner).target)
-                curve.append([learner.trajectories, round(tv, 5)])
+                curves[i].append([learner.trajectories, round(tv, 5)])
 
     every, rows = max(1, steps // LOOKS), []
-    learners, seconds = train_together(
-        study.task, list(configs.values()), device, look, every, prepare=discovering, strict=False
-    )
+    chosen = list(configs.values())
+    learners, seconds = train_together(study.task, chosen, device, look, every, discovering, strict=False)
     look(steps, learners)
-    print(f"{len(configs)} runs in {seconds:.0f} s", flush=True)
-    for (method, seed), learner, curve in zip(configs, learners, curves, strict=True):
+    print(f"{len(configs)} runs in {seconds:.0f} s, {sum(map(bool, reasons))} failed", flush=True)
+    for (method, seed), learner, curve, reason in zip(configs, learners, curves, reasons, strict=True):
         described = {"method": method, "seed": seed, "calls": learner.trajectories, "device": machine(device)["device"]}
-        try:
-            learner.check_finite()
-            rows.append(described | figures(learner, measure) | ({"curve": curve} if curve else {}))
-        except NonFiniteError as error:
-            rows.append(described | {"failed": str(error)})
+        described |= {"failed": reason} if reason else figures(learner, measure)
+        rows.append(described | ({"curve": curve} if curve else {}))
     return rows
+
+
+def failure(learner: Learner) -> str:
+    """Why a run is not worth measuring, in one line; empty where it is."""
+    try:
+        learner.check_finite()
+    except NonFiniteError as error:
+        return str(error)
+    return ""
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    """What a file has already; rows without a command are of files that were written at one go."""
+    there = read_json(out) if out.is_file() else {"rows": []}
+    return [row if "command" in row else row | {"command": there["command"]} for row in there["rows"]]
 
 
 Unit = tuple[dict[str, Any], TrainConfig, list[tuple[str, int]]]
@@ -229,9 +241,7 @@ def main() -> None:
     args = parse()
     study, device, measure = STUDIES[args.study], torch.device(args.device), Measure()
     out = args.out or RESULTS / f"published_{args.study}.json"
-    before = read_json(out) if out.is_file() else {"rows": [], "commands": []}
-    rows, names = before["rows"], args.methods or study.methods
-    commands = list(dict.fromkeys([*before["commands"], command("published")]))
+    rows, names = rows_of(out), args.methods or study.methods
     units: list[Unit] = []
     for cell, config in study.cells(args.steps, args.variants):
         there = {(row["method"], row["seed"]) for row in rows if same(row, cell)}
@@ -240,9 +250,9 @@ def main() -> None:
             units.append((cell, config, wanted))
     one_by_one = ((cell, run_cell(study, config, wanted, device, measure)) for cell, config, wanted in units)
     for cell, found in in_processes(study, units, args.jobs) if args.jobs else one_by_one:
-        new = [cell | row for row in found]
+        new: list[dict[str, Any]] = [cell | row | {"command": command("published")} for row in found]
         rows += new
-        write_results(out, "published", device, rows, commands=commands)
+        write_results(out, "published", device, rows)
         print(cell, flush=True)
         for name in names:
             for key in ("tv", "l1_mean", "top100_mean", "modes_greedy", "modes_reference", "modes_discovered"):
