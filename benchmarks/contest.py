@@ -75,10 +75,10 @@ class Loop(Protocol):
 
 def timed(loop: Loop, seconds: float) -> dict[str, float]:
     """Train for about so long."""
-    started, count = time.perf_counter(), 0
+    started, worked, count = time.perf_counter(), time.process_time(), 0
     while (spent := time.perf_counter() - started) < seconds or count == 0:
         count += loop.advance()
-    return {"updates": count, "seconds": spent, **used(loop)}
+    return {"updates": count, "seconds": spent, "core_seconds": time.process_time() - worked, **used(loop)}
 
 
 def used(loop: Loop) -> dict[str, float]:

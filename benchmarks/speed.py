@@ -64,6 +64,7 @@ def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: d
     mine, ours = ([t["updates"] / t["seconds"] for t in turns[name] if "error" not in t] for name in (who.name, "ours"))
     times = [o / m for o, m in zip(ours, mine, strict=False)]
     rate = statistics.median(mine)
+    per_core = statistics.median(turn["updates"] / turn["core_seconds"] for turn in turns[who.name])
     return {
         "who": who.name,
         "about": who.about,
@@ -73,6 +74,7 @@ def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: d
         "highest": round(max(mine), 2),
         "trajectories_per_second": round(rate * job["batch"]),
         "ours_is_times": round(statistics.median(times), 3) if times else None,
+        "updates_per_core_second": round(per_core, 2),
         "memory_mib": turns[who.name][-1]["memory"],
         "device_memory_mib": turns[who.name][-1]["device_memory"],
         "start_seconds": round(ready["seconds"], 2),
@@ -87,15 +89,15 @@ def tell(row: dict[str, Any]) -> None:
         return
     rate, paths = row["updates_per_second"], row["trajectories_per_second"]
     memory = row["device_memory_mib"] or row["memory_mib"]
-    times = f"{row['ours_is_times']:.2f}"
-    print(f"{head} {rate:>11,.1f} {paths:>14,} {times:>9} {memory:>8,.0f} {row['start_seconds']:>7.1f}", flush=True)
+    times, core, start = row["ours_is_times"], row["updates_per_core_second"], row["start_seconds"]
+    figures = f"{rate:>11,.1f} {paths:>14,} {times:>9.2f} {core:>8,.1f} {memory:>7,.0f} {start:>7.1f}"
+    print(f"{head} {figures}", flush=True)
 
 
 def contests(device: str, table: str, rounds: int, activation: str) -> list[dict[str, Any]]:
     """Every size; contestants without a noise model sit the second part out."""
-    print(
-        f"{'':>10} {'hidden':>6} {'batch':>6} {'':>9} {'updates/s':>11} {'trajectories/s':>13} ours is x  MiB  start s"
-    )
+    heads = ("hidden", 6), ("batch", 6), ("", 9), ("updates/s", 11), ("trajectories/s", 14), ("ours is x", 9)
+    print(" " * 10, *(f"{name:>{width}}" for name, width in heads), "per core     MiB start s")
     rows, both = [], present(device)
     for hidden in WIDTHS:
         for batch in BATCHES:

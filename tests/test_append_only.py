@@ -62,6 +62,11 @@ def way_of(trainer: Trainer) -> AppendOnly:
     return trainer.quick
 
 
+def rolled(trainer: Trainer, batch: int, generator: torch.Generator, *options: Any) -> Walk:
+    roller = way_of(trainer).roller
+    return roller.roll(roller.draw(batch, generator, *options))[0]
+
+
 def as_trajectories(trainer: Trainer, walk: Walk) -> Trajectories:
     batch = way_of(trainer).episodes(walk, way_of(trainer).log_reward(walk.realised))
     states, valid = unroll(trainer.env, batch.realised)
@@ -87,7 +92,7 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
 
 def check_same(trainer: Trainer, batch: int) -> None:
     way, generator = way_of(trainer), torch.Generator().manual_seed(2)
-    walk, said = way.roller.roll(batch, generator, explore=0.2)
+    walk, said = way.roller.roll(way.roller.draw(batch, generator, explore=0.2))
     known = as_trajectories(trainer, walk)
     loss, nll, nets, model = general(trainer, known)
     learns = trainer.config.dynamics.mode == "batch"
@@ -140,7 +145,7 @@ def test_rollouts_follow_the_exact_law(noise: str, batch: int) -> None:
     trainer = trainer_on(noise, length=3)
     env, generator = trainer.task.env, torch.Generator().manual_seed(3)
     assert isinstance(env, SequenceEnv)
-    walks = [way_of(trainer).roller.roll(batch, generator)[0] for _ in range(1 if batch > 50 else 400)]
+    walks = [rolled(trainer, batch, generator) for _ in range(1 if batch > 50 else 400)]
     counts = torch.stack([count_of(env, walk) for walk in walks]).sum(0)
     assert chi_square(counts, trainer.law()) > 1e-3
     uniform = torch.full_like(trainer.law(), 1 / env.num_objects)
@@ -152,7 +157,7 @@ def test_rollouts_explore_as_told(explore: float, temperature: float) -> None:
     trainer = trainer_on("none", length=3)
     generator = torch.Generator().manual_seed(4)
     warmth = torch.tensor(temperature) if temperature > 2 else temperature
-    walk = way_of(trainer).roller.roll(60000, generator, explore, warmth)[0]
+    walk = rolled(trainer, 60000, generator, explore, warmth)
 
     def behaves(states: Tensor) -> Tensor:
         tempered_policy = torch.softmax(trainer.policy(states).log() / temperature, -1)
@@ -168,7 +173,7 @@ def test_rollouts_explore_as_told(explore: float, temperature: float) -> None:
 def test_noise_acts_as_the_kernel_says(noise: str) -> None:
     """Outcomes given the position and the intention; after the first step a hidden rate shows in the state."""
     trainer = trainer_on(noise)
-    walk = way_of(trainer).roller.roll(50000, torch.Generator().manual_seed(5))[0]
+    walk = rolled(trainer, 50000, torch.Generator().manual_seed(5))
     pairs = walk.intended * 3 + walk.realised
     counts = torch.stack([torch.bincount(row, minlength=9) for row in pairs]).view(4, 3, 3)
     known = slice(0, 1 if noise == "hidden" else 4)
@@ -177,12 +182,12 @@ def test_noise_acts_as_the_kernel_says(noise: str) -> None:
 
 def test_a_hidden_rate_is_the_same_along_an_episode() -> None:
     trainer = trainer_on("hidden")
-    walk = way_of(trainer).roller.roll(20000, torch.Generator().manual_seed(6))[0]
+    walk = rolled(trainer, 20000, torch.Generator().manual_seed(6))
     slipped = (walk.intended != walk.realised).float()
     together = (slipped[0] * slipped[1]).mean() - slipped[0].mean() * slipped[1].mean()
     assert together > 0.02
     alone = trainer_on("uniform")
-    walk = way_of(alone).roller.roll(20000, torch.Generator().manual_seed(6))[0]
+    walk = rolled(alone, 20000, torch.Generator().manual_seed(6))
     slipped = (walk.intended != walk.realised).float()
     assert (slipped[0] * slipped[1]).mean() - slipped[0].mean() * slipped[1].mean() < 0.01
 

@@ -404,8 +404,8 @@ def test_the_temperature_follows_the_ratio_of_the_batch_before(
     changes = {"entropy__variant": variant, "temperature": 1.5, "optim__lr": 0.1, "optim__warmup": 0}
     trainer = build(task, objective=objective, exploration="entropy", replay__updates=1, **changes)
     if trainer.quick is not None:
-        roll = trainer.quick.roller.roll
-        monkeypatch.setattr(trainer.quick.roller, "roll", lambda *a: heats.append(float(a[3])) or roll(*a))
+        draw = trainer.quick.roller.draw
+        monkeypatch.setattr(trainer.quick.roller, "draw", lambda *a: heats.append(float(a[3])) or draw(*a))
     seen = watched(trainer, monkeypatch)
     for _ in range(4):
         trainer.step()

@@ -6,7 +6,7 @@ The same law as `rollout` gives, in fewer operations, and with all that the netw
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.channel import Channel, log_clocks
@@ -32,6 +32,18 @@ class Walk:
         return self.early[-1]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """All that is random in a batch of rollouts."""
+
+    clock: Float[Tensor, "T A B"]
+    """Logarithms of waiting times: the race for the intention."""
+    follow: Float[Tensor, "T 1 B"] | None
+    """1/temperature where the policy is followed and 0, which makes all tokens alike, where it explores; None is 1."""
+    noise: tuple[Tensor, ...]
+    """For the channel."""
+
+
 class Roller:
     """Acts by a network whose first outputs are the logits of the policy."""
 
@@ -45,15 +57,23 @@ class Roller:
             self._rows[batch] = Rows(self.env, batch, self.device)
         return self._rows[batch]
 
-    @torch.no_grad()
-    def roll(
+    def draw(
         self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
-    ) -> tuple[Walk, Pass]:
+    ) -> Draws:
+        """Random numbers for `roll`."""
+        clock = log_clocks((self.env.length, self.env.vocab, batch), generator)
+        follow, plain = None, not isinstance(temperature, Tensor) and temperature == 1.0
+        if explore > 0.0 or not plain:
+            uniform = torch.rand(self.env.length, 1, batch, generator=generator, device=self.device)
+            follow = (uniform >= explore).float()
+            follow = follow if plain else follow / temperature
+        return Draws(clock=clock, follow=follow, noise=self.channel.draw(batch, generator))
+
+    @torch.no_grad()
+    def roll(self, draws: Draws) -> tuple[Walk, Pass]:
         """Act in the noisy environment: intend by the policy, let the channel realise."""
-        rows, net, vocab = self.rows(batch), self.net, self.env.vocab
-        clock = log_clocks((self.env.length, vocab, batch), generator).unbind()
-        follow = self._follow(batch, generator, explore, temperature)
-        realise = self.channel.draw(batch, generator)
+        rows, net, vocab = self.rows(draws.clock.shape[2]), self.net, self.env.vocab
+        clock, follow = draws.clock.unbind(), None if draws.follow is None else draws.follow.unbind()
         intended: list[Tensor] = []
         realised: list[Tensor] = []
 
@@ -61,7 +81,7 @@ class Roller:
             t = len(intended)
             race = clock[t] - logits if follow is None else torch.addcmul(clock[t], logits, follow[t], value=-1)
             intended.append(race.argmin(0))
-            realised.append(realise(t, intended[t]))
+            realised.append(self.channel.realise(t, intended[t], draws.noise))
 
         passes, early = [net.shared(rows)], [rows.root()]
         policy, state = passes[0].outputs[:vocab], early[0]
@@ -76,19 +96,8 @@ class Roller:
             passes.append(net.through(first))
             act(passes[-1].outputs[:vocab])
         outcomes = torch.stack(realised)
-        meant = outcomes if self.channel.silent else torch.stack(intended)
+        meant = torch.stack(intended) if draws.noise else outcomes
         return Walk(rows=rows, intended=meant, realised=outcomes, early=early, index=rows.index(early)), joined(passes)
-
-    def _follow(
-        self, batch: int, generator: torch.Generator, explore: float, temperature: float | Tensor
-    ) -> tuple[Tensor, ...] | None:
-        """1/T where the policy is followed and 0, which makes all tokens alike, where it explores; None is 1."""
-        plain = not isinstance(temperature, Tensor) and temperature == 1.0
-        if explore == 0.0 and plain:
-            return None
-        uniform = torch.rand(self.env.length, 1, batch, generator=generator, device=self.device)
-        follows = (uniform >= explore).float()
-        return (follows if plain else follows / temperature).unbind()
 
     def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Walk:
         """Known sequences."""

@@ -1,16 +1,11 @@
 """Noise over whole rollouts of append-only sequences: random numbers drawn in one block, then a look per step."""
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.noise import Slip
-
-Realise = Callable[[int, Int[Tensor, " B"]], Int[Tensor, " B"]]
-"""Step and intentions to outcomes."""
 
 
 def kernels(env: SequenceEnv, device: torch.device) -> Float[Tensor, "T A K"]:
@@ -38,19 +33,26 @@ class Channel:
         strength = env.noise.strength(position, torch.float32) if isinstance(env.noise, Slip) else 0.0
         self.rates = torch.as_tensor(strength).expand(env.length)[:, None].to(device)  # of a slip, by position
 
-    def draw(self, batch: int, generator: torch.Generator) -> Realise:
-        """How intentions are realised in one batch of rollouts."""
+    def draw(self, batch: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Random numbers for one batch of rollouts: nothing, slips and what they lead to, or clocks of all outcomes."""
         hidden = self.noise.draw_rates(batch, generator)
         if hidden is None and self.silent:
-            return lambda t, intended: intended
+            return ()
         if isinstance(self.noise, Slip):
             return self._slips(self.rates if hidden is None else hidden, batch, generator)
-        clock = log_clocks((self.env.length, batch, self.env.vocab), generator)
-        return lambda t, intended: (clock[t] - self.log_table[t].index_select(0, intended)).argmin(-1)
+        return (log_clocks((self.env.length, batch, self.env.vocab), generator),)
 
-    def _slips(self, rates: Tensor, batch: int, generator: torch.Generator) -> Realise:
+    def _slips(self, rates: Tensor, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """A uniform number below the rate is a slip, and what it is worth there chooses the token."""
         uniform = torch.rand(self.env.length, batch, generator=generator, device=generator.device)
-        slips = (uniform < rates).unbind()
-        others = (uniform * (self.env.vocab / rates)).long().unbind()  # read only where the number is below the rate
-        return lambda t, intended: torch.where(slips[t], others[t], intended)
+        others = (uniform * (self.env.vocab / rates)).long()  # read only where the number is below the rate
+        return uniform < rates, others
+
+    def realise(self, t: int, intended: Int[Tensor, " B"], drawn: tuple[Tensor, ...]) -> Int[Tensor, " B"]:
+        """What becomes of the intentions of step t."""
+        if len(drawn) == 2:
+            slips, others = drawn
+            return torch.where(slips[t], others[t], intended)
+        if len(drawn) == 1:
+            return (drawn[0][t] - self.log_table[t].index_select(0, intended)).argmin(-1)
+        return intended

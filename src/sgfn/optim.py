@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from sgfn.config import OptimConfig
 
+FEW = 64
+"""Outputs of a matrix that is kept as it is."""
 Groups = list[tuple[list[nn.Parameter], float]]
 
 
@@ -16,7 +18,8 @@ class Optimiser:
     """Adam over groups of (parameters, rate), with one gradient-norm clip.
 
     The parameters move into one buffer, as do gradients and moments: norm, clip and update are then one operation each,
-    however many parameters there are. Matrices lie there with their inputs first, as products like them.
+    however many parameters there are. Matrices of many outputs lie there with their inputs first, as products on a CPU
+    like them best, those of few as they are.
     Reference: Kingma and Ba (2015), Adam, ICLR.
     """
 
@@ -24,7 +27,9 @@ class Optimiser:
         self.clip = clip
         self.parameters = [p for parameters, _ in groups for p in parameters]
         self.rates = torch.tensor([rate for _, rate in groups], device=device)
-        self.values = torch.cat([_inputs_first(p.detach()).flatten() for p in self.parameters]).to(device)
+        self.values = torch.cat([(p.detach().t() if _turned(p) else p.detach()).flatten() for p in self.parameters]).to(
+            device
+        )
         self.gradient, self.first, self.second = (torch.zeros_like(self.values) for _ in range(3))
         self.count = torch.zeros((), device=device)
         self.begun = False
@@ -41,7 +46,7 @@ class Optimiser:
         """A buffer in pieces shaped like the parameters."""
         pieces = buffer.split([p.numel() for p in self.parameters])
         return [
-            piece.view(p.shape[1], p.shape[0]).t() if p.ndim == 2 else piece.view(p.shape)
+            piece.view(p.shape[1], p.shape[0]).t() if _turned(p) else piece.view(p.shape)
             for piece, p in zip(pieces, self.parameters, strict=True)
         ]
 
@@ -115,8 +120,8 @@ def step_together(parts: Sequence[tuple[Optimiser, Float[Tensor, ""]]], factor: 
         gradients = gradients[count:]
 
 
-def _inputs_first(values: Tensor) -> Tensor:
-    return values.t() if values.ndim == 2 else values
+def _turned(parameter: Tensor) -> bool:
+    return parameter.ndim == 2 and parameter.shape[0] > FEW
 
 
 def schedule(step: Float[Tensor, ""], steps: int, config: OptimConfig) -> Float[Tensor, ""]:

@@ -152,7 +152,8 @@ class Trainer(Learner):
         """The same where sequences are append-only."""
         assert self.quick is not None
         config, way = self.config, self.quick
-        walk, said = way.roller.roll(config.batch, self.generator, config.explore, self.temperature)
+        draws = way.roller.draw(config.batch, self.generator, config.explore, self.temperature)
+        walk, said = way.roller.roll(draws)
         own = way.episodes(walk, way.log_reward(walk.realised))
         learns = config.dynamics.mode == "batch"
         found = way.slopes(walk, said, tempered(own, beta), self.objective, learns)
