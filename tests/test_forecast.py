@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from forecast_tables import small_panel
@@ -23,6 +25,7 @@ from sgfn.forecast_files import Outcome
 from sgfn.forecast_settings import Settings, spare
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
+from sgfn.scenarios import weighted_quantiles
 from sgfn.series import baselines
 from sgfn.series.panel import Panel
 
@@ -175,6 +178,70 @@ def test_refit_learns_from_the_last_windows_too(data: Path, tmp_path: Path) -> N
     pd.testing.assert_frame_equal(again.outcome.forecast, found.outcome.forecast)
 
 
+def test_scenarios(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cost that likes high paths raises them; tables, figures and pictures tell how far to trust it."""
+    (tmp_path / "liking.py").write_text("def high(paths):\n    return paths.mean(1)\n")
+    monkeypatch.chdir(tmp_path)
+    run = shutil.copytree(run, tmp_path / "run")
+    words = ["forecast", "--resume", "--out", str(run), "--tilt", "liking:high", "--tilt-steps", "2", "--figures", "1"]
+    monkeypatch.setattr("sgfn.scenarios.LEAST", 64)
+    assert main([*words, "--no-ets", "--samples", "16", "--windows", "2"]) == 0
+    assert "scenarios of b: 64 paths count as" in capsys.readouterr().out
+    table, outcome = pd.read_csv(run / "scenarios.csv"), Outcome.read(run)
+    assert list(table.columns) == ["unique_id", "sample", "ds", "y", "cost", "weight"]
+    assert len(table) == 2 * 64 * 4
+    first = table[(table["unique_id"] == "b") & (table["sample"] == 0)]
+    assert len(set(first["weight"])) == 1
+    told = json.loads((run / "tilt.json").read_text())["series"]["b"]
+    assert (0 < told["ess"] <= 1, told["shift"] > 0, told["samples"]) == (True, True, 64)
+    assert [file.name for file in run.glob("tilt-*.png")] == ["tilt-a.png"]
+    assert outcome.names == ["a", "b"]
+
+
+@given(st.integers(1, 20), st.integers(1, 4), st.integers(0, 99))
+def test_equal_weights_give_plain_quantiles(count: int, horizon: int, seed: int) -> None:
+    paths = np.random.default_rng(seed).normal(size=(count, horizon))
+    levels = np.array([0.1, 0.5, 0.9])
+    found = weighted_quantiles(paths, np.ones(count), levels)
+    np.testing.assert_allclose(found, np.quantile(paths, levels, axis=0, method="inverted_cdf").T)
+    heavy = weighted_quantiles(paths, np.where(np.arange(count) == 0, 1e9, 1.0), levels)
+    np.testing.assert_allclose(heavy, np.repeat(paths[0][:, None], 3, 1))
+
+
+# Other verbs
+
+
+def test_sample_draws_paths(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three paths of each series from its end on; another seed draws others."""
+    for seed in ("0", "1"):
+        assert main(["sample", str(run), "-n", "3", "--out", str(tmp_path / f"{seed}.csv"), "--seed", seed]) == 0
+    assert f"6 samples in {tmp_path / '0.csv'}" in capsys.readouterr().out
+    one, two = (pd.read_csv(tmp_path / f"{seed}.csv") for seed in ("0", "1"))
+    assert list(one.columns) == ["unique_id", "sample", "ds", "y"]
+    assert len(one) == 2 * 3 * 4
+    assert not one["y"].equals(two["y"])
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "report"])
+def test_verbs_of_exact_answers_point_to_the_forecast(verb: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, str(run)]) == 2
+    assert f"`sgfn forecast --resume --out {run}` writes them again" in capsys.readouterr().err
+
+
+def test_training_alone_says_how_to_go_on(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--series.horizon", "4", "--series.members", "1", "--series.bins", "8", "--series.context", "8"]
+    flags += ["--net.hidden", "8", "--net.layers", "1", "--net.heads", "2", "--steps", "2", "--batch", "4"]
+    folder = str(tmp_path / "run")
+    words = ["train", "series", "--preset", "forecast", "--series.file", str(data), *flags, "--out", folder]
+    assert main([*words, "--log.every", "1", "--device", "cpu"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == f"next: sgfn forecast --resume --windows 0 --out {folder}"
+    assert main([*line.split()[2:], "--samples", "4", "--figures", "0"]) == 0
+    assert len(Outcome.read(tmp_path / "run").forecast) == 8
+
+
 # What is told
 
 
@@ -240,6 +307,8 @@ def test_bars(tmp_path: Path) -> None:
         (["DATA", "--horizon", "90", "--windows", "0"], "no window to learn from"),
         (["DATA", "--file", "other.csv"], "name different data: give one of them"),
         (["DATA", "--resume"], "does not exist"),
+        (["DATA", "--tilt", "nowhere:cost"], "no module 'nowhere' here or installed"),
+        (["DATA", "--temperature", "0"], "temperature must lie in [1e-09, inf), got 0"),
     ],
 )
 def test_refusals_are_one_line(

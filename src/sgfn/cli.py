@@ -18,7 +18,7 @@ from tyro.conf import Positional, arg
 
 import sgfn
 from sgfn.checks import one_of
-from sgfn.cli_forecast import Forecast, run_forecast
+from sgfn.cli_forecast import Forecast, next_command, run_forecast
 from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.contestants import DEFAULT
 from sgfn.files import read_json
@@ -219,7 +219,7 @@ def run_train(args: Train) -> None:
     last = last_row(run, steps)
     tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
     out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
-    return out.print(f"next: sgfn evaluate {folder}", soft_wrap=True)
+    return out.print(f"next: {next_command(args.task, folder)}", soft_wrap=True)
 
 
 def folder_of(args: Train) -> Path:
@@ -236,7 +236,8 @@ def figures(row: dict[str, Any]) -> str:
     """What the progress bar tells."""
     tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
     loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
-    return f"{tv}{loss}mean score {row['reward']:.3f}  {row['rate']:,.0f} trajectories/s"
+    score = f"mean score {row['reward']:.3f}  " if "reward" in row else ""
+    return f"{tv}{loss}{score}{row['rate']:,.0f} trajectories/s"
 
 
 def run_sample(args: Sample) -> None:

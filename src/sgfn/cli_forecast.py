@@ -63,8 +63,8 @@ def run_forecast(args: Forecast) -> None:
     folder = args.out or Path("runs") / f"forecast-{name_of(config.series)}"
     board = Board(err, config.steps) if err.is_terminal and not args.json else None
     with board or nullcontext():
-        told = {} if board is None else {"training": board.training, "windows": board.windows}
-        progress = Progress(notice=lambda line: err.print(line, soft_wrap=True), **told)
+        bars = {} if board is None else {"training": board.training, "windows": board.windows}
+        progress = Progress(notice=lambda line: err.print(line, soft_wrap=True), **bars)
         options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
         found = forecast(config, args.settings, folder, progress=progress, **options)
     if args.json:
@@ -72,6 +72,8 @@ def run_forecast(args: Forecast) -> None:
         return
     if found.outcome.scores["methods"]:
         print_scores(found.outcome.scores)
+    for name, told in found.tilt.items():
+        out.print(tilt_line(name, told), soft_wrap=True)
     horizon, count = found.outcome.scores["horizon"], len(found.outcome.names)
     out.print(f"{count:,} series, {horizon:,} steps ahead: {folder / 'forecast.csv'}", soft_wrap=True)
     out.print(f"page with fan charts and calibration: {folder / 'report.html'}", soft_wrap=True)
@@ -107,6 +109,19 @@ def print_scores(scores: dict[str, Any]) -> None:
     for method, values in scores["methods"].items():
         table.add_row(method, *[score_text(key, values[key]) for key in HEADS])
     out.print(table)
+
+
+def tilt_line(name: str, found: dict[str, float]) -> str:
+    """How far the scenarios of a series can be trusted."""
+    own, plain = (found[key] * found["samples"] for key in ("ess", "ess_forecast"))
+    sizes = f"{found['samples']:,.0f} paths count as {own:,.0f} (the forecast's own, weighted: as {plain:,.0f})"
+    check = f"tilted mean at most {found['apart']:.1f} standard errors from importance sampling"
+    return f"scenarios of {name}: {sizes}; {check}"
+
+
+def next_command(task: str, folder: Path) -> str:
+    """What to do with a trained run."""
+    return f"sgfn forecast --resume --windows 0 --out {folder}" if task == "series" else f"sgfn evaluate {folder}"
 
 
 class Board:

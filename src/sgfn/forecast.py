@@ -1,7 +1,7 @@
 """`forecast`: train on a panel, judge the forecaster on its last windows beside baselines, forecast what follows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,12 @@ import pandas as pd
 
 from sgfn.config import TrainConfig, differing
 from sgfn.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names, save
-from sgfn.forecast_files import FILES, Outcome, history_table, write_table
+from sgfn.forecast_files import FILES, Outcome, history_table, path_table, write_table
 from sgfn.forecast_settings import TESTED, Settings, spare
 from sgfn.page.forecast import write_forecast_page
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
+from sgfn.scenarios import PREFIX, SCENARIOS, SUMMARY, summaries, tilted, write_tilted
 from sgfn.series import datasets
 from sgfn.series.backtest import (
     Forecasts,
@@ -61,15 +62,16 @@ class Forecasted:
     path: Path
     outcome: Outcome
     pictures: tuple[str, ...]
+    tilt: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Figures of the scenarios of each series, where a tilt was asked for."""
 
     def summary(self) -> dict[str, Any]:
         """Scores and files, for JSON."""
         series = {"run": str(self.path), "series": len(self.outcome.names)}
-        files = {"forecast": "forecast.csv", "backtest": "backtest.csv", "page": "report.html"}
+        files = {"forecast": "forecast.csv", "backtest": "backtest.csv", "page": "report.html", "scenarios": SCENARIOS}
         files = {name: str(self.path / file) for name, file in files.items() if (self.path / file).is_file()}
-        return (
-            series | self.outcome.scores | {"files": files | {"pictures": [str(self.path / p) for p in self.pictures]}}
-        )
+        told = series | self.outcome.scores | ({"tilt": self.tilt} if self.tilt else {})
+        return told | {"files": files | {"pictures": [str(self.path / name) for name in self.pictures]}}
 
 
 def forecast(
@@ -88,15 +90,13 @@ def forecast(
     again, so that a finished run may be asked for other quantiles or windows' baselines.
     """
     progress, out = progress or Progress(), Path(out)
-    reading = read_series(config.series)
-    for line in reading.notices:
-        progress.notice(line)
-    panel, horizon = reading.panel, config.series.horizon
     check_output(settings, overwrite=overwrite, resume=resume)
     if resume:
         config = resumed(Run(path=out), config)
-        horizon = config.series.horizon
-    origins = settings.origins(panel, horizon)
+    reading = read_series(config.series)
+    for line in reading.notices:
+        progress.notice(line)
+    panel, origins = reading.panel, settings.origins(reading.panel, config.series.horizon)
     if not origins and settings.windows is None:
         progress.notice(f"no backtest: the shortest series has fewer than {TESTED} horizons; ask for some by --windows")
     config = kept_apart(config, origins, resume=resume, out=out)
@@ -106,7 +106,15 @@ def forecast(
     if settings.refit and origins:
         forecaster = refitted(config, out / REFIT, device, progress)
     ahead = forecaster.predict(panel, samples=settings.samples, seed=config.seed)
-    return written(out, config, panel, origins, found, ahead, settings)
+    done = written(out, config, panel, origins, found, ahead, settings)
+    return with_scenarios(done, forecaster, settings, progress) if settings.tilt else done
+
+
+def with_scenarios(done: Forecasted, forecaster: Forecaster, settings: Settings, progress: Progress) -> Forecasted:
+    """The same with tilted scenarios of each series."""
+    found = tilted(forecaster, settings, progress.windows)
+    pictures = write_tilted(done.path, found, done.outcome, settings)
+    return replace(done, pictures=(*done.pictures, *pictures), tilt=summaries(found))
 
 
 # Before
@@ -148,7 +156,7 @@ def kept_apart(config: TrainConfig, origins: tuple[Origin, ...], *, resume: bool
     if resume and config.series.spare != needed:
         raise ValueError(
             f"{out} was trained with {config.series.spare} steps kept from it, the backtest needs {needed}: "
-            "give the --windows it was started with"
+            f"take --windows {config.series.spare // config.series.horizon}"
         )
     return config.with_(series__spare=needed)
 
@@ -231,7 +239,8 @@ def written(
     settings: Settings,
 ) -> Forecasted:
     """Tables, scores, pictures and page; what an earlier forecast left is removed first."""
-    for old in [*[out / name for name in FILES], *out.glob("fan-*.png")]:
+    ours = [out / name for name in (*FILES, SCENARIOS, SUMMARY)]
+    for old in [*ours, *out.glob("fan-*.png"), *out.glob(f"{PREFIX}*.png")]:
         old.unlink(missing_ok=True)
     future = quantile_table(list(ahead.names), ahead.stamps, forecasts_of(ahead, settings))
     backtest = backtest_table(found, origins) if found else empty_backtest(future)
@@ -255,19 +264,6 @@ def written(
 def empty_backtest(future: pd.DataFrame) -> pd.DataFrame:
     """A backtest without windows has the columns of one."""
     return future.iloc[:0].assign(method="", cutoff=future["ds"].iloc[:0], y=np.empty(0))
-
-
-def path_table(ahead: Forecast) -> pd.DataFrame:
-    """Sample paths in the long format: unique_id, sample, ds, y."""
-    windows, samples, horizon = ahead.paths.shape
-    return pd.DataFrame(
-        {
-            "unique_id": np.repeat(np.array(ahead.names, dtype=object), samples * horizon),
-            "sample": np.tile(np.repeat(np.arange(samples), horizon), windows),
-            "ds": np.repeat(ahead.stamps[:, None], samples, axis=1).reshape(-1),
-            "y": ahead.paths.reshape(-1),
-        }
-    )
 
 
 def drawn(out: Path, outcome: Outcome, figures: int) -> tuple[str, ...]:

@@ -49,15 +49,15 @@ def fan_chart(
 ) -> Figure:
     """One series: what was seen, what would have been said of the last windows, and what is said of the future."""
     figure = new_figure(11.0, 4.2)
-    axis = _panel(figure)
+    axis = time_panel(figure)
     seen, ahead = history[history["unique_id"] == name], forecast[forecast["unique_id"] == name]
     windows = last_windows(backtest, name)
     for at, window in enumerate(windows):
-        _fan(axis, window, MUTED, "backtest: as it was forecast then" if at == 0 else None)
-    _fan(axis, ahead, OURS, f"forecast: median, intervals to {widest(ahead):.0%}")
+        draw_fan(axis, window, MUTED, "backtest: as it was forecast then" if at == 0 else None)
+    draw_fan(axis, ahead, OURS, f"forecast: median, intervals to {widest(ahead):.0%}")
     _paths(axis, None if paths is None else paths[paths["unique_id"] == name])
     shown = seen[seen["ds"] >= first_shown(seen, ahead, windows)]
-    _observed(axis, shown)
+    draw_observed(axis, shown)
     axis.axvline(float(mdates.date2num(seen["ds"].max())), color=MUTED, linewidth=0.8, linestyle=(0, (2, 3)))
     axis.set_title(name, loc="left", fontsize=11, color=INK, parse_math=False)
     axis.margins(x=0.01)
@@ -90,7 +90,7 @@ def widest(rows: pd.DataFrame) -> float:
     return 1 - 2 * min(mirrored(rows), default=0.5)
 
 
-def _fan(axis: Axes, rows: pd.DataFrame, colour: str, label: str | None) -> None:
+def draw_fan(axis: Axes, rows: pd.DataFrame, colour: str, label: str | None) -> None:
     """Bands between mirrored quantiles, palest outside, and the median."""
     times = mdates.date2num(rows["ds"])
     for low in mirrored(rows):
@@ -109,7 +109,7 @@ def _paths(axis: Axes, paths: pd.DataFrame | None) -> None:
         axis.plot(mdates.date2num(one["ds"]), one["y"], color=TARGET, linewidth=0.7, alpha=0.8, label=label)
 
 
-def _observed(axis: Axes, seen: pd.DataFrame) -> None:
+def draw_observed(axis: Axes, seen: pd.DataFrame) -> None:
     """Observed values; the line breaks at gaps."""
     rows = seen.dropna(subset=["y"])
     times, values = mdates.date2num(rows["ds"]), rows["y"].to_numpy(dtype=np.float64)
@@ -121,7 +121,8 @@ def _observed(axis: Axes, seen: pd.DataFrame) -> None:
     axis.plot(times, values, color=INK, linewidth=1.2, marker=mark, markersize=2.5, label="observed")
 
 
-def _panel(figure: Figure) -> Axes:
+def time_panel(figure: Figure) -> Axes:
+    """Axes with time along the foot."""
     axis = figure.add_subplot()
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(colors=INK, labelsize=9)

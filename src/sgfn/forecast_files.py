@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from sgfn.files import read_json, replacing, write_json
 from sgfn.series.panel import Panel
+from sgfn.series.prediction import Forecast
 
 FORECAST, BACKTEST, HISTORY, SCORES = "forecast.csv", "backtest.csv", "history.csv", "backtest.json"
 FILES = (FORECAST, BACKTEST, HISTORY, SCORES, "calibration.png", "report.html")
@@ -64,6 +66,19 @@ def history_table(panel: Panel, rows: int) -> pd.DataFrame:
         pd.DataFrame({"unique_id": one.name, "ds": one.stamps[-rows:], "y": one.values[-rows:]}) for one in panel.series
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def path_table(ahead: Forecast) -> pd.DataFrame:
+    """Sample paths in the long format: unique_id, sample, ds, y."""
+    windows, samples, horizon = ahead.paths.shape
+    return pd.DataFrame(
+        {
+            "unique_id": np.repeat(np.array(ahead.names, dtype=object), samples * horizon),
+            "sample": np.tile(np.repeat(np.arange(samples), horizon), windows),
+            "ds": np.repeat(ahead.stamps[:, None], samples, axis=1).reshape(-1),
+            "y": ahead.paths.reshape(-1),
+        }
+    )
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.checks import in_range, require
+from sgfn.landscapes.function import load_function
 from sgfn.series.panel import Panel
 from sgfn.series.protocol import Origin, rolling_origins
 
@@ -38,6 +39,13 @@ class Settings:
     figures: int = 12
     """Fan charts that are drawn, one a series; 0 is no pictures at all (the page has its own)."""
 
+    tilt: str = ""
+    """Scenarios too: `module:function` gives each of N paths [N, H] a cost; paths come with p(path) exp(cost / T)."""
+    temperature: float = 1.0
+    """T of the tilt, in units of the cost."""
+    tilt_steps: int = 300
+    """Training steps of the tilted policy, for each series."""
+
     def __post_init__(self) -> None:
         if self.windows is not None:
             in_range("windows", self.windows, 0, 10_000)
@@ -48,6 +56,10 @@ class Settings:
         in_range("samples", self.samples, 2, 1_000_000)
         in_range("lag", self.lag, 1, 100_000)
         in_range("figures", self.figures, 0, 10_000)
+        in_range("temperature", self.temperature, 1e-9)
+        in_range("tilt_steps", self.tilt_steps, 1, 1_000_000)
+        if self.tilt:
+            load_function(self.tilt)
 
     @property
     def array(self) -> Float64[np.ndarray, " Q"]:

@@ -219,3 +219,12 @@ class Run:
         """Forget the lines written after a checkpoint, so that a resumed run writes them again."""
         kept = [json.dumps(row) + "\n" for row in self.rows() if row["step"] <= step]
         write_text(self.metrics, "".join(kept))
+
+
+def refuse_forecast(run: Run) -> None:
+    """Raise for a run of time series, which has scores and a page of its own."""
+    if run.read_config()[0] == "series":
+        raise ValueError(
+            f"{run.path} holds a forecast, which has no exact answer: its scores are in backtest.json and its page is "
+            f"report.html; `sgfn forecast --resume --out {run.path}` writes them again"
+        )

@@ -56,6 +56,15 @@ def test_exponential_smoothing_has_ordered_quantiles_and_the_mean_in_the_middle(
     np.testing.assert_allclose(few[:, 1], theirs)
 
 
+@pytest.mark.parametrize("count", [1, 3, 7, 8, 12])
+@pytest.mark.parametrize("season", [1, 7])
+def test_exponential_smoothing_of_short_or_constant_histories(count: int, season: int) -> None:
+    for values in (wave(count), np.full(count, 3.0)):
+        found = baselines.auto_ets(values, 3, season=season)
+        assert np.isfinite(found).all()
+        assert (np.diff(found, axis=1) >= -1e-9).all()
+
+
 def test_absence_of_statsforecast_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "statsforecast.models", None)
     with pytest.raises(ValueError, match=r"pip install 'sgfn\[forecast\]'"):

@@ -45,7 +45,7 @@ def _scores(outcome: Outcome) -> Section:
     head = tag("tr", tag("th", "method", scope="col"), [tag("th", name, scope="col") for _, name, _ in COLUMNS])
     best = {key: _best(key, {name: scores[key] for name, scores in methods.items()}) for key, *_ in COLUMNS}
     rows = [_row(at, name, scores, best) for at, (name, scores) in enumerate(methods.items())]
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="figures")
+    table = tag("table", tag("thead", head), tag("tbody", rows), class_="figures scores")
     told = tag("dl", [[tag("dt", name), tag("dd", about)] for _, name, about in COLUMNS])
     about = (
         f"Every method forecast the same {outcome.scores['windows']} windows of {outcome.scores['horizon']} steps, "
@@ -89,11 +89,13 @@ def score_text(key: str, value: float) -> str:
 
 def _fans(outcome: Outcome) -> Section:
     names = outcome.names[:SHOWN_SERIES]
-    figures = [tag("figure", tag("figcaption", name), fan(name, outcome)) for name in names]
+    figures = [
+        tag("figure", tag("figcaption", name), box(fan(name, outcome), f"Fan chart of {name}")) for name in names
+    ]
     more = len(outcome.names) - len(names)
     about = (
-        "Dark: what was seen. Grey: what was forecast of the last windows, not knowing them. Blue: what is forecast. "
-        "Lines are medians, bands lie between mirrored quantiles."
+        "The thin line is what was seen. Grey: what was forecast of the last windows, not knowing them. Blue: what is "
+        "forecast. Lines are medians, bands lie between mirrored quantiles."
     ) + (f" The first {len(names)} of {len(outcome.names)} series; all of them are in forecast.csv." if more else "")
     return Section(key="forecast", title="Forecast", about=about, parts=[tag("div", figures, class_="fans")])
 

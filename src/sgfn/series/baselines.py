@@ -24,6 +24,8 @@ LONGEST_SEASON = 24
 """Exponential smoothing estimates a start value per step of the season; longer seasons are left out."""
 LONGEST_HISTORY = 1_000
 """Exponential smoothing reads so many values by default: older ones have hardly any weight, and cost time."""
+SHORTEST = 8
+"""Values from which exponential smoothing can be fitted."""
 NEEDS = "AutoETS needs statsforecast; install it with `pip install 'sgfn[forecast]'`"
 
 
@@ -78,12 +80,16 @@ def auto_ets(
 ) -> QuantileForecast:
     """Exponential smoothing whose form minimises the corrected Akaike criterion, by statsforecast.
 
+    It cannot be fitted to a handful of values: there it is naive.
+
     Reference: Hyndman et al. (2008), Forecasting with exponential smoothing, Springer.
     """
     try:
         from statsforecast.models import AutoETS
     except ImportError:
         raise ValueError(NEEDS) from None
+    if len(values) < SHORTEST:
+        return naive(values, horizon, levels)
     model = AutoETS(season_length=season if season <= LONGEST_SEASON else 1)
     intervals = sorted({round(abs(200 * level - 100), 6) for level in levels} - {0.0})
     found = model.forecast(carried(values)[-longest:], h=horizon, level=intervals)

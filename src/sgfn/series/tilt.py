@@ -11,7 +11,7 @@ Reference: Hu et al. (2024), Amortizing intractable inference in large language 
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,14 +21,16 @@ from torch import Tensor, nn
 
 from sgfn.checks import in_range
 from sgfn.config import NetConfig, RewardConfig, TrainConfig
+from sgfn.envs.base import Env
 from sgfn.envs.forecast import ForecastEnv
+from sgfn.envs.tabulated import tabulate
 from sgfn.landscapes.paths import Paths
 from sgfn.learner import seeded
 from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.nets.series import SeriesReader
 from sgfn.nets.transformer import Cache
-from sgfn.rollout import Actor, rollout
+from sgfn.rollout import Policy, rollout
 from sgfn.scoring import score
 from sgfn.series.bins import Bins
 from sgfn.series.data import cuts_of, forecast_env
@@ -83,7 +85,7 @@ class TiltedPaths(Paths):
 class TiltReader(Reader):
     """A network that learns, beside the log-law of the forecast, which does not."""
 
-    def __init__(self, env: ForecastEnv, law: Ensemble, inputs: Inputs) -> None:
+    def __init__(self, env: Env, law: Ensemble, inputs: Inputs) -> None:
         super().__init__()
         self.env, self.law = env, law
         self.reader = SeriesReader(env, copy.deepcopy(law.readers[0].net).requires_grad_(True), inputs)
@@ -112,7 +114,7 @@ class TiltReader(Reader):
 class TiltNets(FlowNets):
     """Policy and flow that begin at the forecast: what heads over actions say is added to its log-law."""
 
-    def __init__(self, env: ForecastEnv, form: str, encoder: TiltReader) -> None:
+    def __init__(self, env: Env, form: str, encoder: TiltReader) -> None:
         super().__init__(env, form, NetConfig(), encoder=encoder)
         for head in (self.policy, self.outcome):
             if head is not None:
@@ -135,6 +137,10 @@ class TiltTrainer(Trainer):
             nets = TiltNets(self.beginning.env, self.config.scored_as, self.beginning)
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
+
+    def _record(self, own: Trajectories, loss: Tensor, nll: Tensor) -> None:
+        """Without rewards above one: exp(cost/T) may be larger than any number, and nobody reads its mean."""
+        super()._record(replace(own, log_reward=own.log_reward.clamp(max=0.0)), loss, nll)
 
     @torch.no_grad()
     def log_drawn(self, batch: Trajectories) -> Float[Tensor, " B"]:
@@ -244,7 +250,8 @@ def tilt_trainer(
     landscape = TiltedPaths(learner.bins, inputs, Ensemble(env, members, inputs), env, cost, temperature)
     summary = f"{env.horizon} steps of a forecast, tilted"
     task = Task(name="tilt", summary=summary, env=env, landscape=landscape, beta=1.0, config=config)
-    return TiltTrainer(task, learner.device, TiltReader(env, Ensemble(env, members, inputs), inputs))
+    tables = tabulate(env, learner.device)  # as the trainer has it
+    return TiltTrainer(task, learner.device, TiltReader(tables, Ensemble(tables, members, inputs), inputs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +280,7 @@ class _Weighed:
         return (away**2).sum(0) / self.weight.sum() ** 2
 
 
-def _draw(trainer: TiltTrainer, actor: Actor, samples: int, seed: int, *, tilted: bool) -> _Weighed:
+def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilted: bool) -> _Weighed:
     """Paths of the policy, or of the forecast, weighed against the tilted law."""
     landscape = trainer.task.landscape
     assert isinstance(landscape, TiltedPaths)
@@ -281,7 +288,7 @@ def _draw(trainer: TiltTrainer, actor: Actor, samples: int, seed: int, *, tilted
     for start in range(0, samples, BLOCK):
         count = min(BLOCK, samples - start)
         batch = rollout(trainer.env, actor, trainer.task.log_reward, batch=count, generator=generator)
-        objects = batch.states[:, -1]
+        objects = trainer.env.objects(batch.states[:, -1])
         log_drawn = trainer.log_drawn(batch) if tilted else landscape.log_forecast(objects)
         parts.append((objects, landscape.scores(objects), batch.log_reward - log_drawn))
     objects, cost, log_weight = (torch.cat(part).cpu() for part in zip(*parts, strict=True))
