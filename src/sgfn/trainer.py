@@ -120,7 +120,8 @@ class Trainer(Learner):
 
     def judge(self, batch: int) -> FlowNets | Judge:
         """The networks as they are now, set to act for and to judge a batch of that size."""
-        return self.nets if self.nets.reads_along else Judge(self.env, self.nets, self.levels(batch))
+        plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along
+        return Judge(self.env, self.nets, self.levels(batch)) if plain else self.nets
 
     def scorer(self, judge: FlowNets | Judge, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
         """Who judges a batch with those thoughts: the judge, unless states are read along their trajectories."""

@@ -6,7 +6,7 @@ network: given the same waiting times the two take the same steps, up to roundin
 sums in single; ten bits of mantissa are what TF32 has, too.
 """
 
-# pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false
+# pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportCallIssue=false
 import torch
 import triton
 import triton.language as tl
@@ -140,4 +140,4 @@ def _described(layer: nn.Linear) -> tuple[Tensor, int, int, Tensor]:
 
 def _padded(size: int) -> int:
     """The least power of two that a matrix unit takes."""
-    return max(16, triton.next_power_of_2(size))
+    return max(16, 1 << (size - 1).bit_length())

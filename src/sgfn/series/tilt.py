@@ -39,7 +39,7 @@ from sgfn.series.forecaster import Forecaster, continuous
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
-from sgfn.trajectories import Trajectories
+from sgfn.trajectories import Episodes, Trajectories
 
 Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
 """Paths, in units of the data, to one number each: the larger, the more the path matters."""
@@ -138,7 +138,7 @@ class TiltTrainer(Trainer):
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
-    def _record(self, own: Trajectories, loss: Tensor, nll: Tensor) -> None:
+    def _record(self, own: Episodes, loss: Tensor, nll: Tensor) -> None:
         """Without rewards above one: exp(cost/T) may be larger than any number, and nobody reads its mean."""
         super()._record(replace(own, log_reward=own.log_reward.clamp(max=0.0)), loss, nll)
 
