@@ -166,7 +166,7 @@ def kept_apart(config: TrainConfig, origins: tuple[Origin, ...], *, resume: bool
 
 def trained(config: TrainConfig, out: Path, *, resume: bool, overwrite: bool, device: str, progress: Progress) -> None:
     """Train into a run folder, as `sgfn train series` does; a stop tells how to go on."""
-    wanted = TrainConfig() if resume else config
+    wanted = None if resume else config
     try:
         train(TASK, wanted, out, resume=resume, overwrite=overwrite, device=device, progress=progress.training)
     except KeyboardInterrupt as stop:
