@@ -19,7 +19,7 @@ from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSl
 from sgfn.rollout import unroll
 from sgfn.tasks import make_task
 from sgfn.trainer import Trainer
-from sgfn.trajectories import Trajectories, tempered
+from sgfn.trajectories import Trajectories
 from small_runs import small, tiny_task, tiny_trainer
 
 BETA = torch.tensor(1.7)
@@ -97,7 +97,7 @@ def check_same(trainer: Trainer, batch: int) -> None:
     loss, nll, nets, model = general(trainer, known)
     learns = trainer.config.dynamics.mode == "batch"
     for now in (said, way.net.forced(walk.rows, walk.last, walk.realised)):
-        found = way.slopes(walk, now, tempered(known, BETA), trainer.objective, learns)
+        found = way.slopes(walk, now, known, BETA, trainer.objective, learns)
         assert_close(found.loss, loss.detach(), rtol=1e-4, atol=1e-5)
         assert_close(found.nll, nll.detach(), rtol=1e-4, atol=1e-5)
         assert len(found.model) == (len(model) if learns else 0)
@@ -107,7 +107,7 @@ def check_same(trainer: Trainer, batch: int) -> None:
         assert_close(way.fit(walk)[0], nll.detach(), rtol=1e-4, atol=1e-5)
         for mine, theirs in zip(way.fit(walk)[1], model, strict=True):
             assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
-    wrong = way.slopes(walk, said, tempered(known, BETA + 1), trainer.objective, learns)
+    wrong = way.slopes(walk, said, known, BETA + 1, trainer.objective, learns)
     assert not torch.allclose(wrong.loss, loss.detach(), rtol=1e-3)  # and the test can fail
 
 

@@ -4,6 +4,7 @@ The same numbers as the general way through `scoring` and autograd, in fewer ope
 between the networks' outputs and the loss, `nets.rows` knows the rest of the way.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from sgfn.append_rollout import Roller, Walk
 from sgfn.channel import Channel
 from sgfn.config import TrainConfig
+from sgfn.entropy import entropy_figures, entropy_terms
 from sgfn.envs.base import Env
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
@@ -20,7 +22,7 @@ from sgfn.nets.rows import Pass, RowNet
 from sgfn.objectives import Objective
 from sgfn.scoring import kl_divergence
 from sgfn.tasks import Task
-from sgfn.trajectories import Episodes, Scores
+from sgfn.trajectories import Episodes, Scores, tempered
 
 
 def fits(env: Env, nets: FlowNets, config: TrainConfig) -> bool:
@@ -36,7 +38,8 @@ class Slopes:
 
     loss: Float[Tensor, ""]
     nll: Float[Tensor, ""]
-    scores: Scores
+    figures: Float[Tensor, " N"] | None
+    """`ENTROPY_METERS` of the batch, where a run watches them."""
     nets: list[Tensor]
     """For `AppendOnly.parameters`."""
     model: list[Tensor]
@@ -75,30 +78,51 @@ class AppendOnly:
         valid = self.nothing(walk.realised.shape[1]) == 0
         return Episodes(intended=walk.intended.t(), realised=walk.realised.t(), valid=valid, log_reward=log_reward)
 
-    def slopes(self, walk: Walk, found: Pass, batch: Episodes, objective: Objective, learn: bool) -> Slopes:
-        """Loss and gradients of a batch; with `learn` those of the noise model as well."""
+    def slopes(
+        self,
+        walk: Walk,
+        found: Pass,
+        batch: Episodes,
+        beta: Float[Tensor, ""],
+        objective: Objective,
+        learn: bool,
+    ) -> Slopes:
+        """Loss and gradients of a batch at a reward exponent; with `learn` those of the noise model as well."""
         said = self.model.forced(walk.rows, walk.last, walk.realised) if self.learned else None
-        outputs = found.outputs.detach().requires_grad_()
-        kernel = None if said is None else said.outputs.detach().requires_grad_(learn)
-        columns = self.columns(walk, kernel)
-        scores = self.scores(walk, outputs, columns, kernel)
-        loss, nll = objective(scores, batch).mean(), self.nll(walk, columns)
-        if said is None or kernel is None or not learn:
-            slope, log_z = torch.autograd.grad(loss, [outputs, self.nets.log_z])
-            model = []
+
+        def losses(outputs: Tensor, log_z: Tensor, kernel: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
+            kernel = kernel if said is None or kernel is not None else said.outputs
+            columns = self.columns(walk, kernel)
+            scores = self.scores(walk, outputs, log_z, columns, kernel)
+            loss, nll = objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
+            return loss + nll, (loss, nll, *self._figures(scores, batch))
+
+        inputs = [found.outputs, self.nets.log_z.detach()]
+        if said is not None and learn:
+            slopes, (loss, nll, *figures) = gradients(losses, [*inputs, said.outputs])
+            model = self.model.backward(walk.rows, said, slopes[2], walk.last, walk.realised)
         else:
-            slope, log_z, noise = torch.autograd.grad(loss + nll, [outputs, self.nets.log_z, kernel])
-            model = self.model.backward(walk.rows, said, noise, walk.last, walk.realised)
-        nets = [*self.net.backward(walk.rows, found, slope, walk.last, walk.realised), log_z]
-        return Slopes(loss=loss.detach(), nll=nll.detach(), scores=scores, nets=nets, model=model)
+            slopes, (loss, nll, *figures) = gradients(losses, inputs)
+            model = []
+        nets = [*self.net.backward(walk.rows, found, slopes[0], walk.last, walk.realised), slopes[1]]
+        return Slopes(loss=loss, nll=nll, figures=figures[0] if figures else None, nets=nets, model=model)
+
+    def _figures(self, scores: Scores, batch: Episodes) -> list[Tensor]:
+        if not self.config.watches_entropy:
+            return []
+        with torch.no_grad():
+            return [entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch)]
 
     def fit(self, walk: Walk) -> tuple[Float[Tensor, ""], list[Tensor]]:
         """The noise model's loss and gradients on past outcomes, and nothing else."""
         said = self.model.forced(walk.rows, walk.last, walk.realised)
-        kernel = said.outputs.detach().requires_grad_()
-        nll = self.nll(walk, self.columns(walk, kernel))
-        (slope,) = torch.autograd.grad(nll, kernel)
-        return nll.detach(), self.model.backward(walk.rows, said, slope, walk.last, walk.realised)
+
+        def loss(kernel: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+            nll = self.nll(walk, self.columns(walk, kernel))
+            return nll, (nll,)
+
+        (slope,), (nll,) = gradients(loss, [said.outputs])
+        return nll, self.model.backward(walk.rows, said, slope, walk.last, walk.realised)
 
     def columns(self, walk: Walk, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
         """log P^ of what happened, under every intention."""
@@ -116,7 +140,12 @@ class AppendOnly:
         return -columns.gather(0, walk.intended.reshape(1, -1)).mean()
 
     def scores(
-        self, walk: Walk, outputs: Float[Tensor, "O N"], columns: Float[Tensor, "A TB"], kernel: Tensor | None
+        self,
+        walk: Walk,
+        outputs: Float[Tensor, "O N"],
+        log_z: Float[Tensor, ""],
+        columns: Float[Tensor, "A TB"],
+        kernel: Tensor | None,
     ) -> Scores:
         """What the objective reads, as `scoring` would tell it."""
         vocab, steps, batch = self.env.vocab, *walk.realised.shape
@@ -129,8 +158,8 @@ class AppendOnly:
             log_pf=log_pf.view(steps, batch).t(),
             log_dynamics=self.nothing(batch),
             log_pb=self.nothing(batch),
-            log_flow=self._log_flow(walk, outputs) if self.config.reads_flow else None,
-            log_z=self.nets.log_z,
+            log_flow=self._log_flow(walk, outputs, log_z) if self.config.reads_flow else None,
+            log_z=log_z,
             projection=projection,
             **self._intentions(walk, log_policy, columns),
         )
@@ -156,11 +185,11 @@ class AppendOnly:
         found = visited(kl_divergence(log_outcome.t(), log_law.t())[None], walk.index)
         return found.view(walk.realised.shape).t()
 
-    def _log_flow(self, walk: Walk, outputs: Tensor) -> Float[Tensor, "B N"]:
+    def _log_flow(self, walk: Walk, outputs: Tensor, log_z: Tensor) -> Float[Tensor, "B N"]:
         """log Z at the root, then as the network says; the last state is final."""
         steps, batch = walk.realised.shape
         inner = visited(outputs[-1:], walk.index[batch:]).view(steps - 1, batch).t()
-        root = self.nets.log_z.expand(batch, 1)
+        root = log_z.expand(batch, 1)
         return torch.cat([root, inner, torch.zeros_like(root)], 1)
 
     def _intentions(self, walk: Walk, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
@@ -180,6 +209,18 @@ class AppendOnly:
         if batch not in self._nothing:
             self._nothing[batch] = torch.zeros(batch, self.env.length, device=self.device)
         return self._nothing[batch]
+
+
+def gradients(
+    function: Callable[..., tuple[Tensor, tuple[Tensor, ...]]], inputs: list[Tensor]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Gradients of a function's first result at some inputs, and its second; in a way that a compiler can follow."""
+    if torch.compiler.is_compiling():
+        return torch.func.grad(function, tuple(range(len(inputs))), has_aux=True)(*inputs)
+    with torch.enable_grad():
+        leaves = [value.detach().requires_grad_() for value in inputs]
+        result, more = function(*leaves)
+    return torch.autograd.grad(result, leaves), tuple(value.detach() for value in more)
 
 
 def visited(table: Float[Tensor, "C N"], index: Int[Tensor, " M"]) -> Float[Tensor, "C M"]:

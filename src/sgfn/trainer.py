@@ -157,10 +157,10 @@ class Trainer(Learner):
         walk, said = way.roller.roll(draws)
         own = way.episodes(walk, way.log_reward(walk.realised))
         learns = config.dynamics.mode == "batch"
-        found = way.slopes(walk, said, tempered(own, beta), self.objective, learns)
+        found = way.slopes(walk, said, own, beta, self.objective, learns)
         self.optimiser.apply(found.nets, rate, way.parameters)
-        if config.watches_entropy:
-            self.watch(found.scores, own)
+        if found.figures is not None:
+            self.heed(found.figures)
         if found.model:
             self.dynamics_optimiser.apply(found.model, rate, way.model.parameters)
         return own, found.loss, found.nll
@@ -222,9 +222,8 @@ class Trainer(Learner):
         if self.quick is not None:
             intended, realised, log_reward = buffer.pick(size, self.generator)
             walk, way = self.quick.roller.walk(intended, realised), self.quick
-            past = tempered(way.episodes(walk, log_reward), beta)
-            said = way.net.forced(walk.rows, walk.last, walk.realised)
-            found = way.slopes(walk, said, past, self.objective, learn=False)
+            said, past = way.net.forced(walk.rows, walk.last, walk.realised), way.episodes(walk, log_reward)
+            found = way.slopes(walk, said, past, beta, self.objective, learn=False)
             return self.optimiser.apply(found.nets, rate, way.parameters)
         batch = buffer.sample(size, self.generator)
         with torch.no_grad():
@@ -249,9 +248,13 @@ class Trainer(Learner):
 
     @torch.no_grad()
     def watch(self, scores: Scores, batch: Episodes) -> None:
-        """Note the entropy's figures, and the ratio that the next rollout's temperature may follow."""
-        self.figures.copy_(entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch))
-        self.heat.copy_(self.figures[ENTROPY_METERS.index("ratio")])
+        """Note the entropy's figures."""
+        self.heed(entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch))
+
+    def heed(self, figures: Float[Tensor, " N"]) -> None:
+        """Keep figures for the meters, and the ratio that the next rollout's temperature may follow."""
+        self.figures.copy_(figures)
+        self.heat.copy_(figures[ENTROPY_METERS.index("ratio")])
 
     def fit_from(self, buffer: Replay, rate: Tensor) -> Tensor:
         """One round of maximum likelihood on a batch of past outcomes."""
