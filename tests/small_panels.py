@@ -11,7 +11,9 @@ def stamps_of(count: int, start: str = "2024-01-01", step: np.timedelta64 = HOUR
     return np.datetime64(start, "ns") + np.arange(count) * step
 
 
-def series(values: np.ndarray, name: str = "a", *, known: np.ndarray | None = None, past: np.ndarray | None = None) -> Series:
+def series(
+    values: np.ndarray, name: str = "a", *, known: np.ndarray | None = None, past: np.ndarray | None = None
+) -> Series:
     """Hourly values; covariates known in advance may run past them."""
     count = len(values)
     known = np.empty((count, 0)) if known is None else known
