@@ -60,7 +60,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "motif, best": ("motif", {"motif__score": "best"}),
     "bits": ("bits", {"bits__length": 16, "bits__modes": 4}),
     "ehrlich": ("ehrlich", {}),
-    **{method: ("tfbind8", {"method": method, "replay__capacity": 64}) for method in get_args(Method)},
+    **{
+        method: ("tfbind8", {"method": method, "replay__capacity": 64})
+        for method in get_args(Method)
+        if method != "forecast"
+    },
     "mh on a grid": ("grid", {"method": "mh"}),
     "mh under a hidden rate": ("tfbind8", {"method": "mh", **HIDDEN}),
 }

@@ -66,13 +66,16 @@ class SeriesConfig:
     """Share of each block's output that training leaves out."""
     hide: float = 0.0
     """Share of the values that training hides, as if they were missing."""
-    members: int = 4
+    members: int = 3
     """Networks whose laws are averaged."""
     folds: int = 8
     """Parts of the time, in blocks, of which each member holds one out, to keep the weights that forecast it best; 0
     holds nothing out and keeps the last weights."""
     check: int = 25
     """Steps between looks at what is held out."""
+    patience: int = 4
+    """Looks without a better one before a member goes back to its best weights at a lower rate; the third time, it
+    rests."""
     average: float = 0.98
     """Weights are judged and kept as a running mean, which keeps this share at each step; 0 is no mean."""
     spare: int = 0
@@ -97,6 +100,7 @@ class SeriesConfig:
         in_range("series.folds", self.folds, 0, 1000)
         require(self.folds != 1, "series.folds", "be 0 or 2 or more: one fold would hold out everything", self.folds)
         in_range("series.check", self.check, 1, 10**9)
+        in_range("series.patience", self.patience, 1, 10**9)
         in_range("series.average", self.average, 0.0, 1.0, open_high=True)
         in_range("series.spare", self.spare, 0, 10**9)
         self._check_lags()

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 from torch.testing import assert_close
@@ -53,7 +53,7 @@ def test_place_and_share_are_inverse(case: tuple[Bins, torch.Tensor], data: st.D
 
 
 @given(laws())
-@PROPERTY
+@settings(PROPERTY, max_examples=15)
 def test_density_integrates_to_the_cdf_and_the_mean(case: tuple[Bins, torch.Tensor]) -> None:
     bins, law = case
     far = torch.stack([bins.edges[0] - 60 * bins.tails[0], *bins.edges, bins.edges[-1] + 60 * bins.tails[1]])
@@ -126,3 +126,17 @@ def test_neighbours_are_the_reward_of_near_misses() -> None:
     assert_close(law.sum(-1), torch.ones(5, dtype=F64))
     assert float(law[2, 4] / law[2, 2]) == pytest.approx(np.exp(-0.5 * (2 / 1.5) ** 2))
     assert torch.equal(neighbours(5, 0.0), torch.eye(5, dtype=F64))
+
+
+def test_draws_carried_to_another_law_follow_it_in_the_same_order() -> None:
+    bins = Bins(edges=tensor(-1.0, 0.0, 2.0), tails=tensor(0.5, 2.0))
+    source, target = tensor(0.1, 0.3, 0.4, 0.2), tensor(0.4, 0.1, 0.1, 0.4)
+    generator = torch.Generator().manual_seed(0)
+    index = torch.multinomial(source, 20000, replacement=True, generator=generator)
+    share = torch.rand(20000, generator=generator, dtype=F64)
+    before, after = bins.place(index, share), bins.carry(index, share, source, target)
+    assert torch.equal(before.argsort(), after.argsort())
+    cdf = lambda law: lambda x: bins.cdf(law.expand(len(x), -1), torch.as_tensor(x)).numpy()  # noqa: E731
+    assert stats.kstest(after.numpy(), cdf(target)).pvalue > 1e-3
+    assert stats.kstest(after.numpy(), cdf(source)).pvalue < 1e-6
+    assert_close(bins.carry(index, share, source, source), before, atol=1e-9, rtol=0)

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from panels import panel, series
 from scipy import stats
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from sgfn.series.forecaster import Forecaster
 from sgfn.series.prediction import Forecast
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
+from small_panels import panel, series
 
 LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 PHI, FLIP, SPREAD = 0.8, 0.25, 0.4

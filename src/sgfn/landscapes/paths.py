@@ -15,15 +15,14 @@ class Paths(Landscape):
     maximum = math.inf
     mode_level = math.inf
 
-    def __init__(
-        self, centres: Float[Tensor, " K"], reference: Float[Tensor, "W H"], unit: Float[Tensor, " W"]
-    ) -> None:
-        self.centres, self.reference, self.unit = centres.double(), reference.double(), unit.double()
+    def __init__(self, table: Float[Tensor, "W H K"]) -> None:
+        self.table = table.double()
+        """What each bin is worth at each step of each window, in units of the data."""
 
     def values(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch H"]:
-        """The path in units of the data, each step at the centre of its bin."""
-        window = objects[..., 0]
-        return self.centres[objects[..., 1:]] * self.unit[window][..., None] + self.reference[window]
+        """The path in units of the data."""
+        step = torch.arange(self.table.shape[1], device=objects.device)
+        return self.table[objects[..., :1], step, objects[..., 1:]]
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Mean value of the path."""

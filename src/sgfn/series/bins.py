@@ -86,14 +86,28 @@ class Bins:
         before = (mass.cumsum(-1) - mass).gather(-1, index)[..., 0]
         return before + mass.gather(-1, index)[..., 0] * self.share(values)
 
-    def quantile(self, law: Float[Tensor, "*batch K"], levels: Float[Tensor, " Q"]) -> Float64[Tensor, "*batch Q"]:
-        """The least value whose cdf reaches each level."""
+    def quantile(
+        self, law: Float[Tensor, "*batch K"], levels: Float[Tensor, "*levels Q"]
+    ) -> Float64[Tensor, "*batch Q"]:
+        """The least value whose cdf reaches each level; the same levels for all laws, or each its own."""
         mass = law.double() / law.double().sum(-1, keepdim=True)
         upto = mass.cumsum(-1)
-        wanted = levels.double().to(law.device).expand(*law.shape[:-1], -1).contiguous()
+        wanted = levels.double().to(law.device).expand(*law.shape[:-1], levels.shape[-1]).contiguous()
         index = torch.searchsorted(upto, wanted).clamp(max=self.count - 1)
         inside, before = mass.gather(-1, index), (upto - mass).gather(-1, index)
         return self.place(index, (wanted - before) / inside.clamp(min=1e-300))
+
+    def carry(
+        self,
+        index: Int[Tensor, "*batch N"],
+        share: Float[Tensor, "*batch N"],
+        source: Float[Tensor, "*batch K"],
+        target: Float[Tensor, "*batch K"],
+    ) -> Float64[Tensor, "*batch N"]:
+        r"""Draws of one law as draws of another, in the same order: $G^{-1}(F(x))$, x by its bin and place in it."""
+        mass = source.double() / source.double().sum(-1, keepdim=True)
+        level = (mass.cumsum(-1) - mass).gather(-1, index) + mass.gather(-1, index) * share
+        return self.quantile(target, level)
 
     def mean(self, law: Float[Tensor, "*batch K"]) -> Float64[Tensor, "*batch"]:
         """The exact mean: an exponential tail's is its edge and its mean excess."""

@@ -94,8 +94,9 @@ def forecast_env(bins: Bins, inputs: Inputs, deviation: float) -> ForecastEnv:
 
 
 def paths_of(bins: Bins, inputs: Inputs) -> Paths:
-    """Paths of some windows as values of the data."""
-    return Paths(bins.centres, inputs.reference, inputs.unit)
+    """Paths of some windows, each step at the centre of its bin."""
+    centres = bins.centres.to(inputs.unit.device)
+    return Paths(centres * inputs.unit[:, None, None] + inputs.reference[..., None])
 
 
 def cuts_of(panel: Panel, origins: list[tuple[str, int]]) -> Int[Tensor, "N 2"]:

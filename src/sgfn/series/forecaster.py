@@ -106,16 +106,17 @@ class Forecaster:
         windows = Windows(panel, learner.data.plan)
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         inputs = windows.inputs(cuts)
-        drawn = learner.draw_paths(inputs, samples, seed)
-        bins, law = learner.data.bins, drawn.law.cpu()
+        drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
+        law, walked = learner.marginals(inputs), drawn.law.cpu()
         if learner.deviation > 0 and not latent:
-            law = law @ bins.blur(learner.deviation / inputs.unit)
+            kernel = bins.blur(learner.deviation / inputs.unit)
+            law, walked = law @ kernel, walked @ kernel
         found = (drawn.intended if latent else drawn.realised).cpu()
         return Forecast(
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
             cuts=tuple(cuts[:, 1].tolist()),
             stamps=windows.stamps_at(cuts),
-            paths=continuous(found, bins, inputs, seed),
+            paths=continuous(found, bins, inputs, walked, law, seed),
             law=law,
             bins=bins,
             reference=inputs.reference,
@@ -161,11 +162,19 @@ class Forecaster:
         return made
 
 
-def continuous(found: Int[Tensor, "W N H"], bins: Bins, inputs: Inputs, seed: int) -> Float64[np.ndarray, "W N H"]:
-    """Paths in units of the data, each value drawn from the density inside its bin."""
+def continuous(
+    found: Int[Tensor, "W N H"],
+    bins: Bins,
+    inputs: Inputs,
+    walked: Float64[Tensor, "W H K"],
+    law: Float64[Tensor, "W H K"],
+    seed: int,
+) -> Float64[np.ndarray, "W N H"]:
+    """Paths in units of the data: each value from within its bin, laid from the law of the walk onto the forecast's."""
     generator = torch.Generator().manual_seed(seed)
     share = torch.rand(found.shape, generator=generator, dtype=torch.float64)
-    return inputs.in_units(bins.place(found, share)).numpy()
+    scaled = bins.carry(found.transpose(1, 2), share.transpose(1, 2), walked, law)
+    return inputs.in_units(scaled.transpose(1, 2)).numpy()
 
 
 def _short(flag: str) -> str:

@@ -3,15 +3,16 @@ r"""The forecaster as a method: its outcome policy learns observed futures by fo
 .. math:: L = -\frac1H \sum_t \sum_k S(k|k_t)\,\log \sum_{k'} c(k'|s_t)\,M(k|k')
 
 with c the outcome policy after the true bins $k_1, \dots, k_{t-1}$ (all steps in one pass), S the targets smoothed over
-neighbouring bins (the identity by default) and M the measurement error (the identity by default). Balance with a reward
-such as exp(-error) would not do: a policy cannot see the future, and what it fits then is a bell whose width is the
-reward's temperature (docs/forecast.md).
+neighbouring bins (the identity by default) and M the measurement error (the identity by default). Half of the windows
+hide the bins before, so that the network also knows the marginal law of each step: paths, whose small errors add up,
+are laid onto these (`Bins.carry`). Balance with a reward such as exp(-error) would not do: a policy cannot see the
+future, and what it fits then is a bell whose width is the reward's temperature (docs/forecast.md).
 """
 
 from functools import partial
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
 from sgfn.learner import Learner, seeded
@@ -21,17 +22,21 @@ from sgfn.optim import Optimiser, schedule
 from sgfn.rollout import LogPolicy
 from sgfn.series.bins import neighbours
 from sgfn.series.data import SeriesData, paths_of
-from sgfn.series.ensemble import Drawn, Ensemble, draw_paths
+from sgfn.series.ensemble import Drawn, Ensemble, draw_paths, mixed
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
 from sgfn.trajectories import Samples
 
 METERS = ("loss",)
+BLOCK = 256
+"""Windows whose marginals are found at a time."""
 JUDGED = 128
 """Held-out windows at most by which a member's weights are kept."""
-START = 0.1
-"""Where a measurement error begins to be learned, as a share of a typical deviation, unless a start is given."""
-WIDEN = 1e-2
+LOWER, FALLS = 0.3, 3
+"""What a member's learning rate is multiplied by when it stops improving, and how often before it rests."""
+START = 0.5
+"""Where a measurement error begins to be learned, in mean sizes of a scaled value, unless it is given: too wide."""
+WIDEN = 0.05
 """Reward for the logarithm of a learned measurement error: of all errors that fit alike the widest is taken."""
 FASTER = 10.0
 """How much faster the measurement error learns than the networks."""
@@ -56,6 +61,9 @@ class ForecastLearner(Learner):
         self.nets, self.average, self.best = (self._networks() for _ in range(3))
         self.steps = [self._optimiser(net) for net in self._each(self.nets)]
         self.scores = torch.full((self.settings.members,), torch.inf, device=device)
+        self.losses = torch.zeros_like(self.scores)
+        self.waited = torch.zeros_like(self.scores)  # looks since the best one
+        self.falls = torch.zeros_like(self.scores)  # of the learning rate
         self.smoothed = neighbours(self.bins.count, self.settings.smooth).float().to(device)
         self.held_out = [self._held_out(member) for member in range(self.settings.members)]
 
@@ -91,22 +99,25 @@ class ForecastLearner(Learner):
     def step(self) -> None:
         """One batch of windows for each member, and now and then a look at what is held out."""
         rate = schedule(self.index, self.config.steps, self.config.optim)
-        losses = [self._learn(member, rate) for member in range(self.settings.members)]
+        for member, falls in enumerate(self.falls.tolist()):
+            if falls < FALLS:
+                self.losses[member] = self._learn(member, rate * LOWER**falls)
         if (self.done + 1) % self.settings.check == 0 or self.done + 1 == self.config.steps:
             self._keep_best()
-        self.record(torch.stack(losses).mean())
+        self.record(self.losses.mean())
         self.index += 1.0
 
     def _learn(self, member: int, rate: Tensor) -> Tensor:
         rows = torch.randint(len(self.cuts), (self.config.batch,), generator=self.generator, device=self.device)
         cuts = self.cuts[rows]
         inputs, bins, seen = self._batch(cuts)
-        counts = seen & ~self._holds_out(member, cuts)
+        batch = inputs, bins, seen & ~self._holds_out(member, cuts)
         net, drop = (
             self._each(self.nets)[member],
             partial(dropout, share=self.settings.dropout, generator=self.generator),
         )
-        loss = self.loss(net, (inputs, bins, counts), drop, self._hidden(len(rows)))
+        blind = torch.arange(len(rows), device=self.device) % 2 == 0  # the rows are drawn at random
+        loss = self.loss(net, batch, blind, drop, self._hidden(len(rows)))
         if net.log_deviation is not None:
             loss = loss - WIDEN * net.log_deviation
         self.steps[member].step(loss, rate)
@@ -114,11 +125,17 @@ class ForecastLearner(Learner):
         return loss.detach()
 
     def loss(
-        self, net: SeriesNet, batch: Batch, drop: Drop | None = None, hide: Bool[Tensor, "B M"] | None = None
+        self,
+        net: SeriesNet,
+        batch: Batch,
+        blind: Bool[Tensor, " B"],
+        drop: Drop | None = None,
+        hide: Bool[Tensor, "B M"] | None = None,
     ) -> Float[Tensor, ""]:
-        """Mean cross-entropy of the steps that count."""
+        """Mean cross-entropy of the steps that count: of each after the true bins before it, or blind to them."""
         inputs, bins, counts = batch
-        log_law = self._measured(net, net.log_law(net(inputs, bins, drop, hide)), inputs)
+        read = bins.masked_fill(blind[:, None], self.bins.count)
+        log_law = self._measured(net, net.log_law(net(inputs, read, drop, hide)), inputs)
         came = bins.clamp(max=self.bins.count - 1)
         if self.settings.smooth > 0:
             losses = -(self.smoothed[came] * log_law).sum(-1)
@@ -174,17 +191,31 @@ class ForecastLearner(Learner):
     def _keep_best(self) -> None:
         """Each member's running mean takes the place of the best so far where it is better on what is held out."""
         for member, batch in enumerate(self.held_out):
-            average, best = self._each(self.average)[member], self._each(self.best)[member]
-            score = torch.tensor(-torch.inf) if batch is None else self.loss(average, batch)
-            better = (score < self.scores[member]) | (score == -torch.inf)
-            self.scores[member] = torch.where(better, score, self.scores[member])
-            for kept, now in zip(best.parameters(), average.parameters(), strict=True):
-                kept.copy_(torch.where(better, now, kept))
+            if self.falls[member] >= FALLS:
+                continue
+            net, average, best = (self._each(nets)[member] for nets in (self.nets, self.average, self.best))
+            score = -torch.inf if batch is None else self._score(average, batch)
+            if batch is None or score < self.scores[member]:
+                best.load_state_dict(average.state_dict())
+                self.scores[member], self.waited[member] = score, 0
+            else:
+                self.waited[member] += 1
+            if self.waited[member] >= self.settings.patience:
+                net.load_state_dict(best.state_dict())
+                average.load_state_dict(best.state_dict())
+                self.falls[member], self.waited[member] = self.falls[member] + 1, 0
+
+    @torch.no_grad()
+    def _score(self, net: SeriesNet, batch: Batch) -> float:
+        """Cross-entropy, half of it after the true bins and half blind to them."""
+        blind = torch.ones(len(batch[1]), dtype=torch.bool, device=self.device)
+        return float(self.loss(net, batch, blind) + self.loss(net, batch, ~blind)) / 2
 
     def readings(self) -> dict[str, float]:
-        """Cross-entropy of what is held out, at the weights that are kept, once there was a look."""
+        """Members that still learn; cross-entropy of what is held out, at the weights that are kept."""
         found = self.scores[self.scores.isfinite()].tolist()
-        return {"held_out": sum(found) / len(found)} if found else {}
+        learning = {"learning": float((self.falls < FALLS).sum())}
+        return learning | ({"held_out": sum(found) / len(found)} if found else {})
 
     # forecasting
 
@@ -198,9 +229,18 @@ class ForecastLearner(Learner):
         """Of the measurement error, in units of the data: none, known, or the members' mean."""
         if self.settings.noise != "learned":
             return self.settings.deviation if self.settings.noise == "known" else 0.0
-        return sum(float(net.log_deviation.exp()) for net in self.members if net.log_deviation is not None) / len(
-            self.members
-        )
+        learned = [net.log_deviation.detach().exp() for net in self.members if net.log_deviation is not None]
+        return float(torch.stack(learned).mean())
+
+    @torch.no_grad()
+    def marginals(self, inputs: Inputs) -> Float64[Tensor, "W H K"]:
+        """The law of each step before the measurement, blind to those before it."""
+        parts = []
+        for some in torch.arange(len(inputs.unit)).split(BLOCK):
+            here = inputs[some].to(self.device)
+            nothing = torch.full((len(some), self.data.plan.horizon), self.bins.count, device=self.device)
+            parts.append(mixed([net.log_law(net(here, nothing)) for net in self.members]).exp().double().cpu())
+        return torch.cat(parts)
 
     def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> Drawn:
         """Paths of windows, as bins, and the law of each step."""
@@ -237,5 +277,6 @@ class ForecastLearner(Learner):
         return {f"optimiser{member}": optimiser for member, optimiser in enumerate(self.steps)}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """How good the best weights are."""
-        return {"judging": {"scores": self.scores}}
+        """How good the best weights are, and how learning goes."""
+        found = {"scores": self.scores, "losses": self.losses, "waited": self.waited, "falls": self.falls}
+        return {"judging": found}

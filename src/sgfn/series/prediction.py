@@ -35,7 +35,7 @@ class Forecast:
         return len(self.names)
 
     def quantiles(self, levels: Sequence[float] = tuple(LEVELS.tolist())) -> Float64[np.ndarray, "W H Q"]:
-        """Quantiles of each step: exact for the law, which is a mean over the paths."""
+        """Quantiles of each step, exact for its law."""
         if not all(0.0 < level < 1.0 for level in levels):
             raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
         scaled = self.bins.quantile(self.law, torch.tensor(levels, dtype=torch.float64))

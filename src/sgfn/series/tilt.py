@@ -32,10 +32,9 @@ from sgfn.nets.series import SeriesReader
 from sgfn.nets.transformer import Cache
 from sgfn.rollout import Policy, rollout
 from sgfn.scoring import score
-from sgfn.series.bins import Bins
 from sgfn.series.data import cuts_of, forecast_env
 from sgfn.series.ensemble import Ensemble
-from sgfn.series.forecaster import Forecaster, continuous
+from sgfn.series.forecaster import Forecaster
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
@@ -45,6 +44,8 @@ Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
 """Paths, in units of the data, to one number each: the larger, the more the path matters."""
 BLOCK = 512
 """Paths drawn at a time."""
+WALKS = 512
+"""Paths from which the law of the walk is taken."""
 
 
 class TiltedPaths(Paths):
@@ -53,9 +54,9 @@ class TiltedPaths(Paths):
     on_host = True
 
     def __init__(
-        self, bins: Bins, inputs: Inputs, law: Ensemble, env: ForecastEnv, cost: Cost, temperature: float
+        self, table: Float[Tensor, "W H K"], law: Ensemble, env: ForecastEnv, cost: Cost, temperature: float
     ) -> None:
-        super().__init__(bins.centres, inputs.reference, inputs.unit)
+        super().__init__(table)
         self.law, self.env, self.cost, self.temperature = law, env, cost, temperature
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
@@ -201,8 +202,9 @@ def tilt(
     name, cut = origin if origin is not None else (panel.series[0].name, len(panel.series[0]))
     windows = Windows(panel, forecaster.fitted.data.plan)
     cuts = cuts_of(panel, [(name, cut)])
-    inputs, bins = windows.inputs(cuts), forecaster.fitted.data.bins
-    trainer = tilt_trainer(forecaster, inputs, cost, temperature, tilt_config(objective, steps, batch, seed))
+    trainer = tilt_trainer(
+        forecaster, windows.inputs(cuts), cost, temperature, tilt_config(objective, steps, batch, seed)
+    )
     for _ in range(steps):
         trainer.step()
     trainer.read_meters()
@@ -212,7 +214,7 @@ def tilt(
         name=name,
         cut=cut,
         stamps=windows.stamps_at(cuts)[0],
-        paths=continuous(own.objects[None, :, 1:], bins, inputs, seed)[0],
+        paths=own.values,
         cost=own.cost,
         weight=own.weight / own.weight.mean(),
         ess=own.ess,
@@ -247,11 +249,25 @@ def tilt_trainer(
     inputs = inputs.to(learner.device)
     env = forecast_env(learner.data.bins, inputs, learner.deviation)
     members = [copy.deepcopy(net).requires_grad_(False) for net in learner.members]
-    landscape = TiltedPaths(learner.bins, inputs, Ensemble(env, members, inputs), env, cost, temperature)
+    table = bin_values(forecaster, inputs, config.seed).to(learner.device)
+    landscape = TiltedPaths(table, Ensemble(env, members, inputs), env, cost, temperature)
     summary = f"{env.horizon} steps of a forecast, tilted"
     task = Task(name="tilt", summary=summary, env=env, landscape=landscape, beta=1.0, config=config)
     tables = tabulate(env, learner.device)  # as the trainer has it
     return TiltTrainer(task, learner.device, TiltReader(tables, Ensemble(tables, members, inputs), inputs))
+
+
+def bin_values(forecaster: Forecaster, inputs: Inputs, seed: int) -> Float64[Tensor, "W H K"]:
+    """What each bin is worth at each step: its middle, laid from the law of the walk onto that of the forecast."""
+    learner, bins = forecaster.fitted, forecaster.fitted.data.bins
+    inputs = inputs.to(torch.device("cpu"))
+    walked, law = learner.draw_paths(inputs, WALKS, seed).law.cpu(), learner.marginals(inputs)
+    if learner.deviation > 0:
+        kernel = bins.blur(learner.deviation / inputs.unit)
+        walked, law = walked @ kernel, law @ kernel
+    index = torch.arange(bins.count).expand(walked.shape)
+    scaled = bins.carry(index, torch.full(walked.shape, 0.5, dtype=torch.float64), walked, law)
+    return scaled * inputs.unit[:, None, None] + inputs.reference[..., None]
 
 
 @dataclass(frozen=True, kw_only=True)

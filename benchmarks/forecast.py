@@ -1,0 +1,99 @@
+"""Forecasts of births, weather and glucose on rolling windows, beside the naive ones and AutoETS.
+
+US births by the protocol of GIFT-Eval: horizon 30, the last 20 windows side by side, nine quantiles, lag-1 MASE scale.
+Weather: hourly temperature at three stations, 48 hours ahead. Glucose: irregular stamps, 12 values (one hour) ahead.
+Each forecaster is trained once, on what came before the first window; cells already in the file are kept, so that a
+study that was stopped goes on.
+
+    python -m benchmarks.forecast births --seeds 3 --device cpu
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.common import arguments, rounded, spread, write_results
+from sgfn.files import read_json
+from sgfn.forecast_settings import longest_span
+from sgfn.metrics.forecast import LEVELS
+from sgfn.series.backtest import Forecasts, baseline_forecasts, score
+from sgfn.series.baselines import Setting
+from sgfn.series.datasets import load
+from sgfn.series.forecaster import Forecaster
+from sgfn.series.protocol import Origin, rolling_origins
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One data set: how far ahead, on how many windows, and what is set for it."""
+
+    horizon: int
+    windows: int
+    settings: dict[str, Any]
+
+
+STUDIES = {
+    "births": Study(horizon=30, windows=20, settings={"holidays": "US"}),
+    "weather": Study(horizon=48, windows=20, settings={}),
+    "glucose": Study(horizon=12, windows=200, settings={}),
+}
+BASELINES = ("naive", "seasonal naive", "AutoETS")
+SAMPLES = 256
+
+
+def windows_of(name: str) -> tuple[Origin, ...]:
+    """The windows of a study."""
+    study, panel = STUDIES[name], load(name)
+    span = longest_span(panel, study.horizon)
+    return rolling_origins(panel, study.horizon, study.windows, span=span)
+
+
+def baseline(name: str, method: str) -> dict[str, Any]:
+    """Scores of a baseline."""
+    origins, started = windows_of(name), time.monotonic()
+    found = score(baseline_forecasts(method, origins, Setting.of(load(name))), origins)
+    return {"data": name, "method": method, "seed": None, **rounded(found), "seconds": time.monotonic() - started}
+
+
+def ours(name: str, seed: int, device: str, steps: int | None) -> dict[str, Any]:
+    """Train on what came before the first window of each series, forecast every window."""
+    study, panel, origins = STUDIES[name], load(name), windows_of(name)
+    spare = max(len(origin.series) - origin.cut for origin in origins)
+    changes: dict[str, Any] = study.settings | ({} if steps is None else {"steps": steps})
+    forecaster = Forecaster(horizon=study.horizon, seed=seed, spare=spare, device=device, **changes)
+    started, cpu = time.monotonic(), time.process_time()
+    forecaster.fit(panel)
+    seconds, cpu = time.monotonic() - started, time.process_time() - cpu
+    found = forecaster.predict(origins=[(origin.series.name, origin.cut) for origin in origins], samples=SAMPLES)
+    mine = Forecasts(method="sgfn", levels=LEVELS, quantiles=found.quantiles(), mean=found.mean)
+    used = {"settings": study.settings, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
+    return {"data": name, "method": "sgfn", "seed": seed, **rounded(score(mine, origins)), **used}
+
+
+def kept(out: Path) -> list[dict[str, Any]]:
+    """What an earlier run of the study left."""
+    return read_json(out)["rows"] if out.is_file() else []
+
+
+def main() -> None:
+    """Run the cells that are missing, and write after each."""
+    chosen = arguments(__doc__ or "", "forecast.json", data=[*STUDIES])
+    rows, name = kept(chosen.out), chosen.data
+    have = {(row["data"], row["method"], row["seed"]) for row in rows}
+    wanted = [(name, method, None) for method in BASELINES] + [(name, "sgfn", seed) for seed in range(chosen.seeds)]
+    for cell in [cell for cell in wanted if cell not in have]:
+        _, method, seed = cell
+        row = baseline(name, method) if seed is None else ours(name, seed, chosen.device, chosen.steps)
+        rows = [*kept(chosen.out), row]
+        rows.sort(key=lambda one: ([*STUDIES].index(one["data"]), one["method"], one["seed"] or 0))
+        write_results(chosen.out, "forecast", torch.device(chosen.device), rows)
+    for key in ("mase", "wql", "coverage_80"):
+        values = [row[key] for row in rows if (row["data"], row["method"]) == (name, "sgfn")]
+        print(f"  {name} {key}: median %.4f [%.4f, %.4f]" % spread(values), flush=True)
+
+
+if __name__ == "__main__":
+    main()
