@@ -104,9 +104,7 @@ def test_a_saved_forecaster_says_the_same_wherever_it_lies(fitted: Forecaster, f
     (tmp_path / "run").rename(tmp_path / "moved")
     loaded = Forecaster.load(tmp_path / "moved")
     assert np.allclose(loaded.predict(samples=300).paths, found.paths)
-    with pytest.raises(
-        ValueError, match=r"already holds a run: add --resume to continue it"
-    ):
+    with pytest.raises(ValueError, match=r"already holds a run: add --resume to continue it"):
         fitted.save(tmp_path / "moved")
     fitted.save(tmp_path / "moved", overwrite=True)
 
