@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from benchmarks.common import read_results, spread
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
 from benchmarks.figures_published import published_grid_table, tfbind8_figure, tfbind8_top_table, tfbind8_tv_table
-from benchmarks.figures_tasks import confusion_line, motif_table, soft_table, thought_table
+from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from sgfn.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -127,8 +127,9 @@ TABLES = {
     "thought": thought_table,
     "confusion": confusion_line,
     "soft": soft_table,
+    "forecast": forecast_table,
 }
-PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md")
+PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md")
 
 
 def with_tables(text: str) -> str:

@@ -355,7 +355,7 @@ def test_every_task_trains_evaluates_and_samples(
 
 
 def test_every_kind_of_task_is_among_them() -> None:
-    assert {name.partition("-")[0] for name in EVERY} == set(BUILDERS) - {"series"}  # see test_forecast.py
+    assert {name.partition("-")[0] for name in EVERY} == set(BUILDERS) - {"series"}  # see test_forecast_verb.py
 
 
 def test_a_run_whose_table_has_gone_says_so(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
