@@ -42,7 +42,7 @@ figures: install
 
 # Every study anew: hours on a GPU. One that was finished leaves a stamp, so the same command goes on after a stop;
 # `published` studies also keep the runs they have. `rm -r benchmarks/.trained` to begin again.
-STUDIES := kl_family tfbind8_quality tfbind8_presets-exact tfbind8_presets-exact-kl tfbind8_presets-frugal grid_quality \
+STUDIES := kl_family tfbind8_quality tfbind8_presets-exact tfbind8_presets-exact-kl tfbind8_presets-frugal \
 	subtb motif thought confusion soft_optimum published-tfbind8 published-grid published-bits
 
 figures-train: $(STUDIES:%=benchmarks/.trained/%)

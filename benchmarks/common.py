@@ -73,10 +73,12 @@ def train_together(
     look: Look | None = None,
     every: int = 64,
     prepare: Callable[[Task], Task] = lambda task: task,
+    strict: bool = True,
 ) -> tuple[list[Learner], float]:
     """Train runs of equal length side by side, each on a stream of its own; returns them and the seconds in all.
 
-    `look` is called with the number of steps done, at the start and after every so many; `prepare` may change a task.
+    `look` is called with the number of steps done, at the start and after every so many; `prepare` may change a task;
+    `strict` raises where a run has left the finite numbers.
     """
     learners = [make_learner(prepare(made), device) for made in tasks_for(task, configs)]
     steps = [stepper(learner) for learner in learners]
@@ -98,7 +100,8 @@ def train_together(
         torch.cuda.synchronize()
     for learner in learners:
         learner.done = learner.config.steps
-        learner.check_finite()
+        if strict:
+            learner.check_finite()
     return learners, time.monotonic() - started
 
 
@@ -132,11 +135,18 @@ def rounded(figures: dict[str, Any]) -> dict[str, Any]:
     return {name: None if value is None else round(value, 7) for name, value in figures.items()}
 
 
+def command(module: str) -> str:
+    """How the study was called; where its results lie says nothing."""
+    words = sys.argv[1:]
+    if "--out" in words:
+        place = words.index("--out")
+        words = words[:place] + words[place + 2 :]
+    return " ".join(["python", "-m", f"benchmarks.{module}", *words])
+
+
 def write_results(out: Path, module: str, device: torch.device, rows: list[dict[str, Any]], **more: Any) -> None:
     """A small JSON file with the rows, the command and the machine."""
-    words = [word for word in sys.argv[1:] if word != str(out) and word != "--out"]  # where it lies says nothing
-    command = " ".join(["python", "-m", f"benchmarks.{module}", *words])
-    write_json(out, {"command": command, "machine": machine(device), **more, "rows": rows})
+    write_json(out, {"command": command(module), "machine": machine(device), **more, "rows": rows})
     print(f"{len(rows)} rows in {out}")
 
 

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
-from benchmarks.figures_tasks import confusion_line, motif_table, soft_table, thought_table
+from benchmarks.figures_published import published_grid_table, tfbind8_figure, tfbind8_top_table, tfbind8_tv_table
+from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from sgfn.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -80,23 +81,6 @@ def presets_table() -> str:
     return "\n".join(lines)
 
 
-def grid_table() -> str:
-    """Mean L1 on the 8 x 8 grid beside the published values."""
-    rows = read_results("grid_quality.json")["rows"]
-    cells = group(rows, "l1_mean")
-    optimum = {row["alpha"]: row["optimum_l1"] for row in rows}
-    published = {0.25: "0.00139 (DB), 0.00138 (TB)", 0.5: "0.0035 (DB)"}
-    names = {method: name.replace(" (default)", "") for method, name in NAMES.items() if (0.25, *method) in cells}
-    lines = [
-        "| noise | optimum | " + " | ".join(names.values()) + " | as reported by Pan et al. (2023) |",
-        "|---" * (len(names) + 3) + "|",
-    ]
-    for alpha, best in optimum.items():
-        values = [f"{cells[alpha, *method][0]:.5f}" for method in names]
-        lines.append(f"| {alpha:.0%} | {best:.5f} | " + " | ".join(values) + f" | {published[alpha]} |")
-    return "\n".join(lines)
-
-
 def speed_table() -> str:
     """Trajectories per second on a CPU."""
     result = read_results("speed_cpu.json")
@@ -132,7 +116,9 @@ TABLES = {
     "demo": demo_line,
     "quality": quality_table,
     "presets": presets_table,
-    "grid": grid_table,
+    "published-tv": tfbind8_tv_table,
+    "published-top": tfbind8_top_table,
+    "grid": published_grid_table,
     "speed": speed_table,
     "family": family_table,
     "entropy": entropy_table,
@@ -141,8 +127,9 @@ TABLES = {
     "thought": thought_table,
     "confusion": confusion_line,
     "soft": soft_table,
+    "forecast": forecast_table,
 }
-PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md")
+PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md")
 
 
 def with_tables(text: str) -> str:
@@ -188,7 +175,7 @@ def _presets_points(axis: Axes) -> None:
         axis.scatter(alphas, medians, marker=marker, s=size, color="#c53030", zorder=5, label=name)
 
 
-PICTURES = {"tfbind8_quality": quality_figure, "kl_family": family_figure}
+PICTURES = {"tfbind8_quality": quality_figure, "kl_family": family_figure, "published_tfbind8": tfbind8_figure}
 
 
 def main() -> None:

@@ -73,3 +73,24 @@ def soft_table() -> str:
         nearest = f"{best['tv']:.4f} at {best['temperature']:.1f}"
         lines.append(f"| {alpha:.0%} | {plain['tv']:.4f} | {nearest} | {plain['tv_floor']:.4f} |")
     return "\n".join(lines)
+
+
+def forecast_table() -> str:
+    """The forecaster beside the baselines on the same windows."""
+    rows = read_results("forecast.json")["rows"]
+    lines = [
+        "| data | method | MASE | WQL | in 80 % | training, CPU minutes |",
+        "|---|---|---|---|---|---|",
+    ]
+    for data, method in dict.fromkeys((r["data"], r["method"]) for r in rows):
+        runs = [r for r in rows if (r["data"], r["method"]) == (data, method)]
+        figures = [[r[key] for r in runs] for key in ("mase", "wql", "coverage_80")]
+        if method == "sgfn":
+            cells = [told(figures[0], 3), told(figures[1], 4), told(figures[2], 3)]
+            minutes = f"{spread(r['cpu_seconds'] for r in runs)[0] / 60:.1f}"
+        else:
+            cells, minutes = [f"{figures[0][0]:.3f}", f"{figures[1][0]:.4f}", f"{figures[2][0]:.3f}"], ""
+        lines.append(f"| {data} | {method} | " + " | ".join([*cells, minutes]) + " |")
+    seeds = len({r["seed"] for r in rows if r["method"] == "sgfn"})
+    device = read_results("forecast.json")["machine"]["device"]
+    return "\n".join([*lines, "", f"Medians and ranges over {seeds} seeds; {device}."])

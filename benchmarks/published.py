@@ -10,8 +10,10 @@ stand side by side on the device; each row says on which.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +21,31 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from benchmarks.common import RESULTS, Measure, machine, rounded, spread, train_together, write_results
+from benchmarks.common import RESULTS, Measure, command, machine, rounded, spread, train_together, write_results
 from sgfn import exact
 from sgfn.config import TrainConfig
 from sgfn.contestants import CONTESTANTS
 from sgfn.evaluate import sample_figures
 from sgfn.files import read_json
 from sgfn.landscapes.bits import Bits
-from sgfn.learner import Learner
+from sgfn.learner import Learner, NonFiniteError
 from sgfn.presets import PRESETS
 from sgfn.tasks import Task
 
 LOOKS, SAMPLES = 20, 2048
-REPLAY: dict[str, Any] = {"explore": 0.1, "replay__updates": 4, "replay__batch": 1024, "replay__capacity": 80_000}
-METHODS: dict[str, dict[str, Any]] = {
-    **CONTESTANTS,
-    "tb-replay": {**CONTESTANTS["tb"], **REPLAY},
-    "kl-replay": {**CONTESTANTS["kl"], **REPLAY},
+REPLAY: dict[str, Any] = {
+    "batch": 64,
+    "steps": 1249,  # and one batch to guess log Z: 80,000 trajectories, as many as the others
+    "explore": 0.1,
+    "net__hidden": 512,
+    "net__layers": 3,
+    "optim__lr": 2e-3,
+    "replay__updates": 10,
+    "replay__batch": 1024,
+    "replay__capacity": 80_000,
 }
-"""Everyone who may be compared, and ours with several updates for each trajectory."""
+METHODS: dict[str, dict[str, Any]] = {**CONTESTANTS, "kl-replay": {**CONTESTANTS["kl"], **REPLAY}}
+"""Everyone who may be compared, and ours with ten updates of 1,024 past trajectories for every 64 new ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +59,20 @@ class Study:
     """What else differs between cells."""
     methods: tuple[str, ...]
 
-    def cells(self, steps: int | None) -> Iterator[tuple[dict[str, Any], TrainConfig]]:
+    def cells(
+        self, steps: int | None, chosen: Sequence[int] | None = None
+    ) -> Iterator[tuple[dict[str, Any], TrainConfig]]:
         """A description and a configuration for each cell, without method and seed."""
         base = PRESETS[self.preset]
-        for variant in self.variants:
+        for variant in self.variants if chosen is None else [self.variants[i] for i in chosen]:
             for alpha in self.alphas:
-                config = base.with_(noise__alpha=alpha, steps=steps or base.steps, **variant)
+                config = base.with_(**{"noise__alpha": alpha, **variant} | ({"steps": steps} if steps else {}))
                 described = {"alpha": alpha, "steps": config.steps}
-                yield {**described, **{name.replace("__", "."): value for name, value in variant.items()}}, config
+                told = {name.replace("__", "."): value for name, value in variant.items() if name != "steps"}
+                yield {**described, **told}, config
 
 
-FLOWS = ("kl", "tb", "db", "published-tb", "published-db", "blind-tb", "blind-db", "eflow", "kl-entropy")
+FLOWS = ("kl", "tb", "published-db", "blind-db", "eflow")
 PEERS = ("a2c", "ppo", "sac", "mh", "mars", "random")
 STUDIES = {
     "tfbind8": Study(
@@ -69,21 +80,23 @@ STUDIES = {
         preset="published-tfbind8",
         alphas=(0.1, 0.3, 0.5),
         variants=({"beta": 3.0}, {"beta": 10.0}),
-        methods=("kl-replay", "tb-replay", *FLOWS, *PEERS),
+        methods=("kl-replay", *FLOWS, *PEERS),
     ),
     "grid": Study(
         task="grid",
         preset="published-grid",
         alphas=(0.25, 0.5, 0.9),
         variants=({"grid__side": 8}, {"grid__side": 20}),
-        methods=tuple(name for name in (*FLOWS, *PEERS) if name != "eflow"),
+        methods=("kl", "tb", "published-db", "blind-db", "ppo", "mh"),
     ),
     "bits": Study(
         task="bits",
         preset="published-bits",
         alphas=(0.1, 0.3, 0.5),
-        variants=({"bits__k": 4}, {"bits__k": 2}),
-        methods=("kl", "tb", "published-db", "blind-db", "ppo", "sac", "mh", "random"),
+        variants=tuple(
+            {"bits__k": k, "beta": beta, "batch": 160, "steps": 1000} for k in (4, 2) for beta in (3.0, 100.0)
+        ),
+        methods=("tb", "random"),
     ),
 }
 
@@ -123,27 +136,84 @@ def figures(learner: Learner, measure: Measure) -> dict[str, Any]:
     return rounded(found | numbers | learner.calibrated(1024, 1))
 
 
+def configured(config: TrainConfig, method: str, seed: int) -> TrainConfig:
+    """The run of a method in a cell; a method with steps of its own has no more of them than the cell allows."""
+    changes = dict(METHODS[method])
+    if "steps" in changes:
+        changes["steps"] = min(changes["steps"], config.steps)
+    return config.with_(seed=seed, **changes)
+
+
 def run_cell(
     study: Study, config: TrainConfig, wanted: list[tuple[str, int]], device: torch.device, measure: Measure
 ) -> list[dict[str, Any]]:
-    """All methods and seeds that are still wanted in one cell, side by side."""
-    configs = [config.with_(seed=seed, **METHODS[method]) for method, seed in wanted]
-    curves: list[list[list[float]]] = [[] for _ in wanted]
+    """Methods and seeds that are still wanted in one cell, those of the same number of steps side by side."""
+    rows = []
+    configs = {(method, seed): configured(config, method, seed) for method, seed in wanted}
+    for steps in sorted({c.steps for c in configs.values()}):
+        together = {run: c for run, c in configs.items() if c.steps == steps}
+        rows += run_together(study, together, device, measure)
+    return rows
+
+
+def run_together(
+    study: Study, configs: dict[tuple[str, int], TrainConfig], device: torch.device, measure: Measure
+) -> list[dict[str, Any]]:
+    """Runs of the same number of steps, side by side."""
+    curves: list[list[list[float]]] = [[] for _ in configs]
+    reasons, steps = [""] * len(configs), next(iter(configs.values())).steps
 
     def look(step: int, learners: list[Learner]) -> None:
-        for curve, learner in zip(curves, learners, strict=True):
-            if exact.enumerable(learner.task.env) and learner.has_law:
+        for i, learner in enumerate(learners):
+            reasons[i] = reasons[i] or failure(learner)
+            if not reasons[i] and exact.enumerable(learner.task.env) and learner.has_law:
                 tv = exact.total_variation(learner.law(), measure.of(learner).target)
-                curve.append([learner.trajectories, round(tv, 5)])
+                curves[i].append([learner.trajectories, round(tv, 5)])
 
-    learners, seconds = train_together(study.task, configs, device, look, max(1, config.steps // LOOKS), discovering)
-    look(config.steps, learners)
-    print(f"{len(wanted)} runs in {seconds:.0f} s", flush=True)
-    rows = []
-    for (method, seed), learner, curve in zip(wanted, learners, curves, strict=True):
+    every, rows = max(1, steps // LOOKS), []
+    chosen = list(configs.values())
+    learners, seconds = train_together(study.task, chosen, device, look, every, discovering, strict=False)
+    look(steps, learners)
+    print(f"{len(configs)} runs in {seconds:.0f} s, {sum(map(bool, reasons))} failed", flush=True)
+    for (method, seed), learner, curve, reason in zip(configs, learners, curves, reasons, strict=True):
         described = {"method": method, "seed": seed, "calls": learner.trajectories, "device": machine(device)["device"]}
-        rows.append(described | figures(learner, measure) | ({"curve": curve} if curve else {}))
+        described |= {"failed": reason} if reason else figures(learner, measure)
+        rows.append(described | ({"curve": curve} if curve else {}))
     return rows
+
+
+def failure(learner: Learner) -> str:
+    """Why a run is not worth measuring, in one line; empty where it is."""
+    try:
+        learner.check_finite()
+    except NonFiniteError as error:
+        return str(error)
+    return ""
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    """What a file has already; rows without a command are of files that were written at one go."""
+    there = read_json(out) if out.is_file() else {"rows": []}
+    return [row if "command" in row else row | {"command": there["command"]} for row in there["rows"]]
+
+
+Unit = tuple[dict[str, Any], TrainConfig, list[tuple[str, int]]]
+"""A cell with some of its methods and seeds."""
+
+
+def in_processes(study: Study, units: list[Unit], jobs: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Runs one by one on the CPU, as many at a time as there are jobs; in the order in which they end."""
+    single = [(cell, config, [run]) for cell, config, wanted in units for run in wanted]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        asked = {pool.submit(run_alone, study, config, wanted): cell for cell, config, wanted in single}
+        for done in as_completed(asked):
+            yield asked[done], done.result()
+
+
+def run_alone(study: Study, config: TrainConfig, wanted: list[tuple[str, int]]) -> list[dict[str, Any]]:
+    """In a process of its own, on one thread."""
+    torch.set_num_threads(1)
+    return run_cell(study, config, wanted, torch.device("cpu"), Measure())
 
 
 def same(row: dict[str, Any], cell: dict[str, Any]) -> bool:
@@ -157,9 +227,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=None, help="only these")
+    parser.add_argument("--variants", nargs="+", type=int, default=None, help="only these, by their number")
     parser.add_argument("--alphas", nargs="+", type=float, default=None, help="only these noise levels")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
+    parser.add_argument("--jobs", type=int, default=0, help="on the CPU: so many runs at a time, each a process")
     parser.add_argument("--out", type=Path, default=None)
     return parser.parse_args()
 
@@ -169,23 +241,24 @@ def main() -> None:
     args = parse()
     study, device, measure = STUDIES[args.study], torch.device(args.device), Measure()
     out = args.out or RESULTS / f"published_{args.study}.json"
-    rows: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
-    for cell, config in study.cells(args.steps):
-        if args.alphas and cell["alpha"] not in args.alphas:
-            continue
-        names = args.methods or study.methods
+    rows, names = rows_of(out), args.methods or study.methods
+    units: list[Unit] = []
+    for cell, config in study.cells(args.steps, args.variants):
         there = {(row["method"], row["seed"]) for row in rows if same(row, cell)}
         wanted = [(m, s) for m in names for s in range(args.seeds) if (m, s) not in there]
-        if not wanted:
-            continue
-        print(cell, flush=True)
-        new = [cell | row for row in run_cell(study, config, wanted, device, measure)]
+        if wanted and (not args.alphas or cell["alpha"] in args.alphas):
+            units.append((cell, config, wanted))
+    one_by_one = ((cell, run_cell(study, config, wanted, device, measure)) for cell, config, wanted in units)
+    for cell, found in in_processes(study, units, args.jobs) if args.jobs else one_by_one:
+        new: list[dict[str, Any]] = [cell | row | {"command": command("published")} for row in found]
         rows += new
         write_results(out, "published", device, rows)
+        print(cell, flush=True)
         for name in names:
-            for key in ("tv", "top100_mean", "modes_greedy", "modes_reference", "modes_discovered"):
+            for key in ("tv", "l1_mean", "top100_mean", "modes_greedy", "modes_reference", "modes_discovered"):
                 values = [row[key] for row in new if row["method"] == name and row.get(key) is not None]
-                print(f"  {name}: {key} %.4f [%.4f, %.4f]" % spread(values) if values else "", flush=True)
+                if values:
+                    print(f"  {name}: {key} %.4f [%.4f, %.4f]" % spread(values), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,9 @@ def random_errors(size: int, alpha: float) -> Tensor:
     return (1 - alpha) * torch.eye(size, dtype=torch.float64) + alpha * rows / rows.sum(-1, keepdim=True)
 
 
-SPACES: dict[str, Callable[[float], Env]] = ENVS | KINDS
+CHAINED = {name: make for name, make in ENVS.items() if not name.startswith("forecast")}
+"""Chains change sequences and grids; forecasts are learned from what came."""
+SPACES: dict[str, Callable[[float], Env]] = CHAINED | KINDS
 SPACES |= {"confusion-random-L3-V3": spelled(3, "ACG", lambda a: ConfusionMatrix(matrix=random_errors(3, a)))}
 """Sequences of fixed and of variable length, and grids; noise of every kind."""
 

@@ -11,7 +11,7 @@ from scipy import stats
 from torch import Tensor
 
 from sgfn import exact
-from sgfn.envs import Env, GridEnv, SequenceEnv
+from sgfn.envs import Env, ForecastEnv, GridEnv, SequenceEnv
 from sgfn.nets.heads import Heads
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
 from sgfn.trajectories import Trajectories
@@ -42,6 +42,10 @@ def grid(ndim: int, side: int, noise: type[UniformSlip] = UniformSlip) -> Callab
     return lambda alpha: GridEnv(ndim=ndim, side=side, noise=noise(alpha=alpha))
 
 
+def forecast(horizon: int, bins: int, noise: type[UniformSlip] = UniformSlip) -> Callable[[float], ForecastEnv]:
+    return lambda alpha: ForecastEnv(horizon=horizon, bins=bins, noise=noise(alpha=alpha))
+
+
 ENVS: dict[str, Callable[[float], Env]] = {
     "fixed-L4-V2": sequence(4, "AB"),
     "fixed-L3-V3": sequence(3, "ABC"),
@@ -51,6 +55,8 @@ ENVS: dict[str, Callable[[float], Env]] = {
     "grid-1D-4": grid(1, 4),
     "grid-2D-4": grid(2, 4),
     "grid-3D-3": grid(3, 3),
+    "forecast-H3-K2": forecast(3, 2),
+    "forecast-H2-K4": forecast(2, 4),
 }
 TINY: dict[str, Callable[[float], Env]] = {
     "fixed-L3-V2": sequence(3, "AB"),
@@ -60,12 +66,14 @@ TINY: dict[str, Callable[[float], Env]] = {
     "grid-2D-3": grid(2, 3),
     "grid-1D-4": grid(1, 4),
     "grid-3D-2": grid(3, 2),
+    "forecast-H2-K3": forecast(2, 3),
     "drift-L2-V3": sequence(2, "ABC", Drift),
     "drift-grid-3D-2": grid(3, 2, Drift),
 }
 DRIFT: dict[str, Callable[[float], Env]] = {
     "drift-L3-V3": sequence(3, "ABC", Drift, stop=True),
     "drift-grid-3D-3": grid(3, 3, Drift),
+    "drift-forecast-H2-K3": forecast(2, 3, Drift),
 }
 """Asymmetric noise, for tests that ask only what `Env.kernel` says, not what the slip formula is."""
 
@@ -119,6 +127,8 @@ def final_states(env: Env) -> Tensor:
     objects = env.all_objects()
     if isinstance(env, GridEnv):
         return torch.cat([objects, torch.ones_like(objects[:, :1])], -1)
+    if isinstance(env, ForecastEnv):
+        return objects
     assert isinstance(env, SequenceEnv)
     states = objects.clone()
     for row, length in enumerate((objects < env.vocab).sum(-1).tolist()):
@@ -131,6 +141,8 @@ def legal_by_hand(env: Env, state: tuple[int, ...]) -> list[bool]:
     """Legal moves of a state that is not done, from the text of the rules."""
     if isinstance(env, GridEnv):
         return [c + 1 < env.side for c in state[:-1]] + [True]
+    if isinstance(env, ForecastEnv):
+        return [True] * env.bins
     assert isinstance(env, SequenceEnv)
     written = sum(token < env.vocab for token in state)
     return [True] * env.vocab + [written >= env.min_length] * env.stop
@@ -138,7 +150,7 @@ def legal_by_hand(env: Env, state: tuple[int, ...]) -> list[bool]:
 
 def kernel_by_hand(env: Env, state: tuple[int, ...], alpha: float) -> Tensor:
     """The kernel of a state that is not done, entry by entry."""
-    moves = env.ndim if isinstance(env, GridEnv) else env.vocab
+    moves = env.ndim if isinstance(env, GridEnv) else env.bins if isinstance(env, ForecastEnv) else env.vocab
     quiet = isinstance(env, GridEnv) and any(c == env.side - 1 for c in state[:-1])
     matrix = torch.zeros(env.actions, env.actions, dtype=torch.float64)
     for a, k in product(range(env.actions), repeat=2):

@@ -11,6 +11,7 @@ from sgfn.cli import main
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.table import TableLandscape
+from sgfn.methods import lean, unread
 from sgfn.noise import UniformSlip
 from sgfn.runs import Run
 from sgfn.tasks import Task
@@ -19,12 +20,19 @@ from sgfn.trainer import Trainer
 CPU = torch.device("cpu")
 FLAGS = ["--net.hidden", "16", "--dynamics.hidden", "8", "--batch", "8", "--steps", "20", "--grid.side", "3"]
 FLAGS += ["--log.every", "5", "--log.exact-every", "10", "--log.checkpoint-every", "10", "--device", "cpu"]
+SMALL = TrainConfig().with_(steps=20, batch=8, net__hidden=16, dynamics__hidden=8, grid__side=3)
+SMALL = SMALL.with_(log__every=5, log__exact_every=10, log__checkpoint_every=10)
 
 
-def small(**changes: object) -> TrainConfig:
-    """The configuration that FLAGS spell, changed."""
-    config = TrainConfig().with_(steps=20, batch=8, net__hidden=16, dynamics__hidden=8, grid__side=3)
-    return config.with_(log__every=5, log__exact_every=10, log__checkpoint_every=10).with_(**changes)
+def small(method: str = "gfn", **changes: object) -> TrainConfig:
+    """The configuration that the flags of a method spell, changed."""
+    return lean(SMALL, method).with_(method=method, **changes)
+
+
+def flags_of(method: str) -> list[str]:
+    """FLAGS without those that a method does not read."""
+    pairs = zip(FLAGS[::2], FLAGS[1::2], strict=True)
+    return [word for pair in pairs if pair[0] not in unread(SMALL, method) for word in pair]
 
 
 def tiny_task(config: TrainConfig, alphabet: str = "ABC", length: int = 3, stop: bool = False) -> Task:

@@ -37,7 +37,7 @@ if method == "db" and not begun:
     os.kill(os.getpid(), signal.SIGKILL)
 if method == "subtb":
     sys.exit(3)
-if method == "eflow":
+if method == "kl-entropy":
     sys.exit("first line\nthe reason")
 if method == "kl" and not begun:
     signal.signal(signal.SIGTERM, stop)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import figures, figures_kl, kl_family
+from benchmarks import figures, figures_kl, figures_published, kl_family
 from benchmarks.common import RESULTS, read_results, spread
 
 from sgfn.config import TrainConfig
@@ -98,10 +98,22 @@ def test_preset_frugal_keeps_to_its_budget() -> None:
     assert max(row["tv"] for row in rows) <= 0.10
 
 
-@pytest.mark.parametrize(("alpha", "published"), [(0.25, 0.00139), (0.5, 0.0035)])
+@pytest.mark.parametrize(("alpha", "published"), [(0.25, 0.00139), (0.5, 0.0035), (0.9, 0.0112)])
 def test_grid_is_below_the_published_distance(alpha: float, published: float) -> None:
-    cells = figures.group(read_results("grid_quality.json")["rows"], "l1_mean")
-    assert max(high for cell, (_, _, high) in cells.items() if cell[0] == alpha) <= published
+    rows = figures_published.chosen(read_results("published_grid.json")["rows"], alpha=alpha, grid__side=8)
+    best = min(("tb", "published-db"), key=lambda name: max(r["l1_mean"] for r in rows if r["method"] == name))
+    assert max(r["l1_mean"] for r in rows if r["method"] == best) <= published
+    assert max(r["l1_mean"] for r in rows if r["method"] == "blind-db") > published
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.3])
+def test_ours_is_nearest_on_the_published_budget(alpha: float) -> None:
+    rows = figures_published.chosen(read_results("published_tfbind8.json")["rows"], beta=3.0, alpha=alpha)
+    rows = [row for row in rows if row["tv"] is not None]
+    mine = [row for row in rows if row["method"] == "kl-replay"]
+    assert len(mine) == 5
+    assert max(row["tv"] for row in mine) < min(row["tv"] for row in rows if row["method"] != "kl-replay")
+    assert max(row["calls"] for row in rows) <= 80_016
 
 
 def test_speed_is_ten_times_the_published_loop() -> None:

@@ -23,7 +23,7 @@ from sgfn.presets import PRESETS
 from small_runs import FLAGS, complaint, contents, small
 
 POSITIONAL = {("Train", "task"), ("Sample", "run"), ("Evaluate", "run"), ("Report", "runs"), ("Data", "action")}
-POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task")}
+POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
 
 
 def flags_of(kind: type, prefix: str = "") -> list[str]:
@@ -32,7 +32,7 @@ def flags_of(kind: type, prefix: str = "") -> list[str]:
     for name, hint in get_type_hints(kind).items():
         part = next((h for h in (hint, *get_args(hint)) if is_dataclass(h)), None)
         if part is not None:
-            found += flags_of(part, "" if name == "config" else f"{name}.")
+            found += flags_of(part, "" if name in cli.FLAT else f"{name}.")
         elif (kind.__name__, name) not in POSITIONAL:
             found.append(f"--{prefix}{name}".replace("_", "-"))
     return found

@@ -3,6 +3,7 @@
 import csv
 import html
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from sgfn.config import TrainConfig
 from sgfn.contestants import CONTESTANTS
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
+from sgfn.tasks import Task, make_task
 from small_runs import FLAGS, complaint, contents, same_runs, small
 from stub_workers import SAMPLES, WRITE_PAGE, run
 
@@ -50,7 +52,14 @@ def test_cells_are_ordinary_runs_and_a_failure_leaves_the_others_alone(
     tmp_path: Path, pages: list[dict[str, Any]]
 ) -> None:
     out, config = tmp_path / "c", small(steps=12)
-    found = run(out, ["tb", "eflow"], alphas=[0.5], seeds=1, jobs=2, config=config.with_(seed=3))
+    taken = out / "kl" / "alpha0.5" / "seed3"
+
+    def take(_: list[CellState]) -> None:
+        taken.mkdir(parents=True, exist_ok=True)
+        (taken / "notes.txt").write_text("mine")
+
+    options: dict[str, Any] = {"alphas": [0.5], "seeds": 1, "jobs": 2, "progress": take}
+    found = run(out, ["tb", "kl"], config=config.with_(seed=3), **options)
     cell = out / "tb" / "alpha0.5" / "seed3"
     good, bad = table(out)
     assert list(good) == COLUMNS
@@ -67,14 +76,14 @@ def test_cells_are_ordinary_runs_and_a_failure_leaves_the_others_alone(
     assert float(good["seconds"]) > 0
 
     assert found.failed == [found.rows[1]]
-    assert (bad["method"], bad["status"], bad["tv"], bad["step"]) == ("eflow", "failed", "", "0")
-    assert bad["error"] == "objective 'eflow' needs a tree, and grid is a graph with joins: use tb or kl"
-    assert (out / "eflow/alpha0.5/seed3/error.txt").read_text() == bad["error"] + "\n"
+    assert (bad["method"], bad["status"], bad["tv"], bad["step"]) == ("kl", "failed", "", "0")
+    assert bad["error"] == f"{taken} exists, is not empty and holds no run: give --out another name"
+    assert (taken / "error.txt").read_text() == bad["error"] + "\n"
 
     first, second = pages[-1]["entries"]
     assert (first.label, first.noise, first.seed, first.error) == ("tb", "50% noise", 3, "")
     assert first.source.results == result
-    assert (second.label, second.source, second.error) == ("eflow", None, bad["error"])
+    assert (second.label, second.source, second.error) == ("kl", None, bad["error"])
     WRITE_PAGE(out / "report.html", **pages[-1])
     assert bad["error"] in html.unescape((out / "report.html").read_text())
     assert imread(out / "comparison.png")[..., :3].std() > 0.01
@@ -132,7 +141,7 @@ def stopping(append: Callable[[Run, dict[str, Any]], None], step: int) -> Callab
 
 
 def test_every_way_to_fail_has_its_reason(stub: Path) -> None:
-    found = run(stub, ["db", "subtb", "eflow", "tb"], seeds=1, jobs=3)
+    found = run(stub, ["db", "subtb", "kl-entropy", "tb"], seeds=1, jobs=3)
     assert [row["error"] for row in found.rows] == [
         "killed by SIGKILL (out of memory?)",
         "ended with exit status 3",
@@ -140,8 +149,8 @@ def test_every_way_to_fail_has_its_reason(stub: Path) -> None:
         "",
     ]
     assert [row["step"] for row in table(stub)] == ["5", "0", "0", "20"]
-    assert (stub / "eflow/alpha0.25/seed0/error.txt").read_text() == "the reason\n\nfirst line\nthe reason\n"
-    again = run(stub, ["db", "subtb", "eflow", "tb"], seeds=1)
+    assert (stub / "kl-entropy/alpha0.25/seed0/error.txt").read_text() == "the reason\n\nfirst line\nthe reason\n"
+    again = run(stub, ["db", "subtb", "kl-entropy", "tb"], seeds=1)
     assert [row["status"] for row in again.rows] == ["done", "failed", "failed", "done"]
     assert not (stub / "db/alpha0.25/seed0/error.txt").exists()
 
@@ -154,9 +163,9 @@ def test_medians_and_quartiles_are_those_of_numpy(stub: Path) -> None:
     for row in found.summary:
         values = [row["alpha"] + (seed + 1) ** 2 / 100 for seed in range(4)]
         low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
-        assert row["tv"] == pytest.approx({"median": median, "low": low, "high": high})
+        assert row["tv"] == pytest.approx({"median": median, "low": low, "high": high, "ends": "quartiles"})
         assert row["tv"]["median"] != pytest.approx(np.mean(values))
-        assert row["unique"] == {"median": 3.0, "low": 3.0, "high": 3.0}
+        assert row["unique"] == {"median": 3.0, "low": 3.0, "high": 3.0, "ends": "quartiles"}
         assert row["kl"] is None
 
 
@@ -225,8 +234,31 @@ def test_another_comparison_is_refused(stub: Path, capsys: pytest.CaptureFixture
     with Run(path=stub).locked():
         assert complaint(capsys, words).startswith(f"another process is training in {stub}")
     assert contents(stub) == before
-    (stub / "compare.json").write_text("{}")
-    assert "compare.json was not written by sgfn" in complaint(capsys, words)
+
+
+DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
+    "foreign": (
+        {"cells": None},
+        " was not written by sgfn: fields format, task, samples, config and cells are expected",
+    ),
+    "other format": ({"format": 99}, " has format 99, this version reads 1: use the sgfn that wrote it"),
+    "too large": ({"config": {"beta": 10**400}}, ": int too large to convert to float"),
+    "unknown field": ({"config": {"stepz": 1}}, ": config: field 'stepz' is unknown"),
+    "no cells": ({"cells": 3}, ": "),
+    "unknown method": ({"cells": [["tbb", 0.25, 0]]}, ": method 'tbb' is unknown"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_plan_is_named_in_one_line(name: str, stub: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(stub, ["tb"], seeds=1)
+    file, (changes, message) = stub / "compare.json", DAMAGE[name]
+    data = json.loads(file.read_text()) | changes
+    file.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
+    before = contents(stub)
+    words = ["compare", "grid", *FLAGS, "--out", str(stub), "--samples", str(SAMPLES), "--methods", "tb"]
+    assert complaint(capsys, words).startswith(f"{file}{message}")
+    assert contents(stub) == before
 
 
 WRONG = {
@@ -244,6 +276,18 @@ WRONG = {
     "preset": (["--preset", "demoo"], "--preset 'demoo' is unknown"),
     "objective and thought": (["--thought.layers", "1", "--methods", "blind-tb"], "method 'blind-tb': thought.layers"),
     "noise by position": (["--noise.kind", "position", "--noise.file", "rates.csv", "--alphas", "0.1"], "noise.kind"),
+    "thought and form": (
+        ["--thought.layers", "1", "--methods", "tb", "published-db"],
+        "method 'published-db': thought.",
+    ),
+    "a graph": (["--methods", "tb", "eflow"], "method 'eflow': objective 'eflow' needs a tree, and grid is a graph"),
+    "no tokens": (["--net.encoder", "transformer"], "method 'kl': net.encoder 'transformer' reads sequences: use mlp"),
+    "grid too large": (["--grid.side", "65", "--methods", "tb", "mh"], "method 'mh': chains on a grid need the law of"),
+    "too many rates": (
+        ["--grid.side", "32", "--noise.kind", "hidden"],
+        "method 'mh': chains on a grid need the law of",
+    ),
+    "unread": (["--chain.floor", "0.5", "--methods", "tb", "mh"], "none of tb, mh reads --chain.floor: leave it out"),
     "no file": (["--offline.file", "nowhere.csv", "--offline.share", "0.5"], "offline.file "),
 }
 
@@ -255,6 +299,33 @@ def test_nothing_starts_if_something_is_wrong(
     words, message = WRONG[name]
     monkeypatch.chdir(tmp_path)
     assert complaint(capsys, ["compare", "grid", *FLAGS, *words]).startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["mars", "a2c", "ppo", "sac"])
+def test_a_refusal_names_the_method_once_and_both_ways_out(
+    method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", "words", *FLAGS, "--net.encoder", "transformer", "--out", str(tmp_path / "c"), "--methods"]
+    line = complaint(capsys, [*words, "tb", method])
+    reads = "whole objects" if method == "mars" else "states one by one"
+    assert line == f"method {method!r} reads {reads}: use --net.encoder mlp; or leave it out of --methods"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_noise_level_is_tried_on_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    levels: list[float] = []
+
+    def make(name: str, config: TrainConfig) -> Task:
+        levels.append(config.noise.alpha)
+        if config.noise.alpha == 0.5:
+            raise ValueError("not at this level")
+        return make_task(name, config)
+
+    monkeypatch.setattr(sys.modules["sgfn.compare"], "make_task", make)
+    with pytest.raises(ValueError, match=r"^not at this level$"):
+        run(tmp_path / "c", ["tb", "kl"], alphas=[0.1, 0.5], seeds=2)
+    assert levels == [0.1, 0.5]  # once for each, however many cells there are
     assert list(tmp_path.iterdir()) == []
 
 
@@ -287,22 +358,25 @@ def test_output_as_text_and_as_json(stub: Path, capsys: pytest.CaptureFixture[st
     words = ["compare", "grid", *FLAGS, "--out", str(stub), "--samples", str(SAMPLES), "--seeds", "3"]
     assert main([*words, "--methods", "tb"]) == 0
     out, err = capsys.readouterr()
-    assert "0.2900 [0.2750, 0.3150]" in out  # of 0.26, 0.29, 0.34
+    assert "0.2900 [0.2600, 0.3400]" in out  # of 0.26, 0.29, 0.34
     assert max(map(len, out.splitlines()[:-2])) <= 80
     assert err.splitlines() == [
         f"tb, 25% noise, seed {seed}: TV {tv} after 160 environment calls ({seed + 1} of 3)"
         for seed, tv in enumerate(("0.2600", "0.2900", "0.3400"))
     ]
-    assert main([*words, "--methods", "tb", "eflow", "--json"]) == 2
+    assert main([*words, "--methods", "tb", "kl-entropy", "--json"]) == 2
     out, err = capsys.readouterr()
     data = json.loads(out)
-    assert [(row["method"], row["done"], row["failed"]) for row in data["summary"]] == [("tb", 3, 0), ("eflow", 0, 3)]
+    assert [(row["method"], row["done"], row["failed"]) for row in data["summary"]] == [
+        ("tb", 3, 0),
+        ("kl-entropy", 0, 3),
+    ]
     assert len(data["cells"]) == 6
     assert all(Path(data[name]).is_file() for name in ("results", "figure", "page"))
     first, *_, last = err.splitlines()
     assert first == "3 of 6 cells were done before"
-    assert last.startswith("sgfn: 3 of 6 cells failed: eflow at 0.25, seed 0 and 2 more (the reason); each has")
-    assert main([*words, "--methods", "eflow"]) == 2
+    assert last.startswith("sgfn: 3 of 6 cells failed: kl-entropy at 0.25, seed 0 and 2 more (the reason); each has")
+    assert main([*words, "--methods", "kl-entropy"]) == 2
     assert "0 of 3" in capsys.readouterr().out
 
 
@@ -316,8 +390,20 @@ def test_figures_are_not_loaded_before_they_are_needed() -> None:
 # What damage and failures leave behind
 
 
+def test_a_comparison_is_about_one_table(stub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("sequence,score\nACG,1\nCAT,0.5\n")
+    words = ["compare", "table", *FLAGS, "--out", str(stub), "--samples", "8", "--table.file", str(file), "--seeds"]
+    assert main([*words, "1", "--methods", "tb"]) == 0
+    file.write_text("sequence,score\nACG,1\nCAT,0.7\n")
+    before = contents(stub)
+    line = complaint(capsys, [*words, "2", "--methods", "tb"])
+    assert line.startswith(f"--table.file {file} has changed since {stub} was begun: put the old file back, or begin")
+    assert contents(stub) == before
+
+
 def test_a_failure_of_another_call_is_not_this_calls(stub: Path) -> None:
-    assert len(run(stub, ["tb", "eflow"], seeds=1).failed) == 1
+    assert len(run(stub, ["tb", "kl-entropy"], seeds=1).failed) == 1
     again = run(stub, ["tb"], seeds=1)
     assert again.failed == []
     assert [row["status"] for row in again.rows] == ["done", "failed"]  # and the table still tells
@@ -334,6 +420,33 @@ def test_a_damaged_file_costs_its_cell_and_no_other(damage: str, stub: Path) -> 
     assert [row["status"] for row in found.rows] == ["done", "done"]
     assert json.loads((cells[0] / "exact.json").read_text())["step"] == 20  # evaluated again
     assert stamps(cells[1]) == kept
+
+
+BROKEN = {
+    "config.json": ("nonsense", "line 1: not valid JSON (Expecting value)"),
+    "metrics.jsonl": ('nonsense\n{"step": 20}\n', "line 1: not valid JSON with a step"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_cell_that_cannot_be_read_fails_and_the_others_go_on(name: str, stub: Path) -> None:
+    run(stub, ["tb"], seeds=2)
+    cells = [stub / "tb" / "alpha0.25" / f"seed{seed}" for seed in range(3)]
+    kept, (text, why) = stamps(cells[1]), BROKEN[name]
+    (cells[0] / name).write_text(text)
+    grown = run(stub, ["published-tb"], seeds=1)  # not about the broken one, which is shown nevertheless
+    assert [row["status"] for row in grown.rows] == ["failed", "done", "done"]
+    assert grown.failed == []
+    found = run(stub, ["tb"], seeds=3)
+    assert [row["status"] for row in found.rows] == ["failed", "done", "done", "done"]
+    assert found.failed == found.rows[:1]
+    error = f"{cells[0] / name}, {why}; remove {cells[0]} to train it again"
+    assert (found.rows[0]["error"], found.rows[0]["step"]) == (error, 0)
+    assert (cells[0] / "error.txt").read_text() == f"{error}\n"
+    assert (cells[0] / name).read_text() == text  # nothing of it is written over
+    assert stamps(cells[1]) == kept
+    shutil.rmtree(cells[0])
+    assert run(stub, ["tb"], seeds=3).failed == []
 
 
 def test_a_cell_that_failed_before_it_began_can_be_tried_again(tmp_path: Path) -> None:

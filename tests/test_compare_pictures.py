@@ -29,13 +29,13 @@ def states_of(out: Path, methods: list[str], seeds: int, **options: Any) -> list
 
 
 def test_the_figure_shows_quartiles_over_the_seeds_that_are_done(stub: Path) -> None:
-    states = states_of(stub, ["tb", "db"], 3, alphas=[0.1, 0.5], jobs=2)
-    assert [state.status for state in states] == ["done"] * 6 + ["failed"] * 6
+    states = states_of(stub, ["tb", "db"], 4, alphas=[0.1, 0.5], jobs=2)
+    assert [state.status for state in states] == ["done"] * 8 + ["failed"] * 8
     figure = comparison_figure(states)
     assert [axis.get_title("left") for axis in figure.axes] == ["10% noise", "50% noise"]
     assert {axis.get_ylabel() for axis in figure.axes} == {"total variation to the target"}
     for axis, alpha in zip(figure.axes, (0.1, 0.5), strict=True):
-        tv = alpha + np.array([1, 4, 9]) / 100
+        tv = alpha + np.array([1, 4, 9, 16]) / 100
         lines = {str(line.get_gid()): np.asarray(line.get_xydata()).tolist() for line in axis.lines}
         assert lines["tb"] == [[160, pytest.approx(np.median(tv))]]
         assert lines["db"] == [[40, pytest.approx(4 * np.median(tv))]]  # as far as it came

@@ -3,8 +3,9 @@
 import ast
 from pathlib import Path
 
+import numpy as np
 import pytest
-from examples import own_landscape, own_task
+from examples import own_landscape, own_task, reward_of_errors
 
 from sgfn.config import TrainConfig
 from sgfn.tasks import BUILDERS
@@ -35,6 +36,16 @@ def test_the_page_shows_the_example_and_it_is_short() -> None:
     assert f"```python\n{source}```" in (DOCS / "tasks.md").read_text()
     assert lines_of_code(source) < 30
     assert lines_of_code(source + "x = 1\n") == lines_of_code(source) + 1
+
+
+def test_a_reward_of_errors_learns_its_temperature() -> None:
+    """The page shows the table; widths follow T and hold anything but what they promise."""
+    lines = reward_of_errors.main()
+    assert "\n".join(lines) in (DOCS / "forecast.md").read_text()
+    widths = [reward_of_errors.held(reward_of_errors.normal, heat)[0] for heat in (0.5, 1.0, 2.0)]
+    assert widths[2] > 1.7 * widths[1] > 1.6 * widths[0]
+    low, high = reward_of_errors.interval(np.diff(reward_of_errors.normal(reward_of_errors.GRID), prepend=0.0))
+    assert high - low == pytest.approx(2 * 1.2816, abs=0.02)
 
 
 def lines_of_code(source: str) -> int:

@@ -18,8 +18,9 @@ from sgfn.files import read_json
 from sgfn.page import Entry, report_html, write_page
 from sgfn.page.charts import curves, distribution, shared_edges, ticks, watched
 from sgfn.page.document import folder_labels
-from sgfn.page.entries import Line, grouped, learning, number, spread
+from sgfn.page.entries import Line, grouped, learning, number
 from sgfn.page.table import DASH
+from sgfn.seeds import spread
 from small_runs import complaint
 
 ELSEWHERE = re.compile(r"https?://|\bsrc\s*=|@import|url\(|href\s*=\s*[\"'](?!#|data:,)", re.IGNORECASE)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from browser import Browser, find_browser, need_browser
+from forecast_tables import outcome, small_panel
 from page_entries import entry
 from sgfn.page import Entry, write_page
+from sgfn.page.forecast import write_forecast_page
 
 LONG = "ACGT" * 20
 LABELS = """[...document.querySelectorAll('.sortable tbody')].map(body =>
@@ -145,6 +147,28 @@ def test_nothing_is_fetched_and_no_other_script_runs(browser: Browser, compariso
     browser.open(bad)
     assert browser.see("document.title") == "A comparison"
     assert sum("Content Security Policy" in problem for problem in browser.problems) >= 2
+
+
+@pytest.fixture(scope="module")
+def forecast(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a forecast, one of whose series has a long name."""
+    found = outcome(small_panel(("a", "a name that is rather long, " * 3 + "a" * 60)))
+    return write_forecast_page(tmp_path_factory.mktemp("page") / "page.html", "A forecast", "seven days", found)
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_of_a_forecast(dark: bool, width: int, browser: Browser, forecast: Path) -> None:
+    """It fits narrow screens (only boxes scroll), fetches nothing, and can be read by day and by night."""
+    browser.open(forecast, width=width, dark=dark)
+    browser.see("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.see(WIDTHS) == [width, width]
+    assert (browser.problems, browser.requests) == ([], [forecast.resolve().as_uri()])
+    pairs = [pair.split(" on ") for pair in browser.see(COLOURS)]
+    assert {(text, behind) for text, behind in pairs if contrast(text, behind) < 4.5} == set()
+    charts = browser.see("[...document.querySelectorAll('svg.wide')].map(c => c.getBoundingClientRect().width)")
+    assert len(charts) == 2
+    assert min(charts) >= 500
 
 
 def test_what_is_folded_is_printed(browser: Browser, comparison: Path) -> None:

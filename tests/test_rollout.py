@@ -174,7 +174,7 @@ def test_masks_mark_what_happened(name: str) -> None:
     assert torch.equal(batch.valid, moved)
     assert torch.equal(batch.length, moved.sum(1))
     assert batch.length.max() == env.horizon
-    assert bool((batch.length < env.horizon).any()) == (not name.startswith("fixed"))
+    assert bool((batch.length < env.horizon).any()) == (not name.startswith(("fixed", "forecast")))
     assert not torch.equal(replace(batch, valid=~batch.valid).final, env.done(batch.states))
 
 

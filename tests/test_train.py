@@ -22,11 +22,14 @@ from torch import Tensor
 
 import sgfn
 from sgfn import runs
-from sgfn.cli import main
+from sgfn.cli import Train, main, parse
+from sgfn.config import TrainConfig
+from sgfn.presets import PRESETS
 from sgfn.runs import Run
+from sgfn.tasks import make_task
 from sgfn.train import pick_device, stoppable
 from sgfn.trainer import Trainer
-from small_runs import CPU, FLAGS, complaint, contents, same_runs, small
+from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 
 PLAIN = ["grid", *FLAGS]
 FULL = ["words", *FLAGS, "--objective", "subtb", "--beta", "2", "--reward.ramp", "10", "--temperature", "1.5"]
@@ -164,6 +167,84 @@ def test_resume_goes_on_with_its_own_configuration(
     assert contents(folder) == before
     assert main(bare) == 0
     assert same_runs(folder, undisturbed["plain"])
+
+
+# More steps
+
+
+def stepped(config: TrainConfig, *totals: int) -> dict[str, Tensor]:
+    """What steps without a folder lead to, where the number of steps in all is changed on the way."""
+    learner = Trainer(make_task("grid", config), CPU)
+    for total in totals:
+        learner.config = config.with_(steps=total)
+        while learner.done < total:
+            learner.step()
+            learner.done += 1
+            if learner.done % 5 == 0:
+                learner.read_meters()
+    return learner.state()
+
+
+def test_more_steps_go_on_where_the_run_ended(trained: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(trained / "grid", tmp_path / "run"))
+    bare = ["train", "grid", "--resume", "--device", "cpu", "--out", str(folder)]
+    assert main([*bare, "--steps", "40"]) == 0
+    run = Run(path=folder)
+    assert run.rows()[:4] == Run(path=trained / "grid").rows()  # what was trained stays
+    assert [row["step"] for row in run.rows()] == [5, 10, 15, 20, 25, 30, 35, 40]
+    assert run.read_config() == ("grid", small(steps=40))
+    assert same_tensors(run.load_state(), stepped(small(), 20, 40))
+    assert not same_tensors(run.load_state(), stepped(small(), 40))  # the schedule was another in the first half
+    assert not same_tensors(run.load_state(), stepped(small(optim__final=0.5), 20, 40))
+
+
+@pytest.mark.parametrize("method", ["gfn", "sac", "mars"])
+def test_without_decay_more_steps_are_those_of_a_longer_run(method: str, tmp_path: Path) -> None:
+    config = small(method=method, optim__final=1.0)
+    whole, grown = tmp_path / "whole", tmp_path / "grown"
+    sgfn.train("grid", config.with_(steps=40), whole, device="cpu")
+    sgfn.train("grid", config, grown, device="cpu")
+    assert not same_runs(grown, whole)
+    sgfn.train("grid", config.with_(steps=40), grown, device="cpu", resume=True)
+    assert same_runs(grown, whole)
+    assert (grown / "config.json").read_bytes() == (whole / "config.json").read_bytes()
+
+
+def test_a_run_made_longer_is_continued_as_such(trained: Path, tmp_path: Path) -> None:
+    straight, cut = (Path(shutil.copytree(trained / "grid", tmp_path / name)) for name in ("straight", "cut"))
+    for folder, stop in ((straight, 40), (cut, 30)):
+        words = ["train", "grid", "--resume", "--device", "cpu", "--out", str(folder), "--steps", "40"]
+        assert stop_at(stop, lambda words=words: main(words)) == (0 if stop == 40 else 2)
+    sgfn.train("grid", None, cut, device="cpu", resume=True)
+    assert same_runs(cut, straight)
+
+
+@pytest.mark.parametrize("steps", ["5", "19"])
+def test_steps_that_are_done_are_not_taken_back(
+    steps: str, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(trained / "grid", tmp_path / "run"))
+    before = contents(folder)
+    bare = ["train", "grid", "--resume", "--device", "cpu", "--out", str(folder)]
+    assert complaint(capsys, [*bare, "--steps", steps]) == f"steps must be more than the 20 that are done, got {steps}"
+    line = complaint(capsys, [*bare, "--steps", "40", "--seed", "1"])
+    assert line == f"{folder} continues with its own configuration: with --resume leave --seed out"
+    assert contents(folder) == before
+    assert main([*bare, "--steps", "20"]) == 0
+    assert contents(folder) == before
+
+
+def test_what_is_not_said_is_as_it_was(grid_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a number of steps that happens to be the default."""
+    words, default = ["grid", "--resume", "--out", str(grid_run)], TrainConfig().steps
+    assert parse(Train, "train", words).config == small()
+    assert parse(Train, "train", [*words, "--steps", str(default)]).config == small(steps=default)
+    assert parse(Train, "train", [*words, "--preset", "demo"]).config == PRESETS["demo"]
+    assert parse(Train, "train", words[:1] + words[2:]).config == TrainConfig()
+    (grid_run.parent / "runs").mkdir()
+    grid_run.rename(grid_run.parent / "runs" / "grid")
+    monkeypatch.chdir(grid_run.parent)
+    assert parse(Train, "train", ["grid", "--resume"]).config == small()
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])

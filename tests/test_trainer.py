@@ -267,10 +267,36 @@ def test_shared_states_give_the_same_loss_and_gradients(form: str, batch: int, l
     assert not torch.allclose(shared, gradients(trainer.nets, beta=2.0), atol=1e-5, rtol=1e-4)
 
 
-def test_graphs_and_the_published_form_are_judged_plainly() -> None:
-    assert isinstance(build("grid").judge(100), FlowNets)
-    assert isinstance(tiny_trainer(form="published").judge(100), FlowNets)
-    assert isinstance(tiny_trainer().judge(100), Judge)
+def test_graphs_and_the_published_form_share_no_levels() -> None:
+    for trainer in (build("grid"), tiny_trainer(form="published"), tiny_trainer()):
+        judge = trainer.judge(100)
+        assert isinstance(judge, Judge)
+        assert (judge.levels > 0) == (judge.table is not None) == (trainer.env.tree and not trainer.nets.reads_final)
+    assert isinstance(tiny_trainer(net__encoder="transformer", net__heads=2).judge(100), FlowNets)
+
+
+@pytest.mark.parametrize("task", ["tiny", "tiny-stop", "grid"])
+@pytest.mark.parametrize("form", FORMS)
+def test_an_update_reuses_what_its_rollout_computed(task: str, form: str) -> None:
+    trainer = build(task, form=form, noise__alpha=0.3)
+    advance(trainer, 2)
+    judge = Judge(trainer.env, trainer.nets)
+    _, batch = trainer.collect(judge)
+    assert judge.actor.sums()[0].shape[:2] == batch.valid.shape
+    log_kernel = trainer.log_kernel(batch.states[:, :-1])
+
+    def gradients(scorer: FlowNets | Judge) -> Tensor:
+        loss = trainer.balance(scorer, batch, torch.tensor(1.0), log_kernel)
+        found = torch.autograd.grad(loss, trainer.optimiser.parameters, materialize_grads=True)
+        return torch.cat([g.flatten() for g in found])
+
+    plain = gradients(trainer.nets)
+    assert_close(gradients(judge), plain, atol=1e-5, rtol=1e-4)
+    for kept in judge.actor.steps:
+        kept[0] += 0.1  # so the sums are read, and right
+    assert not torch.allclose(gradients(judge), plain, atol=1e-5, rtol=1e-4)
+    judge.forget()
+    assert_close(gradients(judge), plain, atol=1e-5, rtol=1e-4)
 
 
 # Every combination

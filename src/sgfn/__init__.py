@@ -15,6 +15,7 @@ from sgfn.landscapes.tfbind8 import fetch
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.sampling import sample
+from sgfn.series.forecaster import Forecaster
 from sgfn.tasks import function_config, make_task, task_names
 from sgfn.train import train
 
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "PRESETS",
     "Comparison",
+    "Forecaster",
     "Run",
     "TrainConfig",
     "catalogue",

@@ -116,7 +116,10 @@ class CellState:
         self.seen.clear()  # nothing is known yet of the speed of the next worker
         self.error = read_error(self.cell.path)
         self.seconds = read_seconds(self.cell.path)
-        self.results = finished(self.cell, samples) or {}
+        broken = damage(self.cell.path)
+        if broken:
+            self.row, self.error = {}, broken
+        self.results = {} if broken else finished(self.cell, samples) or {}
         if self.results:
             self.status, self.error = "done", ""
         else:
@@ -146,6 +149,18 @@ def finished(cell: Cell, samples: int) -> dict[str, Any] | None:
     if not isinstance(results, dict) or (results.get("step"), results.get("samples")) != (cell.config.steps, samples):
         return None
     return results if cell.run.read_config() == (cell.task, cell.config) else None
+
+
+def damage(path: Path) -> str:
+    """What is wrong with configuration or metrics of a cell, in one line; empty where nothing is."""
+    run = Run(path=path)
+    try:
+        if (path / "config.json").is_file():
+            run.read_config()
+            run.rows()
+    except ValueError as error:
+        return f"{error}; remove {path} to train it again"
+    return ""
 
 
 def read_error(path: Path) -> str:

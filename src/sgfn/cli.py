@@ -18,6 +18,7 @@ from tyro.conf import Positional, arg
 
 import sgfn
 from sgfn.checks import one_of
+from sgfn.cli_forecast import Forecast, next_command, run_forecast
 from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.contestants import DEFAULT
 from sgfn.files import read_json
@@ -73,7 +74,7 @@ class Train:
     """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories); published-...:
     the budgets of Pan et al. (2023), to which the noise must be chosen."""
     resume: bool = False
-    """Continue the run in the folder with its own configuration."""
+    """Continue the run in the folder with its own configuration, to more --steps if you like."""
     overwrite: bool = False
     """Replace a run that is there."""
     device: Device = "auto"
@@ -202,10 +203,7 @@ def run_tasks(args: Tasks) -> None:
 
 def run_train(args: Train) -> None:
     """`sgfn train`."""
-    folder = args.out or Path("runs") / args.task
-    steps = args.config.steps
-    if args.resume and (folder / "config.json").is_file():
-        steps = sgfn.Run(path=folder).read_config()[1].steps
+    folder, steps = folder_of(args), args.config.steps
     options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
     if args.json:
         run = sgfn.train(args.task, args.config, folder, **options)
@@ -229,7 +227,12 @@ def run_train(args: Train) -> None:
     last = last_row(run, steps)
     tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
     out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
-    return out.print(f"next: sgfn evaluate {folder}", soft_wrap=True)
+    return out.print(f"next: {next_command(args.task, folder)}", soft_wrap=True)
+
+
+def folder_of(args: Train) -> Path:
+    """Where a run lies."""
+    return args.out or Path("runs") / args.task
 
 
 def last_row(run: sgfn.Run, steps: int) -> dict[str, Any]:
@@ -241,7 +244,8 @@ def figures(row: dict[str, Any]) -> str:
     """What the progress bar tells."""
     tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
     loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
-    return f"{tv}{loss}mean score {row['reward']:.3f}  {row['rate']:,.0f} trajectories/s"
+    score = f"mean score {row['reward']:.3f}  " if "reward" in row else ""
+    return f"{tv}{loss}{score}{row['rate']:,.0f} trajectories/s"
 
 
 def run_sample(args: Sample) -> None:
@@ -327,18 +331,7 @@ def run_compare(args: Compare) -> None:
         print_comparison(found.summary)
         out.print(f"figure, page and {len(found.rows)} results in {found.path}", soft_wrap=True)
     if found.failed:
-        raise ValueError(failures(found))
-
-
-def failures(found: sgfn.Comparison) -> str:
-    """Which cells failed, and why; those with the same reason together."""
-    reasons: dict[str, list[str]] = {}
-    for row in found.failed:
-        noise = "" if row["alpha"] is None else f" at {row['alpha']:g}"
-        reasons.setdefault(row["error"], []).append(f"{row['method']}{noise}, seed {row['seed']}")
-    told = [f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''} ({why})" for why, names in reasons.items()]
-    count = f"{len(found.failed)} of {len(found.rows)} cells failed"
-    return f"{count}: {'; '.join(told)}; each has an error.txt in {found.path}, and the same command tries them again"
+        raise ValueError(found.complaint)
 
 
 def run_data(args: Data) -> None:
@@ -370,8 +363,13 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "evaluate": (Evaluate, run_evaluate),
     "report": (Report, run_report),
     "compare": (Compare, run_compare),
+    "forecast": (Forecast, run_forecast),
     "data": (Data, run_data),
 }
+
+
+FLAT = ("config", "settings")
+"""Components whose flags have no prefix."""
 
 
 class UsageError(Exception):
@@ -387,11 +385,19 @@ def usage() -> str:
 def parse(kind: type, command: str, words: list[str]) -> Any:
     """Flags to dataclass; whatever is wrong with them comes back as one line."""
     check_choices(kind, words)
-    default: Any = None
-    preset = flag_value(words, "preset")
+    default, preset = None, flag_value(words, "preset")
     if kind in (Train, Compare) and preset is not None:
         one_of("--preset", preset, get_args(Preset))
         default = PRESETS[preset]
+    args = parse_from(kind, command, words, default)
+    if kind is Train and default is None and args.resume and (folder_of(args) / "config.json").is_file():
+        own = sgfn.Run(path=folder_of(args)).read_config()[1]
+        return parse_from(kind, command, words, own)  # so that what is not said is as it was
+    return args
+
+
+def parse_from(kind: type, command: str, words: list[str], default: TrainConfig | None) -> Any:
+    """Flags over a configuration to start from."""
     caught = io.StringIO()
     try:
         with contextlib.redirect_stderr(caught):
@@ -422,10 +428,7 @@ def flag_value(words: list[str], name: str) -> str | None:
 
 def check_choices(kind: type, words: list[str]) -> None:
     """Names with a fixed set of values: suggest the nearest before the parser lists them all."""
-    choices = dict(literal_fields(kind))
-    if "config" in get_type_hints(kind):
-        choices |= dict(literal_fields(TrainConfig))
-    for name, allowed in choices.items():
+    for name, allowed in literal_fields(kind):
         value = flag_value(words, name)
         if value is not None:
             one_of(f"--{name}", value, allowed)
@@ -436,8 +439,8 @@ def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[st
     for name, hint in get_type_hints(kind).items():
         if get_origin(hint) is Literal:
             yield prefix + name, get_args(hint)
-        elif is_dataclass(hint) and name != "config":
-            yield from literal_fields(cast(type, hint), f"{prefix}{name}.")
+        elif is_dataclass(hint):
+            yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
 
 
 def one_line(box: str) -> str:

@@ -4,22 +4,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from sgfn.cells import Cell, CellState, make_cell
 from sgfn.checks import in_range, one_of
 from sgfn.compare_results import Rows, result_row, summarise, write_results
 from sgfn.config import TrainConfig, differing, from_dict, to_dict
-from sgfn.contestants import CHOSEN, DEFAULT
+from sgfn.contestants import CHOSEN, CONTESTANTS, DEFAULT, refusing
 from sgfn.crew import Terms, run_cells
-from sgfn.files import read_json, sweep, write_json
+from sgfn.files import sweep, write_json
+from sgfn.methods import check, refuse_unread
 from sgfn.offline import training_objects
-from sgfn.runs import Run, holds_others
+from sgfn.runs import FORMAT, Run, checksums, ours, read_ours, refuse_changed
 from sgfn.stepper import Accelerate
-from sgfn.tasks import make_task
+from sgfn.tasks import Task, make_task
 from sgfn.train import absolute, pick_device, stoppable
 
-FORMAT = 1
 PLAN, TABLE, FIGURE, PAGE = "compare.json", "results.csv", "comparison.png", "report.html"
 REDRAW = 60.0  # seconds between two pictures of an unfinished comparison: they take as long as a small cell
 Progress = Callable[[list[CellState]], None]
@@ -38,8 +38,21 @@ class Comparison:
 
     @property
     def summary(self) -> Rows:
-        """Medians and quartiles over seeds, one row per method and noise level."""
+        """Medians over seeds with both ends, one row per method and noise level."""
         return summarise(self.rows)
+
+    @property
+    def complaint(self) -> str:
+        """Which cells of this call failed, and why, in one line; those with the same reason together."""
+        reasons: dict[str, list[str]] = {}
+        for row in self.failed:
+            noise = "" if row["alpha"] is None else f" at {row['alpha']:g}"
+            reasons.setdefault(row["error"], []).append(f"{row['method']}{noise}, seed {row['seed']}")
+        told = [f"{who[0]}{f' and {len(who) - 1} more' if who[1:] else ''} ({why})" for why, who in reasons.items()]
+        count = f"{len(self.failed)} of {len(self.rows)} cells failed"
+        return (
+            f"{count}: {'; '.join(told)}; each has an error.txt in {self.path}, and the same command tries them again"
+        )
 
     @property
     def files(self) -> dict[str, Path]:
@@ -73,8 +86,10 @@ def compare(
     in_range("seeds", seeds, 1, 10**6)
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
     asked = _cells(out, task, config, keys)
+    _check_fit(config, asked)
     plan = Plan(task=task, config=_common(config), samples=samples)
-    plan.check(out)
+    names = dict.fromkeys([*(method for method, _, _ in plan.check(out)), *methods])
+    refuse_unread(config, {name: CONTESTANTS[name]["method"] for name in names})
     with Run(path=out).locked(), stoppable() as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
         known = plan.extend(out, asked)
@@ -116,7 +131,6 @@ def _checked(task: str, config: TrainConfig, alphas: Sequence[float] | None, ter
             raise ValueError(f"--{name} is what --methods decides: leave it out, and name the methods")
     if alphas is not None and config.noise.kind in ("confusion", "position"):
         raise ValueError(f"noise.kind {config.noise.kind!r} is read from its file: leave --alphas out")
-    training_objects(make_task(task, config))
     return config
 
 
@@ -124,6 +138,17 @@ def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, 
     if not keys:
         raise ValueError("nothing to compare: name at least one method and one noise level")
     return [make_cell(out, task, config, *key) for key in dict.fromkeys(keys)]
+
+
+def _check_fit(config: TrainConfig, cells: list[Cell]) -> None:
+    """Every method on the task at every noise level: what can be refused is refused before anything is written."""
+    tasks: dict[float, Task] = {}
+    for cell in {(cell.method, cell.alpha): cell for cell in cells}.values():
+        if cell.alpha not in tasks:
+            tasks[cell.alpha] = make_task(cell.task, config.with_(noise__alpha=cell.alpha))
+        with refusing(cell.method):
+            check(replace(tasks[cell.alpha], config=cell.config))
+    training_objects(next(iter(tasks.values())))
 
 
 def _common(config: TrainConfig) -> TrainConfig:
@@ -141,14 +166,12 @@ class Plan:
     samples: int
     keys: list[tuple[str, float, int]] = field(default_factory=list)
     """Method, noise level and seed of each cell."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Checksums of the files that the configuration names."""
 
     def check(self, out: Path) -> list[tuple[str, float, int]]:
         """The cells of a comparison that is there; refuse a folder that holds another one, or anything else."""
-        if not (out / PLAN).is_file():
-            if out.is_file():
-                raise ValueError(f"{out} is a file: give --out another name")
-            if holds_others(out, (PLAN, TABLE, FIGURE, PAGE)):
-                raise ValueError(f"{out} exists, is not empty and holds no comparison: give --out another name")
+        if not ours(out, PLAN, (PLAN, TABLE, FIGURE, PAGE), "comparison"):
             return []
         there = read_plan(out)
         if there.task != self.task:
@@ -156,6 +179,7 @@ class Plan:
         flags = differing(self.config, there.config) + (["--samples"] if there.samples != self.samples else [])
         if flags:
             raise ValueError(f"{out} was begun with other values of {', '.join(flags)}: give --out another name")
+        refuse_changed(out, self.config, there.files)
         return there.keys
 
     def extend(self, out: Path, cells: list[Cell]) -> list[Cell]:
@@ -165,24 +189,22 @@ class Plan:
         methods = list(dict.fromkeys(method for method, _, _ in keys))
         keys.sort(key=lambda key: (methods.index(key[0]), *key[1:]))
         plain = {"format": FORMAT, "task": self.task, "samples": self.samples, "config": to_dict(self.config)}
+        plain |= {"files": files} if (files := checksums(self.config)) else {}
         write_json(out / PLAN, plain | {"cells": [list(key) for key in keys]})
         return _cells(out, self.task, self.config, keys)
 
 
 def read_plan(out: Path) -> Plan:
     """The plan of a folder, or one line on what is wrong with it."""
-    file = out / PLAN
-    data = read_json(file)
-    if not isinstance(data, dict) or not {"format", "task", "samples", "config", "cells"} <= data.keys():
-        raise ValueError(f"{file} was not written by sgfn: fields format, task, samples, config and cells are expected")
-    if data["format"] != FORMAT:
-        raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
-    try:
+
+    def plan(data: dict[str, Any]) -> Plan:
         keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in data["cells"]]
-        config = from_dict(TrainConfig, data["config"])
-        return Plan(task=data["task"], config=config, samples=data["samples"], keys=keys)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{file}: {error}") from None
+        for method, _, _ in keys:
+            one_of("method", method, CONTESTANTS)
+        plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": dict(data.get("files", {}))}
+        return Plan(**plain, config=from_dict(TrainConfig, data["config"]), keys=keys)
+
+    return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")
 
 
 class Pictures:

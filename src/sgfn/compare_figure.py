@@ -1,4 +1,4 @@
-"""The picture of a comparison: one panel per noise level, a median with its quartiles for each method."""
+"""The picture of a comparison: one panel per noise level, a median over seeds with a band for each method."""
 
 import math
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from sgfn.cells import CellState
 from sgfn.files import replacing
 from sgfn.report import FLOOR, INK, MUTED, NICE
+from sgfn.seeds import low_middle_high, rule
 
 SOLID, DASHED, DOTTED = "-", (0, (5, 2)), (0, (1.5, 1.5))
 STYLES = {
@@ -68,7 +69,8 @@ def comparison_figure(states: list[CellState]) -> Figure:
             axis = figure.add_subplot(cell, sharey=first)
             first = first or axis
             _draw_panel(axis, members, key)
-    title = f"{states[0].cell.task}: median and quartiles over seeds"
+    ends = rule(len(drawn(group)) for group in by_method(states))
+    title = f"{states[0].cell.task}: medians over seeds{f', bands: {ends}' if ends else ''}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK, parse_math=False)
     _legend(figure)
     return figure
@@ -90,8 +92,8 @@ def _draw_panel(axis: Axes, states: list[CellState], key: str) -> None:
     axis.set_ylabel(LABELS[key], color=INK, fontsize=10)
     axis.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=NICE))
     axis.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
-    for method in dict.fromkeys(state.cell.method for state in states):
-        _draw_method(axis, method, [state for state in states if state.cell.method == method], key)
+    for group in by_method(states):
+        _draw_method(axis, group[0].cell.method, group, key)
     if not axis.lines:
         axis.text(0.5, 0.5, "no metrics yet", ha="center", transform=axis.transAxes, color=MUTED, fontsize=10)
     if key == "tv":
@@ -117,12 +119,24 @@ def _draw_floor(axis: Axes, states: list[CellState]) -> None:
 
 
 def curve(states: list[CellState], key: str) -> tuple[list[int], Float[np.ndarray, "3 N"]]:
-    """Quartiles of a figure over seeds, where all of them have it: those that are done, or all if none is."""
-    done = [state for state in states if state.status == "done"] or [state for state in states if state.row]
-    series = [{r["trajectories"]: r[key] for r in state.cell.run.rows() if key in r} for state in done]
+    """Low end, median and high end of a figure over seeds, where all of them have it."""
+    series = [{r["trajectories"]: r[key] for r in state.cell.run.rows() if key in r} for state in drawn(states)]
     calls = sorted(set.intersection(*map(set, series))) if series else []
     values = np.array([[one[x] for x in calls] for one in series], dtype=float).reshape(len(series), len(calls))
-    return calls, np.quantile(values, [0.25, 0.5, 0.75], axis=0) if calls else np.empty((3, 0))
+    return calls, low_middle_high(values) if calls else np.empty((3, 0))
+
+
+def drawn(states: list[CellState]) -> list[CellState]:
+    """Seeds that a line is made of: those that are done, or all that have begun if none is."""
+    return [state for state in states if state.status == "done"] or [state for state in states if state.row]
+
+
+def by_method(states: list[CellState]) -> list[list[CellState]]:
+    """Seeds of one method at one noise level together."""
+    groups: dict[tuple[str, float], list[CellState]] = {}
+    for state in states:
+        groups.setdefault((state.cell.method, state.cell.alpha), []).append(state)
+    return list(groups.values())
 
 
 def _legend(figure: Figure) -> None:

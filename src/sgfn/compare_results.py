@@ -1,4 +1,4 @@
-"""What a comparison found: one row per cell, and medians with quartiles over seeds."""
+"""What a comparison found: one row per cell, and medians over seeds with both ends."""
 
 import csv
 import io
@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sgfn.cells import CellState
 from sgfn.evaluate import EXACT_KEYS
 from sgfn.files import write_text
+from sgfn.seeds import rule, spread
 
 FIGURES = [
     *EXACT_KEYS,
@@ -50,7 +49,7 @@ def write_results(path: Path, rows: Rows) -> None:
 
 
 def summarise(rows: Rows) -> Rows:
-    """One row per method and noise level, with the quartiles of each figure over the seeds that are done."""
+    """One row per method and noise level, with each figure taken together over the seeds that are done."""
     groups: dict[tuple[str, float | None], Rows] = {}
     for row in rows:
         groups.setdefault((row["method"], row["alpha"]), []).append(row)
@@ -60,18 +59,17 @@ def summarise(rows: Rows) -> Rows:
 def _summary(method: str, alpha: float | None, rows: Rows) -> dict[str, Any]:
     done = [row for row in rows if row["status"] == "done"]
     counts = {"seeds": len(rows), "done": len(done), "failed": sum(row["status"] == "failed" for row in rows)}
-    figures = {key: quartiles(row[key] for row in done) for key in ("trajectories", "seconds", *FIGURES)}
+    figures = {key: together(row[key] for row in done) for key in ("trajectories", "seconds", *FIGURES)}
     return {"method": method, "alpha": alpha, **counts, **figures}
 
 
-def quartiles(values: Iterable[float | int | None]) -> dict[str, float] | None:
-    """Median and quartiles, linear between neighbours; None where nothing is known.
+def together(values: Iterable[float | int | None]) -> dict[str, Any] | None:
+    """Median and both ends over seeds, and what the ends are; None where nothing is known.
 
-    >>> quartiles([1.0, 2.0, None, 4.0])
-    {'median': 2.0, 'low': 1.5, 'high': 3.0}
+    >>> together([1.0, 2.0, None, 4.0])
+    {'median': 2.0, 'low': 1.0, 'high': 4.0, 'ends': 'range'}
     """
-    known = [value for value in values if value is not None]
-    if not known:
+    found = spread(values)
+    if found is None:
         return None
-    low, median, high = np.quantile(known, [0.25, 0.5, 0.75]).tolist()
-    return {"median": median, "low": low, "high": high}
+    return {"median": found.middle, "low": found.low, "high": found.high, "ends": rule([found.count])}

@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeVar, get_args
 
 from sgfn.checks import divides, in_range, one_of
 from sgfn.peer_config import ChainConfig, RLConfig
+from sgfn.series_config import SeriesConfig
 from sgfn.task_config import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 
-Method = Literal["gfn", "random", "mh", "mars", "a2c", "ppo", "sac"]
+Method = Literal["gfn", "random", "mh", "mars", "a2c", "ppo", "sac", "forecast"]
 Objective = Literal["tb", "db", "subtb", "kl", "eflow", "kl-entropy"]
 Balance = Literal["tb", "db", "subtb"]
 EntropyBase = Literal["tb", "db", "subtb", "kl"]
@@ -21,7 +22,7 @@ Encoder = Literal["mlp", "transformer"]
 DynamicsMode = Literal["batch", "replay", "known"]
 Form = Literal["marginal", "published", "blind"]
 NoiseKind = Literal["uniform", "confusion", "position", "hidden"]
-Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits"]
+Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +265,7 @@ class TrainConfig:
 
     method: Method = "gfn"
     """Flow networks, or a peer to compare with: `random` intentions, Metropolis-Hastings (`mh`) and adaptive (`mars`)
-    chains, actor-critic (`a2c`, `ppo`), soft actor-critic (`sac`)."""
+    chains, actor-critic (`a2c`, `ppo`), soft actor-critic (`sac`); `forecast` learns what came, for task `series`."""
     objective: Objective = "tb"
     """Trajectory, detailed or sub-trajectory balance; `kl`: an outcome flow with the policy projected onto it;
     `eflow`: expected flows, on trees only; `kl-entropy`: a base objective with entropy ratio and dynamics balance."""
@@ -295,6 +296,7 @@ class TrainConfig:
     rna: RnaConfig = field(default_factory=RnaConfig)
     table: TableConfig = field(default_factory=TableConfig)
     callable: CallableConfig = field(default_factory=CallableConfig)
+    series: SeriesConfig = field(default_factory=SeriesConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     net: NetConfig = field(default_factory=NetConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
@@ -312,6 +314,17 @@ class TrainConfig:
     def offline_batch(self) -> int:
         """Trajectories of each batch that come from the offline file."""
         return round(self.batch * self.offline.share)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are named, by the field that names them."""
+        named = {
+            "noise.file": self.noise.file,
+            "table.file": self.table.file,
+            "offline.file": self.offline.file,
+            "series.file": self.series.file,
+        }
+        return {name: file for name, file in named.items() if file is not None}
 
     def __post_init__(self) -> None:
         one_of("method", self.method, get_args(Method))

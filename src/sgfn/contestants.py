@@ -1,9 +1,12 @@
 """Methods that `compare` knows by name: each a few changes of a configuration."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sgfn.checks import one_of
 from sgfn.config import TrainConfig
+from sgfn.methods import lean
 
 
 def _flow(objective: str, form: str = "marginal") -> dict[str, Any]:
@@ -44,13 +47,22 @@ CHOSEN = ("method", "objective", "form")
 
 
 def contestant(config: TrainConfig, name: str) -> TrainConfig:
-    """The configuration of a method by name; whatever else was configured is kept.
+    """The configuration of a method by name; whatever else was configured is kept, if the method reads it.
 
     >>> contestant(TrainConfig(steps=7), "published-db").with_(form="marginal") == TrainConfig(steps=7, objective="db")
     True
     """
     one_of("method", name, CONTESTANTS)
+    with refusing(name):
+        return lean(config, CONTESTANTS[name]["method"]).with_(**CONTESTANTS[name])
+
+
+@contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """What a method refuses, with its name and the other way out."""
     try:
-        return config.with_(**CONTESTANTS[name])
+        yield
     except ValueError as error:
-        raise ValueError(f"method {name!r}: {error}; or leave it out of --methods") from None
+        who = f"method {name!r}"
+        said = str(error) if str(error).startswith(who) else f"{who}: {error}"
+        raise ValueError(f"{said}; or leave it out of --methods") from None

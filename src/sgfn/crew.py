@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sgfn.cells import STOPPED, Cell, CellState
+from sgfn.cells import STOPPED, Cell, CellState, damage
 from sgfn.config import to_dict
 from sgfn.files import write_text
 from sgfn.runs import ERROR
@@ -96,7 +96,12 @@ def run_cells(states: list[CellState], terms: Terms, *, stop: Stop, watch: Watch
     try:
         while workers or (waiting and not stop.asked):
             while waiting and len(workers) < terms.jobs and not stop.asked:
-                workers.append(_start(waiting.pop(), terms))
+                state = waiting.pop()
+                broken = damage(state.cell.path)
+                if broken:
+                    _fail(state, broken)
+                else:
+                    workers.append(_start(state, terms))
             if stop.asked and not asked:
                 asked = True
                 for worker in workers:
@@ -140,7 +145,11 @@ def _end(worker: Worker, samples: int, stop: Stop) -> None:
     state.settle(samples)
     stopped = stop.asked and worker.process.returncode in (STOPPED, -signal.SIGTERM)
     if state.status != "done" and not stopped:
-        line, said = worker.reason()
-        state.status, state.error = "failed", line
-        write_text(state.cell.path / ERROR, f"{line}\n" + ("" if said == line else f"\n{said}\n"))
+        _fail(state, *worker.reason())
     worker.close()
+
+
+def _fail(state: CellState, line: str, said: str = "") -> None:
+    """Keep the reason in one line, and all that was said."""
+    state.status, state.error = "failed", line
+    write_text(state.cell.path / ERROR, f"{line}\n" + ("" if said in ("", line) else f"\n{said}\n"))

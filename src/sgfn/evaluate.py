@@ -18,7 +18,7 @@ from sgfn.learner import Learner
 from sgfn.likelihood import log_law, mean_and_error
 from sgfn.metrics import samples as metrics
 from sgfn.offline import known_objects
-from sgfn.runs import Run
+from sgfn.runs import Run, refuse_forecast
 from sgfn.sampling import best_orders
 from sgfn.tasks import BUILDERS, NEEDS, Task, make_task, task_names
 from sgfn.train import pick_device
@@ -53,6 +53,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Compare a trained run with the exact answer; writes exact.json inside RUN."""
     folder = Run(path=Path(run))
+    refuse_forecast(folder)
     learner = folder.load(pick_device(device))
     result = {"task": learner.task.name, "step": learner.done, "samples": samples, "seed": seed}
     result |= measure(learner, samples, seed, max_states)

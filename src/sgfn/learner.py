@@ -80,8 +80,8 @@ class Learner(ABC):
 
     @property
     def capturable(self) -> bool:
-        """Whether a step may be captured in a CUDA graph."""
-        return False
+        """Whether a step may be captured in a CUDA graph: unless scores come from the host."""
+        return not self.task.landscape.on_host
 
     @property
     def compilable(self) -> bool:

@@ -101,6 +101,17 @@ class Optimiser:
         self.count.copy_(torch.stack(counts).max() if counts else torch.zeros(()))
 
 
+def step_together(parts: Sequence[tuple[Optimiser, Float[Tensor, ""]]], factor: Float[Tensor, ""]) -> None:
+    """One update of each, where no loss depends on another's parameters: a single pass back serves all."""
+    parameters = [p for optimiser, _ in parts for p in optimiser.parameters]
+    total = torch.stack([loss for _, loss in parts]).sum()
+    gradients = torch.autograd.grad(total, parameters, materialize_grads=True)
+    for optimiser, _ in parts:
+        count = len(optimiser.parameters)
+        optimiser.apply(gradients[:count], factor)
+        gradients = gradients[count:]
+
+
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 

@@ -31,6 +31,24 @@ class Actor(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """What an actor did that walked the whole way by itself."""
+
+    intended: Int[Tensor, "B T"]
+    realised: Int[Tensor, "B T"]
+    states: Int[Tensor, "B T+1 S"]
+
+
+@runtime_checkable
+class WholeWalker(Actor, Protocol):
+    """An actor that may do all steps at once, with the same random numbers and the same result."""
+
+    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> Steps | None:
+        """All steps; None where it has to be asked one by one."""
+        ...
+
+
 @dataclass(frozen=True)
 class Memoryless:
     """A policy that reads the state alone, or one such policy for each step."""
@@ -92,6 +110,10 @@ def rollout(
     device = generator.device
     clock = clocks((env.horizon, 2, batch, env.actions), generator)
     rate = env.noise.draw_rates(batch, generator)  # hidden from whoever acts
+    whole = actor.walk(clock, explore, temperature) if rate is None and isinstance(actor, WholeWalker) else None
+    if whole is not None:
+        valid = ~env.done(whole.states[:, :-1])
+        return Trajectories(**vars(whole), valid=valid, log_reward=log_reward(env.objects(whole.states[:, -1])))
     state = env.initial(batch, device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):

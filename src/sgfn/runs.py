@@ -2,12 +2,13 @@
 
 import errno
 import fcntl
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -17,13 +18,14 @@ from torch import Tensor
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.files import naming, read_json, replacing, sweep, write_json, write_text
 from sgfn.learner import Learner
-from sgfn.methods import make_learner
+from sgfn.methods import build
 from sgfn.tasks import Task, make_task
 
 FORMAT = 1
 LOCK = ".lock"
 ERROR = "error.txt"
 """Why a cell of a comparison failed."""
+T = TypeVar("T")
 OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json")
 
 
@@ -32,6 +34,51 @@ def holds_others(path: Path, own: tuple[str, ...]) -> bool:
     rest = tuple(f".{Path(name).name}." for name in own)
     files = path.iterdir() if path.is_dir() else ()
     return any(file.name not in (LOCK, ERROR) and not file.name.startswith(rest) for file in files)
+
+
+def ours(path: Path, marker: str, own: tuple[str, ...], what: str) -> bool:
+    """Whether a folder holds something of ours, told by a file; one that holds anything else is refused."""
+    if path.is_file():
+        raise ValueError(f"{path} is a file: give --out another name")
+    if (path / marker).exists():
+        return True
+    if holds_others(path, own):
+        raise ValueError(f"{path} exists, is not empty and holds no {what}: give --out another name")
+    return False
+
+
+def read_ours(file: Path, read: Callable[[dict[str, Any]], T], *names: str) -> T:
+    """What is made of a JSON file of ours with those fields; every way it can be wrong gets its own message."""
+    data = read_json(file)
+    if not isinstance(data, dict) or not {"format", *names} <= data.keys():
+        expected = f"format, {', '.join(names[:-1])} and {names[-1]}"
+        raise ValueError(f"{file} was not written by sgfn: fields {expected} are expected")
+    if data["format"] != FORMAT:
+        raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
+    try:
+        return read(data)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def checksums(config: TrainConfig) -> dict[str, str]:
+    """SHA-256 of each file that a configuration names, as far as they are there, by the field that names it."""
+    found = {}
+    for name, file in config.files.items():
+        if file.is_file():
+            with file.open("rb") as content:
+                found[name] = hashlib.file_digest(content, "sha256").hexdigest()
+    return found
+
+
+def refuse_changed(path: Path, config: TrainConfig, known: dict[str, str]) -> None:
+    """A file read anew must be the file that a run or a comparison was begun with."""
+    for name, found in checksums(config).items():
+        if known.get(name, found) != found:
+            raise ValueError(
+                f"--{name} {config.files[name]} has changed since {path} was begun: put the old file back, or begin "
+                "again with another --out"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,46 +99,47 @@ class Run:
 
     def check(self, *, overwrite: bool) -> None:
         """Refuse a folder that holds a run, unless it may be replaced, or anything else."""
-        if self.path.is_file():
-            raise ValueError(f"{self.path} is a file: give --out another name")
-        if (self.path / "config.json").exists():
-            if not overwrite:
-                raise ValueError(
-                    f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it"
-                )
-            self.read_config()  # whatever is not a run of ours raises here
-        elif holds_others(self.path, OWN_FILES):
-            raise ValueError(f"{self.path} exists, is not empty and holds no run: give --out another name")
+        if not ours(self.path, "config.json", OWN_FILES, "run"):
+            return
+        if not overwrite:
+            raise ValueError(f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it")
+        self.read_config()  # whatever is not a run of ours raises here
 
     def create(self, task: str, config: TrainConfig, *, overwrite: bool) -> None:
         """Start a folder; of a run that is there only our own files are removed."""
         self.check(overwrite=overwrite)
         for name in OWN_FILES:
             (self.path / name).unlink(missing_ok=True)
-        write_json(self.path / "config.json", {"format": FORMAT, "task": task, "config": to_dict(config)})
+        self.write_config(task, config, checksums(config))
+
+    def write_config(self, task: str, config: TrainConfig, files: dict[str, str]) -> None:
+        """What is trained, and the checksums of the files it is made from."""
+        data = {"format": FORMAT, "task": task, "config": to_dict(config)}
+        write_json(self.path / "config.json", data | ({"files": files} if files else {}))
 
     def read_config(self) -> tuple[str, TrainConfig]:
-        """Task and configuration; every way the folder can be wrong gets its own message."""
+        """Task and configuration."""
+        task, config, _ = self.read_all()
+        return task, config
+
+    def read_all(self) -> tuple[str, TrainConfig, dict[str, str]]:
+        """Task, configuration and checksums; early runs have none of these."""
         if not self.path.exists():
             raise ValueError(f"{self.path} does not exist: name the folder given to `sgfn train --out`")
         file = self.path / "config.json"
         if not file.is_file():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
-        data = read_json(file)
-        if not isinstance(data, dict) or not {"format", "task", "config"} <= data.keys():
-            raise ValueError(f"{file} was not written by sgfn: fields format, task and config are expected")
-        if data["format"] != FORMAT:
-            raise ValueError(
-                f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it"
-            )
-        try:
-            return str(data["task"]), from_dict(TrainConfig, data["config"])
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(f"{file}: {error}") from None
+        return read_ours(
+            file,
+            lambda data: (str(data["task"]), from_dict(TrainConfig, data["config"]), dict(data.get("files", {}))),
+            *("task", "config"),
+        )
 
     def task(self) -> Task:
-        """The task as configured."""
-        return make_task(*self.read_config())
+        """The task as configured, from the files that it was trained on."""
+        task, config, files = self.read_all()
+        refuse_changed(self.path, config, files)
+        return make_task(task, config)
 
     def save(self, learner: Learner) -> None:
         """Write a checkpoint beside the old one, then put it in its place."""
@@ -123,10 +171,13 @@ class Run:
             sweep(self.path, OWN_FILES)
             yield
 
-    def load(self, device: torch.device) -> Learner:
-        """The networks as the checkpoint left them, on any device; to continue training, see `restore`."""
-        task, state = self.task(), self.load_state()
-        learner = make_learner(task, device)
+    def load(self, device: torch.device, task: Task | None = None) -> Learner:
+        """The networks as the checkpoint left them, on any device; to continue training, see `restore`.
+
+        The task is the folder's own, unless it is given, made from the same configuration.
+        """
+        made, state = self.task() if task is None else task, self.load_state()
+        learner = build(made, device)
         self._put(learner.load_networks, state)
         learner.done = int(state["self.done"])
         return learner
@@ -168,3 +219,12 @@ class Run:
         """Forget the lines written after a checkpoint, so that a resumed run writes them again."""
         kept = [json.dumps(row) + "\n" for row in self.rows() if row["step"] <= step]
         write_text(self.metrics, "".join(kept))
+
+
+def refuse_forecast(run: Run) -> None:
+    """Raise for a run of time series, which has scores and a page of its own."""
+    if run.read_config()[0] == "series":
+        raise ValueError(
+            f"{run.path} holds a forecast, which has no exact answer: its scores are in backtest.json and its page is "
+            f"report.html; `sgfn forecast --resume --out {run.path}` writes them again"
+        )

@@ -131,13 +131,18 @@ def _intact_at(env: SequenceEnv, orders: Int[Tensor, "N O"], rate: float | None)
 def sample(
     run: Path | str, n: int, out: Path | str, *, seed: int = 0, device: str = "auto", overwrite: bool = False
 ) -> int:
-    """Draw n objects from a trained run into a CSV: what was realised, its score, and what was intended."""
+    """Draw n objects from a trained run into a CSV: what was realised, its score, and what was intended.
+
+    Of a forecast: n paths of each series, as unique_id, sample, ds, y.
+    """
     out = Path(out)
     if n < 1:
         raise ValueError(f"-n must be at least 1, got {n}")
     in_range("seed", seed, 0, 2**31 - 1)
     if out.exists() and not overwrite:
         raise ValueError(f"{out} exists: add --overwrite to replace it, or give --out another name")
+    if Run(path=Path(run)).read_config()[0] == "series":
+        return sample_paths(Path(run), n, out, seed, device)
     learner = Run(path=Path(run)).load(pick_device(device))
     samples, env = learner.draw(n, seed), learner.task.env
     texts = env.decode(samples.objects)
@@ -153,3 +158,13 @@ def sample(
             for text, score, order in zip(quoted, samples.scores.tolist(), meant, strict=True)
         )
     return n
+
+
+def sample_paths(run: Path, n: int, out: Path, seed: int, device: str) -> int:
+    """Draw n paths of each series that a forecast has learned, from its end on, into a CSV or Parquet file."""
+    from sgfn.forecast_files import path_table, write_table  # the forecaster needs this package's other verbs
+    from sgfn.series.forecaster import Forecaster
+
+    drawn = Forecaster.load(run, device=device).predict(samples=n, seed=seed)
+    write_table(out, path_table(drawn))
+    return n * len(drawn)

@@ -7,7 +7,7 @@ from typing import Any
 from sgfn.config import TrainConfig
 from sgfn.entropy import ENTROPY_METERS
 from sgfn.files import read_json
-from sgfn.runs import Run
+from sgfn.runs import Run, refuse_forecast
 
 Rows = list[dict[str, Any]]
 
@@ -60,6 +60,7 @@ class Source:
 def read_source(path: Path) -> Source:
     """A run folder that has been trained, if only for a while."""
     folder = Run(path=path)
+    refuse_forecast(folder)
     task, config = folder.read_config()
     rows = [row for row in folder.rows() if "log_reward" in row]
     if not rows:

@@ -5,6 +5,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from sgfn.seeds import rule
+
 out = Console(highlight=False, markup=False, emoji=False)  # a path may hold brackets
 
 
@@ -144,7 +146,7 @@ def print_orders(result: dict[str, Any]) -> None:
 
 
 def print_comparison(summary: list[dict[str, Any]]) -> None:
-    """Medians over seeds, with quartiles, one row per method and noise level."""
+    """Medians over seeds with both ends, one row per method and noise level."""
     exact = any(row["tv"] for row in summary)
     figures = {"TV to target": "tv"} if exact else {"mean score": "sample_mean"}
     if not exact and any(row["kl"] for row in summary):
@@ -162,7 +164,8 @@ def print_comparison(summary: list[dict[str, Any]]) -> None:
         table.add_row(row["method"], noise, seeds(row), *spreads, *medians)
     out.print(table)
     best = "best: reachable TV, score: expected, " if exact else ""
-    out.print(f"medians over seeds [quartiles]; {best}modes: known ones found", soft_wrap=True)
+    ends = rule(row["done"] for row in summary)
+    out.print(f"medians over seeds{f' [{ends}]' if ends else ''}; {best}modes: known ones found", soft_wrap=True)
 
 
 def seeds(row: dict[str, Any]) -> str:
@@ -177,7 +180,7 @@ def middle(row: dict[str, Any], key: str) -> str:
 
 
 def spread(value: dict[str, float] | None) -> str:
-    """A median with its quartiles, where there are several values."""
+    """A median with both ends, where there are several values."""
     if value is None:
         return "-"
     median, low, high = (number(value[key]) for key in ("median", "low", "high"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -27,6 +27,8 @@ from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.words import Words
 from sgfn.measurements import read_measurements, resolve_alphabet
 from sgfn.noise import make_noise
+from sgfn.series.data import SeriesData, forecast_env, paths_of, read_data, series_data
+from sgfn.series.panel import Panel
 from sgfn.task_config import CallableConfig
 
 
@@ -40,6 +42,8 @@ class Task:
     landscape: Landscape
     beta: float
     config: TrainConfig
+    series: SeriesData | None = None
+    """What there is to learn from, where the objects are forecasts."""
 
     def log_reward(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """log R before the exponent (mission M7)."""
@@ -145,6 +149,20 @@ def _callable(name: str, config: TrainConfig) -> Task:
     return _task(name, config, env, landscape, 1.0, f"strings scored by {chosen.function}")
 
 
+def _series(name: str, config: TrainConfig) -> Task:
+    """forecasts of time series: embedded data, or your own CSV"""
+    return series_task(read_data(config.series), config)
+
+
+def series_task(panel: Panel, config: TrainConfig) -> Task:
+    """Forecasts at the ends of a panel's series, learned from what came before."""
+    data = series_data(panel, config.series)
+    inputs, deviation = data.inputs_at_ends(), config.series.deviation if config.series.noise == "known" else 0.0
+    env, landscape = forecast_env(data.bins, inputs, deviation), paths_of(data.bins, inputs)
+    summary = f"{len(panel):,} series, {env.horizon} steps ahead, {env.bins} bins"
+    return replace(_task("series", config, env, landscape, 1.0, summary), series=data)
+
+
 BUILDERS: dict[str, Callable[[str, TrainConfig], Task]] = {
     "tfbind8": _tfbind8,
     "grid": _grid,
@@ -155,6 +173,7 @@ BUILDERS: dict[str, Callable[[str, TrainConfig], Task]] = {
     "rna": _rna,
     "table": _table,
     "callable": _callable,
+    "series": _series,
 }
 VARIANTS = ("tfbind8", "motif")
 """Tasks whose name may go on: tfbind8-TABLE, motif-FACTOR."""

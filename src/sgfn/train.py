@@ -4,17 +4,17 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from sgfn import exact
-from sgfn.checks import one_of
+from sgfn.checks import one_of, require
 from sgfn.config import LogConfig, TrainConfig, differing
 from sgfn.learner import Learner
-from sgfn.methods import make_learner
+from sgfn.methods import build, check
 from sgfn.offline import training_objects
 from sgfn.runs import Run
 from sgfn.stepper import Stepper, choose, stepper
@@ -65,7 +65,7 @@ def stoppable() -> Iterator[Stop]:
 
 def train(
     task: str,
-    config: TrainConfig,
+    config: TrainConfig | None,
     out: Path,
     *,
     resume: bool = False,
@@ -77,26 +77,27 @@ def train(
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
-    With `resume` the folder's own configuration is used and the run continues bit for bit; another configuration than
-    that, or the default one, is refused. `accelerate` says how steps are run, not what they do (see
-    `stepper`); what cannot be had is an error if we insist.
+    With `resume` the run continues bit for bit with the folder's own configuration, which None stands for; given one,
+    only its number of steps may be another, and the schedule of the learning rate then follows it.
+    `accelerate` says how steps are run, not what they do (see `stepper`); what cannot be had is an error if we insist.
     """
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and overwrite:
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
-    config = absolute(config)
+    learner, config = None, None if config is None else absolute(config)
     if resume:
         run.read_config()
-        learner = None
     else:
-        learner = _learner(make_task(task, config), where)
+        made = make_task(task, config or TrainConfig())
+        check(made)
+        learner = _learner(made, where)
         choose(learner, accelerate, insist)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
         if learner is None:
             learner = _resumed(run, task, config, where)
         else:
-            run.create(task, config, overwrite=overwrite)
+            run.create(task, learner.config, overwrite=overwrite)
         _loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
     if stop.asked and learner.done < learner.config.steps:
         again = f"sgfn train {task} --resume --out {run.path}"
@@ -104,34 +105,34 @@ def train(
     return run
 
 
-def _resumed(run: Run, task: str, wanted: TrainConfig, device: torch.device) -> Learner:
-    found, config = run.read_config()
+def _resumed(run: Run, task: str, wanted: TrainConfig | None, device: torch.device) -> Learner:
+    found, config, files = run.read_all()
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
-    if wanted not in (config, TrainConfig()):
-        flags = ", ".join(differing(wanted, TrainConfig()))
+    wanted = wanted or config
+    flags = differing(wanted, config.with_(steps=wanted.steps))
+    if flags:
+        flags = ", ".join(flags)
         raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {flags} out")
-    learner = _learner(make_task(task, config), device)
+    learner = _learner(replace(run.task(), config=wanted), device)
     if run.checkpoint.is_file():
         run.restore(learner)
     elif run.rows():
         raise ValueError(f"{run.path} has no checkpoint to continue from: start it again with --overwrite")
+    if wanted.steps != config.steps:
+        require(wanted.steps > learner.done, "steps", f"be more than the {learner.done:,} that are done", wanted.steps)
+        run.write_config(task, wanted, files)
     run.rewind(learner.done)
     return learner
 
 
 def _learner(task: Task, device: torch.device) -> Learner:
-    return make_learner(task, device, training_objects(task))
+    return build(task, device, training_objects(task))
 
 
 def absolute(config: TrainConfig) -> TrainConfig:
     """Files by their full path, so that the run finds them again from any folder."""
-    files = {
-        "offline__file": config.offline.file,
-        "table__file": config.table.file,
-        "noise__file": config.noise.file,
-    }
-    return config.with_(**{name: file.resolve() for name, file in files.items() if file is not None})
+    return config.with_(**{name.replace(".", "__"): file.resolve() for name, file in config.files.items()})
 
 
 def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | None, stop: Stop) -> None:

@@ -14,11 +14,12 @@ from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
 from sgfn.learner import Learner, seeded
 from sgfn.nets.along import Along, Walker
-from sgfn.nets.encoders import sequence_of
+from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.nets.layered import Layered, walking_kernel
 from sgfn.nets.shared import Judge, share, shared_levels
 from sgfn.objectives import make_objective
-from sgfn.optim import Optimiser, schedule
+from sgfn.optim import Optimiser, schedule, step_together
 from sgfn.replay import Replay, chances
 from sgfn.rollout import LogKernel, LogPolicy, retrace, rollout
 from sgfn.scoring import Scorer, score, score_expected
@@ -26,6 +27,8 @@ from sgfn.tasks import Task
 from sgfn.trajectories import Episodes, Scores, Trajectories, concatenate, tempered
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
+LARGEST_WALK = 4096
+"""Up to here a GPU is faster with what its walk kept; beyond, judging shared states once is less work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +80,9 @@ class Trainer(Learner):
         )
 
     def _quick(self) -> AppendOnly | None:
-        """The way of append-only sequences of one length, where it can be gone."""
-        if self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
+        """The way of append-only sequences of one length, where it can be gone and no kernel walks faster."""
+        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
+        if walks or self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
             return None
         table = isinstance(self.env, TabulatedEnv) and not self.task.landscape.on_host
         return AppendOnly(self.task, self.nets, self.dynamics, (self.optimiser, self.dynamics_optimiser), table)
@@ -107,7 +111,7 @@ class Trainer(Learner):
             return dynamics.log_known(self.env, states)
         if thoughts is not None:
             return self.dynamics.log_kernel(states, thoughts[:, : states.shape[1]])
-        levels = shared_levels(self.env, self.nets, states.shape[0]) if states.ndim == 3 else 0
+        levels = self.levels(states.shape[0]) if states.ndim == 3 else 0
         if levels and isinstance(self.env, TabulatedEnv):
             return share(self.dynamics.log_kernel, self.env, states, levels)
         return self.dynamics.log_kernel(states)
@@ -117,14 +121,22 @@ class Trainer(Learner):
         thoughts = self.thoughts(batch)
         return lambda states: self.log_kernel(states, thoughts)
 
-    def actor(self) -> Walker | LogPolicy:
+    def actor(self) -> Walker | Layered | LogPolicy:
         """Who acts in a rollout, at the present weights: with a cache or a memory where there is one."""
-        return Walker(self.nets, self.dynamics) if self.nets.reads_along else self.nets.log_policy
+        if self.nets.reads_along:
+            return Walker(self.nets, self.dynamics)
+        encoder = self.nets.encoder
+        return Layered(self.env, encoder, self.nets.policy) if isinstance(encoder, MLP) else self.nets.log_policy
+
+    def levels(self, batch: int) -> int:
+        """How many levels of states to judge once for all; where a kernel walks, only for large batches."""
+        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
+        return 0 if walks and batch <= LARGEST_WALK else shared_levels(self.env, self.nets, batch)
 
     def judge(self, batch: int) -> FlowNets | Judge:
-        """The networks as they are now, set to judge a batch of that size."""
-        levels = shared_levels(self.env, self.nets, batch)
-        return Judge(self.env, self.nets, levels) if isinstance(self.env, TabulatedEnv) and levels else self.nets
+        """The networks as they are now, set to act for and to judge a batch of that size."""
+        plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along
+        return Judge(self.env, self.nets, self.levels(batch)) if plain else self.nets
 
     def scorer(self, judge: FlowNets | Judge, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
         """Who judges a batch with those thoughts: the judge, unless states are read along their trajectories."""
@@ -177,7 +189,7 @@ class Trainer(Learner):
         known = self.config.offline_batch if self.offline is not None else 0
         own = rollout(
             self.env,
-            judge.policies() if isinstance(judge, Judge) else self.actor(),
+            judge if isinstance(judge, Judge) else self.actor(),
             self.task.log_reward,
             batch=config.batch - known,
             generator=self.generator,
@@ -186,6 +198,8 @@ class Trainer(Learner):
         )
         if self.offline is None or known == 0:
             return own, own
+        if isinstance(judge, Judge):
+            judge.forget()
         rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
         return own, concatenate(own, self.retraced(self.offline[rows]))
 
@@ -212,11 +226,12 @@ class Trainer(Learner):
             nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
         scores, raised = self.judged(self.scorer(judge, thoughts), batch, beta, log_kernel)
         loss = self.objective(scores, raised).mean()
-        self.optimiser.step(loss, rate)
+        if self.config.dynamics.mode == "batch":
+            step_together([(self.optimiser, loss), (self.dynamics_optimiser, nll)], rate)
+        else:
+            self.optimiser.step(loss, rate)
         if self.config.watches_entropy:
             self.watch(scores, batch)
-        if self.config.dynamics.mode == "batch":
-            self.dynamics_optimiser.step(nll, rate)
         return loss.detach(), nll.detach()
 
     def recall(self, past: Past, beta: Tensor, rate: Tensor) -> None:
@@ -289,11 +304,6 @@ class Trainer(Learner):
     def trajectories(self) -> int:
         """A batch more than the steps had was drawn, to guess log Z; offline ones are no environment calls."""
         return (self.done + 1) * (self.config.batch - self.config.offline_batch)
-
-    @property
-    def capturable(self) -> bool:
-        """Unless scores come from the host."""
-        return not self.task.landscape.on_host
 
     @property
     def compilable(self) -> bool:

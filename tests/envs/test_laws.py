@@ -28,7 +28,7 @@ from exact_tables import (
 )
 from sgfn import exact
 from sgfn.config import NoiseKind
-from sgfn.envs import Env, GridEnv, SequenceEnv, TabulatedEnv
+from sgfn.envs import Env, ForecastEnv, GridEnv, SequenceEnv, TabulatedEnv
 from sgfn.noise import MAKERS, ByPosition, ConfusionMatrix, HiddenRate, Noise, Slip, UniformSlip
 from sgfn.rollout import clocks, draw, rollout
 
@@ -241,6 +241,8 @@ def test_enumeration_is_the_reachable_set(name: str, monkeypatch: pytest.MonkeyP
         ("grid-1D-4", 4, 4),
         ("grid-2D-4", 16, 16),
         ("grid-3D-3", 27, 27),
+        ("forecast-H3-K2", 7, 8),
+        ("forecast-H2-K4", 5, 16),
     ],
 )
 def test_sizes_counted_by_hand(name: str, states: int, objects: int) -> None:
@@ -360,7 +362,7 @@ def test_codes_tell_all_states_apart(name: str) -> None:
     assert set(code.unique().tolist()) == {0.0, 1.0}
     assert len(code.unique(dim=0)) == states.shape[0]
     blurred = states.clone()
-    blurred[:, 0] = 0
+    blurred[:, int(isinstance(env, ForecastEnv))] = 0  # a lone window says nothing
     assert len(env.encode(blurred).unique(dim=0)) < states.shape[0]
 
 
@@ -380,6 +382,7 @@ BAD = {
     "stop-L4-V2-min2": ["A", "ABABA", "AD"],
     "grid-2D-4": ["", "1", "1,2,3", "4,0", "0,-1", "a,b", "1;2", "1.0,2", "1,", "1,²", "1," + "9" * 5000],
     "grid-1D-4": ["4", "x", "0,0"],
+    "forecast-H3-K2": ["", "0", "0:", "0:1 1", "0:1 1 1 1", "0:1 1 2", "1:0 0 0", "0:1,1,1", "0:1 1 -1", ":1 1 1"],
 }
 
 

@@ -18,7 +18,7 @@ from sgfn.rollout import retrace, rollout
 from sgfn.scoring import score
 from sgfn.trajectories import Trajectories, concatenate
 
-SEQUENCES = [name for name in ENVS if not name.startswith("grid")]
+SEQUENCES = [name for name in ENVS if not name.startswith(("grid", "forecast"))]
 every_sequence = pytest.mark.parametrize("name", SEQUENCES)
 either_env = pytest.mark.parametrize("tabulated", [False, True], ids=["plain", "tabulated"])
 TRANSFORMER = NetConfig(encoder="transformer", hidden=12, layers=2, heads=3)

@@ -177,12 +177,10 @@ def test_shared_states_give_the_same_loss_and_gradients(name: str, levels: int, 
     log_kernel = share(model.log_kernel, env, inner, levels)
     assert_close(log_kernel[batch.valid], model.log_kernel(inner)[batch.valid])
     judge = Judge(env, nets, levels)
-    policies = judge.policies()
-    assert len(policies) == env.horizon
-    for t, policy in enumerate(policies):
-        valid = batch.valid[:, t]
-        assert_close(policy(inner[:, t])[valid].detach(), nets.log_policy(inner[:, t])[valid].detach())
-    assert not policies[0](inner[:, 0]).requires_grad
+    for t in range(env.horizon):
+        valid, log_policy = batch.valid[:, t], judge.log_policy(t, inner[:, t])
+        assert not log_policy.requires_grad
+        assert_close(log_policy[valid], nets.log_policy(inner[:, t])[valid].detach())
     plain = gradients(nets, batch, form, objective, log_kernel)
     nets.zero_grad(set_to_none=True)
     BALANCE[objective](score(judge, batch, form, log_kernel), batch).mean().backward()

@@ -37,7 +37,7 @@ BASED = [("kl", "marginal"), *[(base, form) for base in BALANCE for form in ("ma
 """The outcome flow of `kl` has a form of its own."""
 every_base = pytest.mark.parametrize(("base", "form"), BASED)
 every_env = pytest.mark.parametrize("name", TINY)
-FULL = ["fixed-L3-V2", "fixed-L2-V3"]
+FULL = ["fixed-L3-V2", "fixed-L2-V3", "forecast-H2-K3"]
 """Trees where slips reach every letter: no posterior has a zero."""
 
 

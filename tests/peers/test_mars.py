@@ -42,7 +42,6 @@ def weights(chain: Mars) -> Tensor:
 @every_space
 def test_with_the_network_held_the_target_is_stationary(name: str, alpha: float) -> None:
     chain = opinionated(SPACES[name](alpha))
-    assert chain.log_rewards is not None
     target, proposals = exact.target(chain.log_rewards, 2.0), chain.proposals()
     matrix, value = chain.transition_matrix(), 2.0 * chain.log_rewards
     assert_close(proposals.sum(1), torch.ones_like(target), atol=1e-12, rtol=0)

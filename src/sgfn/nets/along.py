@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.nets.encoders import SequenceReader
+from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import DynamicsNet, FlowNets, Heads
 from sgfn.nets.transformer import Cache
 
@@ -53,7 +53,7 @@ class Walker:
 
     def _represent(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B H"]:
         encoder = self.nets.encoder
-        if not isinstance(encoder, SequenceReader):
+        if not isinstance(encoder, Reader):
             return self.nets.represent(state)
         if t == 0 or self.tokens is None:
             self.tokens, hidden = encoder.start(state)

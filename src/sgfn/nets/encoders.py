@@ -1,5 +1,6 @@
 """Encoders: a state -> a representation that the heads read."""
 
+from abc import ABC, abstractmethod
 from itertools import pairwise
 
 import torch
@@ -25,6 +26,11 @@ class MLP(nn.Module):
         self.activation = ACTIVATIONS[activation]()
         self.width = hidden
 
+    @property
+    def linear(self) -> list[nn.Linear]:
+        """The layers by their type."""
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
     def forward(self, features: Float[Tensor, "*batch F"]) -> Float[Tensor, "*batch H"]:
         """Apply the layers in turn."""
         for layer in self.layers:
@@ -32,7 +38,30 @@ class MLP(nn.Module):
         return features
 
 
-class SequenceReader(nn.Module):
+class Reader(nn.Module, ABC):
+    """Reads states along their trajectories: whole ones in one pass, or step by step with a cache."""
+
+    env: Env
+    width: int
+
+    @abstractmethod
+    def along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
+        """The first N states of trajectories."""
+
+    @abstractmethod
+    def start(self, state: Int[Tensor, "B S"]) -> tuple[Cache, Float[Tensor, "B H"]]:
+        """A memory, and the root."""
+
+    @abstractmethod
+    def step(self, state: Int[Tensor, "B S"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
+        """State t of a trajectory, from what happened last."""
+
+    def raw(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch R"]:
+        """A state as its own environment writes it, looked up where states are numbered."""
+        return self.env.raw[state[..., 0]] if isinstance(self.env, TabulatedEnv) else state
+
+
+class SequenceReader(Reader):
     """A transformer over the tokens of a sequence: any states, or every state of whole trajectories in one pass.
 
     The row of a state is that of its written symbols, an end mark counted; blanks stand behind it and are never read.
@@ -70,10 +99,6 @@ class SequenceReader(nn.Module):
     def step(self, state: Int[Tensor, "B S"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
         """State t of a trajectory, from the symbol written last."""
         return self.tokens.step(self.raw(state)[:, t - 1], cache, t)
-
-    def raw(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch L"]:
-        """The tokens of a state, looked up where states are numbered."""
-        return self.env.raw[state[..., 0]] if isinstance(self.env, TabulatedEnv) else state
 
 
 class Join(nn.Module):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sgfn.config import DynamicsConfig, NetConfig, ThoughtConfig
 from sgfn.envs.base import Env
-from sgfn.nets.encoders import MLP, Join, SequenceReader, make_encoder
+from sgfn.nets.encoders import MLP, Join, Reader, make_encoder
 from sgfn.nets.transformer import PairEncoder
 
 
@@ -29,14 +29,15 @@ class Heads:
 class FlowNets(nn.Module):
     """Encoder, policy and flow heads, backward and outcome heads where the form needs them, and log Z.
 
-    With `thought` (its width) policy and flow read what the history tells as well. The outcome policy and the backward
-    policy do not: what should happen, and how a state may have come about, are matters of the state alone.
+    The encoder is the configured one, or one that is given. With `thought` (its width) policy and flow read what the
+    history tells as well. The outcome policy and the backward policy do not: what should happen, and how a state may
+    have come about, are matters of the state alone.
     """
 
-    def __init__(self, env: Env, form: str, config: NetConfig, thought: int = 0) -> None:
+    def __init__(self, env: Env, form: str, config: NetConfig, thought: int = 0, encoder: Reader | None = None) -> None:
         super().__init__()
         self.env, self.form = env, form
-        self.encoder = make_encoder(env, config)
+        self.encoder = make_encoder(env, config) if encoder is None else encoder
         self.join = Join(self.encoder.width, thought, config.activation) if thought else None
         self.policy = small(nn.Linear(self.encoder.width, env.actions))
         self.flow = small(nn.Linear(self.encoder.width, 1))
@@ -49,7 +50,7 @@ class FlowNets(nn.Module):
     @property
     def reads_along(self) -> bool:
         """Whether states are better, or only, read along their trajectories: see `nets.along`."""
-        return isinstance(self.encoder, SequenceReader) or self.join is not None
+        return isinstance(self.encoder, Reader) or self.join is not None
 
     def represent(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
         """Any states, each by itself."""
@@ -57,7 +58,7 @@ class FlowNets(nn.Module):
 
     def represent_along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
         """The first N states of trajectories."""
-        return self.encoder.along(states) if isinstance(self.encoder, SequenceReader) else self.represent(states)
+        return self.encoder.along(states) if isinstance(self.encoder, Reader) else self.represent(states)
 
     def log_policy(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
         """log pi(.|s) alone: what a rollout needs."""
@@ -87,7 +88,7 @@ class FlowNets(nn.Module):
         log_flow = self.flow(joined)[..., 0]
         log_policy, log_outcome = self._log_policy(joined, state), None
         if self.outcome is not None:
-            log_outcome = masked_log_softmax(self.outcome(hidden), self.env.legal(state))
+            log_outcome = masked_log_softmax(self.logits(self.outcome, hidden), self.env.legal(state))
         log_backward, log_joint = self._log_backward(hidden, state)
         return Heads(
             log_policy=log_policy,
@@ -118,7 +119,11 @@ class FlowNets(nn.Module):
         return None, joint.unflatten(-1, (self.env.actions, self.env.actions))
 
     def _log_policy(self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]) -> Tensor:
-        return masked_log_softmax(self.policy(hidden), self.env.legal(state))
+        return masked_log_softmax(self.logits(self.policy, hidden), self.env.legal(state))
+
+    def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch A"]:
+        """What a head over actions says; networks that begin at a known law add it here."""
+        return head(hidden)
 
 
 class DynamicsNet(nn.Module):

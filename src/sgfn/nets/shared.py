@@ -13,8 +13,10 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets, Heads
-from sgfn.rollout import LogPolicy
+from sgfn.nets.layered import Layered, reuse
+from sgfn.rollout import Steps
 
 
 def shared_levels(env: Env, nets: FlowNets, batch: int) -> int:
@@ -25,31 +27,67 @@ def shared_levels(env: Env, nets: FlowNets, batch: int) -> int:
 
 
 class Judge:
-    """The networks at their present weights, with the first levels looked up; gradients flow through the look-up."""
+    """The networks at their present weights, for one batch: it may act, and judges the states that are passed through.
 
-    reads_final = False
+    The first levels are looked up, with gradients through the look-up. What was computed deeper down while acting is
+    not computed again. It is for encoders of plain layers.
+    """
 
-    def __init__(self, env: TabulatedEnv, nets: FlowNets, levels: int) -> None:
+    def __init__(self, env: Env, nets: FlowNets, levels: int = 0) -> None:
+        assert isinstance(nets.encoder, MLP)
         self.env, self.nets, self.levels, self.log_z = env, nets, levels, nets.log_z
-        self.table = nets.heads(first_rows(env, levels, nets.log_z.device))
+        self.reads_final, self.encoder = nets.reads_final, nets.encoder
+        self.table = None
+        if levels and isinstance(env, TabulatedEnv):
+            self.table = nets.heads(first_rows(env, levels, nets.log_z.device))
+        self.actor = Layered(env, nets.encoder, nets.policy, keep=True)
 
-    def policies(self) -> list[LogPolicy]:
-        """log pi(.|s) for each step of a rollout, without gradient."""
-        table = self.table.log_policy.detach()
-        early: LogPolicy = lambda state: look_up(table, state)  # noqa: E731
-        return [early] * self.levels + [self.nets.log_policy] * (self.env.horizon - self.levels)
+    # acting
 
-    def heads(self, state: Int[Tensor, "B T 1"]) -> Heads:
-        """Policy, flow and outcome policy; on a tree there is no backward head to read."""
-        early = state[:, : self.levels]
-        late = self.nets.heads(state[:, self.levels :]) if self.levels < state.shape[1] else None
+    def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
+        """log pi(.|s) at step t, without gradient."""
+        if t < self.levels and self.table is not None:
+            return look_up(self.table.log_policy.detach(), state)
+        return self.actor.log_policy(t, state)
+
+    def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
+        """A policy of the state alone."""
+
+    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> Steps | None:
+        """The whole rollout at once where a kernel can; it keeps nothing where levels are shared."""
+        self.actor.keep = self.levels == 0
+        return self.actor.walk(clock, explore, temperature)
+
+    def forget(self) -> None:
+        """Judge states that were not acted on."""
+        self.actor = Layered(self.env, self.encoder, self.nets.policy)
+
+    # judging
+
+    def heads(self, state: Int[Tensor, "B T S"]) -> Heads:
+        """Everything, for the states of the batch in their order."""
+        if self.table is None:
+            return self.nets.heads_of(self._represent(state), state)
+        early, after = state[:, : self.levels], state[:, self.levels :]
+        late = self.nets.heads_of(self._represent(after), after) if self.levels < state.shape[1] else None
 
         def joined(name: str) -> Tensor:
             found = look_up(getattr(self.table, name), early)
             return found if late is None else torch.cat([found, getattr(late, name)], 1)
 
-        log_outcome = None if self.table.log_outcome is None else joined("log_outcome")
+        log_outcome = None if self.table.log_outcome is None else joined("log_outcome")  # on a tree nothing is backward
         return Heads(log_policy=joined("log_policy"), log_flow=joined("log_flow"), log_outcome=log_outcome)
+
+    def _represent(self, state: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
+        """Representations: those that were acted on from what is kept of them, final ones anew."""
+        sums = self.actor.sums()
+        if not sums:
+            return self.nets.represent(state)
+        steps = sums[0].shape[1]
+        hidden = reuse(self.encoder, self.env.encode(state[:, :steps]), sums)
+        if steps == state.shape[1]:
+            return hidden
+        return torch.cat([hidden, self.nets.represent(state[:, steps:])], 1)
 
 
 def share(

@@ -18,7 +18,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 Recall = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""The key and value of a new item to the keys and values of all items up to it."""
+"""The keys and values of new items to those of all items up to them."""
+Drop = Callable[[Tensor], Tensor]
+"""What training does to that which a block adds: see `dropout`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +31,17 @@ class Cache:
     values: Float[Tensor, "layers B heads M D"]
 
     def recall(
-        self, layer: int, position: int, key: Float[Tensor, "B heads 1 D"], value: Float[Tensor, "B heads 1 D"]
+        self, layer: int, position: int, key: Float[Tensor, "B heads N D"], value: Float[Tensor, "B heads N D"]
     ) -> tuple[Float[Tensor, "B heads P D"], Float[Tensor, "B heads P D"]]:
-        """Write the new item at its position and give back everything up to it; what lies behind is never read."""
-        here, upto = slice(position, position + 1), slice(position + 1)
+        """Write new items from a position on and give back everything up to them; what lies behind is never read."""
+        here, upto = slice(position, position + key.shape[2]), slice(position + key.shape[2])
         self.keys[layer, :, :, here] = key
         self.values[layer, :, :, here] = value
         return self.keys[layer, :, :, upto], self.values[layer, :, :, upto]
+
+    def __getitem__(self, index: Int[Tensor, " N"]) -> "Cache":
+        """Some of the memories, or the same several times."""
+        return Cache(keys=self.keys[:, index], values=self.values[:, index])
 
 
 class Attention(nn.Module):
@@ -48,11 +54,11 @@ class Attention(nn.Module):
         self.write = nn.Linear(width, width)
 
     def forward(self, rows: Float[Tensor, "B M H"], recall: Recall | None = None) -> Float[Tensor, "B M H"]:
-        """Whole sequences; or, with a memory to recall from, one new row each, to which nothing is hidden."""
+        """Whole sequences; or, with a memory to recall from, its first rows, or one new row that reads all of it."""
         query, key, value = self.read(rows).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # B heads M D
         if recall is not None:
             key, value = recall(key, value)
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=recall is None)
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=rows.shape[1] > 1)
         return self.write(mixed.transpose(1, 2).flatten(-2))
 
 
@@ -77,14 +83,18 @@ class Block(nn.Module):
         self.attention_norm, self.attention = nn.LayerNorm(width), Attention(width, heads)
         self.forward_norm, self.feed_forward = nn.LayerNorm(width), FeedForward(width)
 
-    def forward(self, rows: Float[Tensor, "B M H"], recall: Recall | None = None) -> Float[Tensor, "B M H"]:
+    def forward(
+        self, rows: Float[Tensor, "B M H"], recall: Recall | None = None, drop: Drop | None = None
+    ) -> Float[Tensor, "B M H"]:
         """The two steps of the equation above."""
-        rows = rows + self.attention(self.attention_norm(rows), recall)
-        return rows + self.feed_forward(self.forward_norm(rows))
+        mixed = self.attention(self.attention_norm(rows), recall)
+        rows = rows + (mixed if drop is None else drop(mixed))
+        added = self.feed_forward(self.forward_norm(rows))
+        return rows + (added if drop is None else drop(added))
 
 
 class CausalTransformer(nn.Module):
-    """Embedded items, learned positions added, through blocks and a last normalisation; no dropout.
+    """Embedded items, learned positions added, through blocks and a last normalisation.
 
     >>> net = CausalTransformer(width=8, layers=2, heads=2, length=3)
     >>> items, cache = torch.randn(5, 3, 8), net.start(5, "cpu", torch.float32)
@@ -102,21 +112,32 @@ class CausalTransformer(nn.Module):
         self.norm = nn.LayerNorm(width)
         initialise(self, layers)
 
-    def forward(self, items: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
+    def forward(self, items: Float[Tensor, "B M H"], drop: Drop | None = None) -> Float[Tensor, "B M H"]:
         """Row t reads items 0..t."""
+        rows = self._placed(items)
+        for block in self.blocks:
+            rows = block(rows, None, drop)
+        return self.norm(rows)
+
+    def _placed(self, items: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
         count = items.shape[1]
         if count > self.length:
             raise ValueError(f"a sequence of {count} items does not fit: length is {self.length}, make it {count}")
-        rows = items + self.positions[:count]
-        for block in self.blocks:
-            rows = block(rows)
-        return self.norm(rows)
+        return items + self.positions[:count]
 
     def start(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         """An empty memory for `length` items."""
         shape = (len(self.blocks), batch, self.heads, self.length, self.width // self.heads)
         zeros = partial(torch.zeros, shape, device=device, dtype=dtype)
         return Cache(keys=zeros(), values=zeros())
+
+    @torch.no_grad()
+    def fill(self, items: Float[Tensor, "B M H"], cache: Cache) -> Float[Tensor, "B M H"]:
+        """The full pass over the first items, kept in the memory: `step` goes on behind them."""
+        rows = self._placed(items)
+        for layer, block in enumerate(self.blocks):
+            rows = block(rows, partial(cache.recall, layer, 0))
+        return self.norm(rows)
 
     @torch.no_grad()  # the cache is written in place, which a gradient could not pass; it comes from the full pass
     def step(self, item: Float[Tensor, "B H"], cache: Cache, position: int) -> Float[Tensor, "B H"]:
@@ -200,6 +221,14 @@ class PairEncoder(PrefixEncoder):
         """The sum of the three embeddings."""
         agree = self.agreement((intended == realised).long())
         return self.intended(intended) + self.realised(realised) + agree
+
+
+def dropout(rows: Float[Tensor, "B M H"], share: float, generator: torch.Generator) -> Float[Tensor, "B M H"]:
+    """A share of the entries left out, the others raised in turn (Srivastava et al. 2014, JMLR)."""
+    if share == 0.0:
+        return rows
+    kept = torch.empty_like(rows).bernoulli_(1.0 - share, generator=generator)
+    return rows * kept / (1.0 - share)
 
 
 def initialise(net: CausalTransformer, layers: int) -> None:

@@ -10,7 +10,7 @@ import sgfn
 from sgfn.files import write_text
 from sgfn.page.entries import Entry, Group, grouped
 from sgfn.page.markup import serialise, tag
-from sgfn.page.sections import sections
+from sgfn.page.sections import Section, sections
 from sgfn.sources import Source, read_source
 
 
@@ -50,11 +50,16 @@ def folder_labels(paths: list[Path]) -> list[str]:
 def document(title: str, entries: list[Entry], note: str = "") -> Element:
     """The tree of the page."""
     groups = grouped(entries)
-    parts = sections(groups, entries)
+    return shell(title, [outline_of(groups, entries), note], sections(groups, entries))
+
+
+def shell(title: str, lead: list[str], parts: list[Section]) -> Element:
+    """A page around its sections, with a line or two below the title."""
     links = [tag("a", part.title, href=f"#{part.key}") for part in parts]
     top = tag("div", tag("h1", title), tag("button", "Dark", type="button", id="theme"), class_="top")
-    lead = [tag("p", outline_of(groups, entries), class_="lead"), tag("p", note, class_="note") if note else None]
-    header = tag("header", top, lead, tag("nav", links, aria_label="Contents"))
+    kinds = ["lead"] + ["note"] * (len(lead) - 1)
+    lines = [tag("p", text, class_=kind) for text, kind in zip(lead, kinds, strict=True) if text or kind == "lead"]
+    header = tag("header", top, lines, tag("nav", links, aria_label="Contents"))
     footer = tag("footer", tag("p", f"Written by sgfn {sgfn.__version__} from the files of the run folders."))
     script = _read("page.js")
     body = tag("body", header, tag("main", [part.draw() for part in parts]), footer, tag("script", script))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from sgfn.seeds import low_middle_high
 from sgfn.sources import Source
 
 
@@ -24,16 +25,6 @@ class Entry:
     seed: int
     error: str = ""
     """One line, where the run failed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """A median with quartiles, or with the range of fewer than four values."""
-
-    low: float
-    middle: float
-    high: float
-    count: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,24 +108,6 @@ def number(value: Any) -> float | None:
     return None
 
 
-def ends(count: int) -> tuple[float, float]:
-    """Percentiles that a band spans: three seeds have no quartiles worth the name, so their range is shown."""
-    return (25.0, 75.0) if count >= 4 else (0.0, 100.0)
-
-
-def spread(values: list[float]) -> Spread | None:
-    """Median and band.
-
-    >>> spread([1.0, 2.0, 3.0, 4.0, 100.0])
-    Spread(low=2.0, middle=3.0, high=4.0, count=5)
-    """
-    if not values:
-        return None
-    low, high = ends(len(values))
-    bottom, middle, top = np.percentile(values, [low, 50.0, high])
-    return Spread(low=float(bottom), middle=float(middle), high=float(top), count=len(values))
-
-
 def learning(line: Line, column: str) -> Curve | None:
     """A column of the metrics over environment calls, seeds brought to shared places by linear interpolation.
 
@@ -147,9 +120,8 @@ def learning(line: Line, column: str) -> Curve | None:
     values = np.stack([np.interp(x, p[:, 0], p[:, 1], left=np.nan, right=np.nan) for p in runs])
     known = np.isfinite(values).sum(0)
     kept = 2 * known >= known.max()
-    low, high = ends(len(runs))
-    bottom, middle, top = np.nanpercentile(values[:, kept], [low, 50.0, high], axis=0)
-    return Curve(x=x[kept], low=bottom, middle=middle, high=top, count=len(runs))
+    low, middle, high = low_middle_high(values[:, kept])
+    return Curve(x=x[kept], low=low, middle=middle, high=high, count=len(runs))
 
 
 def _points(source: Source, column: str) -> Float[np.ndarray, "N 2"]:

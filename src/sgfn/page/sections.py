@@ -8,12 +8,9 @@ from sgfn.page.entries import Entry, Group, Line, number
 from sgfn.page.logo import alphabet_of, axis_end, coloured, glyphs, heights, logo
 from sgfn.page.markup import tag
 from sgfn.page.table import DASH, legend, repeated, score_text, summary_table
+from sgfn.seeds import rule
 
 DESIGNS, MODES, ORDERS, UNFOLDED = 100, 24, 10, 2
-BAND = " Lines are medians over seeds; bands span the quartiles, or the range where there are fewer than four seeds."
-ENDS = (
-    "Medians over seeds; in small type beneath them the quartiles, or the range where there are fewer than four seeds. "
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +40,9 @@ def box(content: Element, name: str) -> Element:
 
 
 def _summary(groups: list[Group]) -> Section:
-    about = (ENDS if repeated(groups) else "") + "Columns are explained below the table. "
+    ends = rule(len(line.evaluated) for group in groups for line in group.lines)
+    about = f"Medians over seeds; in small type beneath them: {ends}. " if ends else ""
+    about += "Columns are explained below the table. "
     if any(len(group.lines) > 1 for group in groups):
         about += "The best value of each group is marked; press a column\N{RIGHT SINGLE QUOTATION MARK}s name to sort."
     parts = [box(summary_table(groups), "Summary table"), legend(groups)]
@@ -73,8 +72,10 @@ def _learning(groups: list[Group]) -> Section:
     reward = "Where the exact distance is not known: mean log-reward of the batches while training."
     kinds = {column for group in groups for column in watched(group)}
     about = " ".join(text for kind, text in (("tv", distance), ("log_reward", reward)) if kind in kinds)
+    ends = rule(len(line.sources) for group in groups for line in group.lines)
+    about += f" Lines are medians over seeds; bands: {ends}." if ends else ""
     parts = [_toggles(groups), tag("div", figures, class_="pair")] if figures else []
-    return Section(key="curves", title="Learning curves", about=about + BAND * repeated(groups), parts=parts)
+    return Section(key="curves", title="Learning curves", about=about, parts=parts)
 
 
 def _toggles(groups: list[Group]) -> Element:

@@ -6,8 +6,9 @@ from typing import Literal
 from xml.etree.ElementTree import Element
 
 from sgfn.page.charts import LEVELS, plain, swatch
-from sgfn.page.entries import Group, Line, Spread, spread
+from sgfn.page.entries import Group, Line
 from sgfn.page.markup import tag
+from sgfn.seeds import Spread, spread
 
 DASH = "\N{EN DASH}"
 SCORE = 3

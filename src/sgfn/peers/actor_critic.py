@@ -14,10 +14,10 @@ from sgfn.config import NetConfig, TrainConfig
 from sgfn.envs.base import Env
 from sgfn.landscapes.base import beta_at
 from sgfn.learner import Learner, seeded
-from sgfn.nets.encoders import make_encoder
+from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import masked_log_softmax, small
+from sgfn.nets.layered import Layered
 from sgfn.optim import Optimiser, schedule
-from sgfn.peers.settings import refuse_unused
 from sgfn.rollout import LogPolicy, rollout
 from sgfn.tasks import Task
 from sgfn.trajectories import Trajectories
@@ -86,12 +86,17 @@ def settled(value: Float[Tensor, "B N"], batch: Trajectories, beta: Float[Tensor
 # Networks
 
 
+def plain_layers(env: Env, config: NetConfig) -> MLP:
+    """What reads states one by one."""
+    return MLP(env.features, config.hidden, config.layers, config.activation)
+
+
 class ActionNet(nn.Module):
     """One number for each action: a policy's logits, or a critic."""
 
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
-        self.env, self.encoder = env, make_encoder(env, config)
+        self.env, self.encoder = env, plain_layers(env, config)
         self.head = small(nn.Linear(self.encoder.width, env.actions))
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
@@ -102,13 +107,17 @@ class ActionNet(nn.Module):
         """log pi(.|s), minus infinity where illegal."""
         return masked_log_softmax(self(state), self.env.legal(state))
 
+    def actor(self) -> Layered:
+        """Who acts in a rollout, as a policy."""
+        return Layered(self.env, self.encoder, self.head)
+
 
 class ValueNet(nn.Module):
     """V(s), entropy to come included."""
 
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
-        self.env, self.encoder = env, make_encoder(env, config)
+        self.env, self.encoder = env, plain_layers(env, config)
         self.head = small(nn.Linear(self.encoder.width, 1))
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch"]:
@@ -116,11 +125,10 @@ class ValueNet(nn.Module):
         return self.head(self.encoder(self.env.encode(state)))[..., 0]
 
 
-def check_fits(config: TrainConfig) -> None:
-    """Refuse settings that only flow networks have a use for."""
+def check_encoder(config: TrainConfig) -> None:
+    """Refuse a network that reads whole trajectories."""
     if config.net.encoder != "mlp":
         raise ValueError(f"method {config.method!r} reads states one by one: use --net.encoder mlp")
-    refuse_unused(config)
 
 
 # Learners
@@ -130,7 +138,7 @@ class SoftLearner(Learner):
     """A network that acts, and a batch of rollouts per step to learn from."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
-        check_fits(task.config)
+        check_encoder(task.config)
         super().__init__(task, device, METERS)
         with seeded(self.config.seed):
             self.policy_net = ActionNet(self.env, self.config.net).to(device)
@@ -165,6 +173,10 @@ class SoftLearner(Learner):
         for critic in critics:
             critic.head.bias.copy_(earned.expand_as(critic.head.bias))
 
+    def actor(self) -> Layered:
+        """The policy network at work."""
+        return self.policy_net.actor()
+
     def memoryless(self) -> LogPolicy:
         """The policy network."""
         return self.policy_net.log_policy
@@ -188,7 +200,7 @@ class OnPolicy(SoftLearner):
 
     def collect(self) -> Trajectories:
         """A batch of rollouts."""
-        act, reward = self.policy_net.log_policy, self.task.log_reward
+        act, reward = self.policy_net.actor(), self.task.log_reward
         return rollout(self.env, act, reward, batch=self.config.batch, generator=self.generator)
 
     def modules(self) -> dict[str, nn.Module]:

@@ -10,9 +10,16 @@ from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import masked_log_softmax, small
 from sgfn.optim import Optimiser, schedule
 from sgfn.peers.metropolis import METERS, MetropolisHastings, Moves
-from sgfn.peers.orders import Orders
+from sgfn.peers.orders import Orders, check_orders
 from sgfn.peers.ring import Ring
 from sgfn.tasks import Task
+
+
+def check_proposals(task: Task) -> None:
+    """Refuse what has no edits, and a network that reads anything but their objects; nothing is made."""
+    if task.config.net.encoder != "mlp":
+        raise ValueError("method 'mars' reads whole objects: use --net.encoder mlp")
+    check_orders(task.env)
 
 
 class EditNet(nn.Module):
@@ -42,8 +49,7 @@ class Mars(MetropolisHastings):
     """
 
     def __init__(self, task: Task, device: torch.device) -> None:
-        if task.config.net.encoder != "mlp":
-            raise ValueError("method 'mars' reads whole objects: use --net.encoder mlp")
+        check_proposals(task)
         super().__init__(task, device, ("loss", *METERS))
         chain = self.config.chain
         with seeded(self.config.seed):

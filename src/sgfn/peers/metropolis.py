@@ -1,6 +1,8 @@
 """Metropolis-Hastings over finished objects: edit, order the edit in the noisy environment, accept or stay."""
 
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -9,15 +11,16 @@ from torch import Tensor
 from sgfn import exact
 from sgfn.landscapes.base import beta_at
 from sgfn.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
-from sgfn.peers.orders import LARGEST, make_orders
+from sgfn.peers.orders import make_orders
 from sgfn.peers.random import uniform_intentions
 from sgfn.peers.ring import Ring
-from sgfn.peers.settings import refuse_unused
 from sgfn.rollout import LogPolicy, clocks, draw, rollout
 from sgfn.tasks import Task
 from sgfn.trajectories import Samples
 
 METERS = ("log_reward", "length", "reward", "acceptance")
+LARGEST_LAW = 1024
+"""Objects up to which a chain's exact law is followed: each step of it costs their square, and so does its memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +80,11 @@ class MetropolisHastings(Learner):
     bound_by_floor = False  # a chain looks at what came out before it accepts
 
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
-        refuse_unused(task.config)
         super().__init__(task, device, meters)
         self.orders = make_orders(task.env, device)
         self.chains = self.act(uniform_intentions(self.env), self.generator)
         widths = {"objects": self.env.object_width, "intended": self.env.horizon}
         self.kept = Ring(self.config.chain.keep, device, **widths)
-        small = self.env.num_objects <= LARGEST
-        self.log_rewards = task.log_reward(self.env.all_objects().to(device)) if small else None
         self._transitions: Tensor | None = None
         self._followed: tuple[int, Tensor] | None = None
 
@@ -165,7 +165,14 @@ class MetropolisHastings(Learner):
     @property
     def has_law(self) -> bool:
         """Where the transition matrix is small, and the same at every step."""
-        return self.log_rewards is not None and self.config.reward.ramp == 0.0
+        return self.env.num_objects <= LARGEST_LAW and self.config.reward.ramp == 0.0
+
+    @cached_property
+    def log_rewards(self) -> Float[Tensor, " N"]:
+        """Of all objects, scored when the law is first asked for."""
+        landscape = copy(self.task.landscape)  # whoever measures may have moved the task's own to the host
+        landscape.to(self.device)
+        return landscape.log_reward(self.env.all_objects().to(self.device), self.config.reward)
 
     @torch.no_grad()
     def law(self) -> Float64[Tensor, " N"]:
@@ -185,7 +192,6 @@ class MetropolisHastings(Learner):
     @torch.no_grad()
     def transition_matrix(self) -> Float64[Tensor, "N N"]:
         """K(y|x) over all objects, x in rows, at the present proposals and exponent."""
-        assert self.log_rewards is not None
         proposals, value = self.proposals(), self.beta * self.log_rewards.double()
         log_forth = proposals.log()
         return transition_matrix(proposals, log_ratio(value - value[:, None], log_forth.T, log_forth))

@@ -3,6 +3,7 @@
 To order an object is to intend it step by step (`Env.toward`), going on towards it whatever the noise has done before.
 """
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -15,7 +16,7 @@ from sgfn.envs.grid import GridEnv
 from sgfn.envs.sequence import SequenceEnv
 
 LARGEST = 4096
-"""Objects up to which whole tables of pairs are made."""
+"""Cells of the largest grid whose table of all orders is made, under noise of one rate."""
 
 
 class Orders(ABC):
@@ -136,11 +137,6 @@ class GridOrders(Orders):
     """One coordinate moves by one, within the box; many paths lead to a cell, so that G is a table, made once."""
 
     def __init__(self, env: GridEnv, device: torch.device) -> None:
-        if env.num_objects > LARGEST:
-            raise ValueError(
-                f"chains on a grid need the law of every order, and the grid has {env.num_objects:,} cells, more than "
-                f"{LARGEST:,}: lower --grid.side or --grid.ndim"
-            )
         self.env, self.edits, self.features = env, 2 * env.ndim, env.ndim * env.side
         self.power = env.object_index(torch.eye(env.ndim, dtype=torch.int64)).to(device)  # numbering is linear
         down, up = -torch.eye(env.ndim, dtype=torch.int64), torch.eye(env.ndim, dtype=torch.int64)
@@ -169,13 +165,29 @@ class GridOrders(Orders):
         return one_hot(objects, self.env.side).flatten(-2)
 
 
+def check_orders(env: Env) -> None:
+    """Refuse an environment without edits, or a grid whose table of orders would be too large; nothing is made."""
+    if isinstance(env, SequenceEnv):
+        return
+    if not isinstance(env, GridEnv):
+        raise ValueError(f"chains of edits are for sequences and grids, and {type(env).__name__} is neither")
+    rates = len(env.noise.rates(env.horizon))
+    most = math.isqrt(LARGEST**2 // rates)  # a table for each rate
+    if env.num_objects > most:
+        hidden = f" under {rates} slip rates" if rates > 1 else ""
+        raise ValueError(
+            f"chains on a grid need the law of every order, and the grid has {env.num_objects:,} cells, more than "
+            f"{most:,}{hidden}: lower --grid.side or --grid.ndim"
+        )
+
+
 def make_orders(env: Env, device: torch.device) -> Orders:
     """The edits that belong to an environment."""
-    if isinstance(env, SequenceEnv):
-        return SequenceOrders(env, device)
+    check_orders(env)
     if isinstance(env, GridEnv):
         return GridOrders(env, device)
-    raise ValueError(f"chains of edits are for sequences and grids, and {type(env).__name__} is neither")
+    assert isinstance(env, SequenceEnv)
+    return SequenceOrders(env, device)
 
 
 def outcome_table(env: Env) -> Float64[Tensor, "N N"]:

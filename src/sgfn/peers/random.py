@@ -6,7 +6,6 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.learner import Learner
-from sgfn.peers.settings import refuse_unused
 from sgfn.rollout import LogPolicy, rollout
 from sgfn.tasks import Task
 
@@ -27,7 +26,6 @@ class UniformPolicy(Learner):
     """Nothing is learned: a step draws a batch and reads its rewards."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
-        refuse_unused(task.config)
         super().__init__(task, device, METERS)
         self.log_policy = uniform_intentions(self.env)
 

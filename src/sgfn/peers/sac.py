@@ -79,7 +79,7 @@ class SAC(SoftLearner):
         config = self.config
         return rollout(
             self.env,
-            self.policy_net.log_policy,
+            self.policy_net.actor(),
             self.task.log_reward,
             batch=config.batch,
             generator=self.generator,

@@ -1,0 +1,143 @@
+"""A whole rollout in one GPU kernel: every program walks a few trajectories through all their steps.
+
+The weights are read once and stay on the processor, as in persistent recurrent networks (Diamos et al. 2016, ICML);
+what a step waits for is one look-up after another. The twin in plain PyTorch is `sgfn.rollout.rollout` with the policy
+network: given the same waiting times the two take the same steps, up to rounding. Products are of half precision with
+sums in single; ten bits of mantissa are what TF32 has, too.
+"""
+
+# pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportCallIssue=false
+import torch
+import triton
+import triton.language as tl
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sgfn.envs.tabulated import TabulatedEnv
+
+MOST_LAYERS, WIDEST, MOST_FEATURES, MOST_ACTIONS = 2, 256, 64, 64
+"""What fits into the memory of one processor: features padded to 64 and layers of 256 take most of it."""
+
+
+@triton.jit
+def _activate(x, NAME: tl.constexpr):  # noqa: N803
+    if NAME == "gelu":
+        return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    if NAME == "silu":
+        return x * tl.sigmoid(x)
+    return tl.maximum(x, 0.0)
+
+
+@triton.jit
+def _columns(weight, along, across, N, K, BN: tl.constexpr, BK: tl.constexpr, TYPE: tl.constexpr):  # noqa: N803
+    """A layer's weight [N, K] with its strides, transposed and padded with zeros."""
+    n, k = tl.arange(0, BN), tl.arange(0, BK)
+    there = (n[None, :] < N) & (k[:, None] < K)
+    return tl.load(weight + n[None, :] * along + k[:, None] * across, mask=there, other=0.0).to(TYPE)
+
+
+@triton.jit
+def _walk(
+    features, legal, kernel, following, clock, temperature, heat, share, rows,
+    w0, w0_along, w0_across, b0, w1, w1_along, w1_across, b1, policy, policy_along, policy_across, policy_bias,
+    intended, realised, states, kept,
+    T: tl.constexpr, F: tl.constexpr, H: tl.constexpr, A: tl.constexpr, LAYERS: tl.constexpr, NAME: tl.constexpr,  # noqa: N803
+    BM: tl.constexpr, BF: tl.constexpr, BH: tl.constexpr, BA: tl.constexpr,  # noqa: N803
+    KEEP: tl.constexpr, HEATED: tl.constexpr, TYPE: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    row = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
+    inside = row < rows
+    a, f, h = tl.arange(0, BA), tl.arange(0, BF), tl.arange(0, BH)
+    column = a[None, :] < A
+    asked = inside[:, None] & column
+    entry = _columns(w0, w0_along, w0_across, H, F, BH, BF, TYPE)
+    entry_bias = tl.load(b0 + h, mask=h < H, other=0.0)[None, :]
+    head = _columns(policy, policy_along, policy_across, A, H, BA, BH, TYPE)
+    head_bias = tl.load(policy_bias + a, mask=a < A, other=0.0)[None, :]
+    if LAYERS > 1:
+        inner = _columns(w1, w1_along, w1_across, H, H, BH, BH, TYPE)
+        inner_bias = tl.load(b1 + h, mask=h < H, other=0.0)[None, :]
+    if HEATED:
+        heat = tl.load(temperature)
+    state = tl.zeros((BM,), tl.int64)
+    tl.store(states + row * (T + 1), state, mask=inside)
+    for t in range(T):
+        times = clock + t * 2 * rows * A + row[:, None] * A + a[None, :]
+        thinks, acts = tl.load(times, mask=asked, other=1.0), tl.load(times + rows * A, mask=asked, other=1.0)
+        x = tl.load(features + state[:, None] * F + f[None, :], mask=f[None, :] < F, other=0.0)
+        may = tl.load(legal + state[:, None] * A + a[None, :], mask=column, other=0) != 0
+        place = kept + ((row * T + t) * H)[:, None] + h[None, :]
+        shown = inside[:, None] & (h[None, :] < H)
+        hidden = tl.dot(x.to(TYPE), entry, out_dtype=tl.float32) + entry_bias
+        if KEEP:
+            tl.store(place, hidden, mask=shown)
+        hidden = _activate(hidden, NAME)
+        if LAYERS > 1:
+            hidden = tl.dot(hidden.to(TYPE), inner, out_dtype=tl.float32) + inner_bias
+            if KEEP:
+                tl.store(place + rows.to(tl.int64) * T * H, hidden, mask=shown)
+            hidden = _activate(hidden, NAME)
+        logits = tl.dot(hidden.to(TYPE), head, out_dtype=tl.float32) + head_bias
+        logits = tl.where(may, logits / heat, -float("inf"))
+        chance = tl.exp(logits - tl.max(logits, 1)[:, None])
+        chance = chance / tl.sum(chance, 1)[:, None]
+        even = may.to(tl.float32)
+        chance = chance + share * (even / tl.sum(even, 1)[:, None] - chance)
+        action = tl.argmax(chance / thinks, 1)
+        becomes = tl.load(kernel + (state * A + action)[:, None] * A + a[None, :], mask=column, other=0.0)
+        outcome = tl.argmax(becomes / acts, 1)
+        tl.store(intended + row * T + t, action.to(tl.int64), mask=inside)
+        tl.store(realised + row * T + t, outcome.to(tl.int64), mask=inside)
+        state = tl.load(following + state * A + outcome)
+        tl.store(states + row * (T + 1) + t + 1, state, mask=inside)
+
+
+NAMES: dict[type[nn.Module], str] = {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "silu"}
+
+
+def fits(layers: list[nn.Linear], actions: int) -> bool:
+    """Whether the kernel takes networks of this size."""
+    features, hidden = layers[0].in_features, layers[0].out_features
+    return features <= MOST_FEATURES and hidden <= WIDEST and len(layers) <= MOST_LAYERS and actions <= MOST_ACTIONS
+
+
+def walk(
+    layers: list[nn.Linear],
+    policy: nn.Linear,
+    activation: nn.Module,
+    env: TabulatedEnv,
+    clock: Float[Tensor, "T 2 B A"],
+    temperature: float | Float[Tensor, ""],
+    explore: float,
+    keep: bool,
+    half: bool = True,
+) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Int[Tensor, "B T+1"], Float[Tensor, "layers B T H"] | None]:
+    """Intentions, outcomes, numbers of states and, where asked for, what goes into each activation."""
+    horizon, _, batch, actions = clock.shape
+    hidden, features, device = layers[0].out_features, layers[0].in_features, clock.device
+    kept = torch.empty(len(layers), batch, horizon, hidden, device=device) if keep else None
+    intended = torch.empty(batch, horizon, dtype=torch.int64, device=device)
+    realised = torch.empty_like(intended)
+    states = torch.empty(batch, horizon + 1, dtype=torch.int64, device=device)
+    block = 16 if batch <= 2048 else 32
+    heated = isinstance(temperature, Tensor)
+    weights = [item for layer in (layers[0], layers[-1], policy) for item in _described(layer)]
+    _walk[(triton.cdiv(batch, block),)](
+        env.feature_table, env.legal_table, env.kernel_table, env.following,
+        clock, temperature if heated else clock, 1.0 if heated else float(temperature), float(explore), batch,
+        *weights, intended, realised, states, clock if kept is None else kept,
+        T=horizon, F=features, H=hidden, A=actions, LAYERS=len(layers), NAME=NAMES[type(activation)],
+        BM=block, BF=_padded(features), BH=_padded(hidden),
+        BA=max(2 * block, _padded(actions)),  # wider than high: the warps then share the columns of every product
+        KEEP=keep, HEATED=heated, TYPE=tl.float16 if half else tl.float32, num_warps=8, num_stages=1,
+    )  # fmt: skip
+    return intended, realised, states, kept
+
+
+def _described(layer: nn.Linear) -> tuple[Tensor, int, int, Tensor]:
+    return layer.weight, layer.weight.stride(0), layer.weight.stride(1), layer.bias
+
+
+def _padded(size: int) -> int:
+    """The least power of two that a matrix unit takes."""
+    return max(16, 1 << (size - 1).bit_length())

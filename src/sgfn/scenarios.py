@@ -1,0 +1,103 @@
+"""Tilted scenarios of `sgfn forecast`: tables of weighted paths, how far they can be trusted, and pictures."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+from matplotlib.figure import Figure
+
+from sgfn.files import write_json
+from sgfn.forecast_figure import draw_fan, draw_observed, file_names, first_shown, new_figure, save, time_panel
+from sgfn.forecast_files import Outcome, write_table
+from sgfn.forecast_settings import Settings
+from sgfn.landscapes.function import load_function
+from sgfn.report import INK, OURS, TARGET
+from sgfn.series.backtest import level_name
+from sgfn.series.forecaster import Forecaster
+from sgfn.series.tilt import Cost, Tilted, tilt
+
+SCENARIOS, SUMMARY, PREFIX = "scenarios.csv", "tilt.json", "tilt-"
+LEAST = 2048
+"""Scenarios drawn at least: the check by importance sampling lives on few of the forecast's own paths."""
+Told = Callable[[str, int, int], None]
+
+
+def tilted(forecaster: Forecaster, settings: Settings, told: Told | None = None) -> list[Tilted]:
+    """Scenarios at the end of each series, in proportion to p(path) exp(cost / T)."""
+    cost, series = cast(Cost, load_function(settings.tilt)), forecaster.fitted.data.panel.series
+    found = []
+    for done, one in enumerate(series, start=1):
+        origin, seed = (one.name, len(one)), forecaster.config.seed
+        heat, steps, samples = settings.temperature, settings.tilt_steps, max(settings.samples, LEAST)
+        found.append(tilt(forecaster, cost, temperature=heat, origin=origin, steps=steps, samples=samples, seed=seed))
+        if told:
+            told("tilt", done, len(series))
+    return found
+
+
+def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Settings) -> tuple[str, ...]:
+    """scenarios.csv, tilt.json, and a picture of each of the first series."""
+    write_table(out / SCENARIOS, pd.concat([scenario_table(one) for one in found], ignore_index=True))
+    record = {"cost": settings.tilt, "temperature": settings.temperature, "series": summaries(found)}
+    write_json(out / SUMMARY, record)
+    files = file_names([one.name for one in found[: settings.figures]], PREFIX)
+    for one, file in zip(found, files.values(), strict=False):  # as many as there are files
+        save(tilt_chart(one, outcome, settings), out / file)
+    return tuple(files.values())
+
+
+def summaries(found: list[Tilted]) -> dict[str, dict[str, float]]:
+    """How far the scenarios of each series can be trusted."""
+    return {one.name: one.summary | {"samples": len(one.paths)} for one in found}
+
+
+def scenario_table(found: Tilted) -> pd.DataFrame:
+    """One row per path and step: unique_id, sample, ds, y, and the path's cost and weight."""
+    samples, horizon = found.paths.shape
+    return pd.DataFrame(
+        {
+            "unique_id": found.name,
+            "sample": np.repeat(np.arange(samples), horizon),
+            "ds": np.tile(found.stamps, samples),
+            "y": found.paths.reshape(-1),
+            "cost": np.repeat(found.cost, horizon),
+            "weight": np.repeat(found.weight, horizon),
+        }
+    )
+
+
+def weighted_quantiles(
+    paths: Float64[np.ndarray, "N H"], weight: Float64[np.ndarray, " N"], levels: Float64[np.ndarray, " Q"]
+) -> Float64[np.ndarray, "H Q"]:
+    """The least value at each step below which the paths hold that share of the weight.
+
+    >>> weighted_quantiles(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 1.0, 2.0]), np.array([0.5, 0.9])).tolist()
+    [[2.0, 3.0]]
+    """
+    order = paths.argsort(0, kind="stable")
+    share = weight[order].cumsum(0) / weight.sum()  # N H
+    at = (share[:, :, None] < levels - 1e-12).sum(0).clip(max=len(paths) - 1)  # H Q
+    steps = np.arange(paths.shape[1])[:, None]
+    return paths[order[at, steps], steps]
+
+
+def tilt_chart(found: Tilted, outcome: Outcome, settings: Settings) -> Figure:
+    """The forecast, and beside it the scenarios by their weight."""
+    seen = outcome.history[outcome.history["unique_id"] == found.name]
+    ahead = outcome.forecast[outcome.forecast["unique_id"] == found.name]
+    quantiles = weighted_quantiles(found.paths, found.weight, settings.array)
+    columns = {level_name(level): quantiles[:, at] for at, level in enumerate(settings.levels)}
+    rows = pd.DataFrame({"ds": found.stamps} | columns)
+    figure = new_figure(11.0, 4.2)
+    axis = time_panel(figure)
+    draw_observed(axis, seen[seen["ds"] >= first_shown(seen, ahead, [])])
+    draw_fan(axis, ahead, OURS, "forecast")
+    draw_fan(axis, rows, TARGET, f"scenarios, effective sample size {found.ess:.0%}")
+    title = f"{found.name}: paths in proportion to p exp(cost / {settings.temperature:g}), cost {settings.tilt}"
+    axis.set_title(title, loc="left", fontsize=11, color=INK, parse_math=False)
+    axis.margins(x=0.01)
+    figure.legend(frameon=False, fontsize=9, loc="outside lower left", ncols=4)
+    return figure

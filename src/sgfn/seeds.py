@@ -1,0 +1,53 @@
+"""What several seeds say together: a median, and how far they lie apart, by one rule for table, figure and page."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+FEW = 4
+"""Fewer seeds than this have no quartiles worth the name: their range is shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A median with both ends."""
+
+    low: float
+    middle: float
+    high: float
+    count: int
+
+
+def low_middle_high(values: Float[np.ndarray, "S *rest"]) -> Float[np.ndarray, "3 *rest"]:
+    """The median over seeds between their quartiles, or between the ends of their range; what is nan is not known."""
+    ends = (0.25, 0.75) if len(values) >= FEW else (0.0, 1.0)
+    return np.nanquantile(values, [ends[0], 0.5, ends[1]], axis=0)
+
+
+def spread(values: Iterable[float | int | None]) -> Spread | None:
+    """The same of one figure; None where nothing is known.
+
+    >>> spread([1.0, 2.0, 3.0, 4.0, 100.0])
+    Spread(low=2.0, middle=3.0, high=4.0, count=5)
+    >>> spread([1.0, 2.0, None, 100.0])
+    Spread(low=1.0, middle=2.0, high=100.0, count=3)
+    """
+    known = [float(value) for value in values if value is not None]
+    if not known:
+        return None
+    low, middle, high = low_middle_high(np.array(known)).tolist()
+    return Spread(low=low, middle=middle, high=high, count=len(known))
+
+
+def rule(counts: Iterable[int]) -> str:
+    """What the ends are where so many seeds were taken together; empty where each stands for itself.
+
+    >>> rule([3]), rule([1, 5]), rule([3, 5]), rule([1])
+    ('range', 'quartiles', 'quartiles (range below 4 seeds)', '')
+    """
+    few = {count < FEW for count in counts if count > 1}
+    if len(few) == 2:
+        return f"quartiles (range below {FEW} seeds)"
+    return "" if not few else "range" if few.pop() else "quartiles"

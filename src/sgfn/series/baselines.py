@@ -1,0 +1,156 @@
+"""Forecasts to compare with: naive, seasonal naive, and exponential smoothing chosen by its information criterion.
+
+All give normal quantiles [H, Q] around a point forecast, as statsforecast and hence GIFT-Eval have them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.special import ndtri
+
+from sgfn.metrics.forecast import LEVELS, Levels
+from sgfn.series.calendar import season_length, typical_gap
+from sgfn.series.panel import Panel, Series
+from sgfn.series.protocol import Origin
+
+Values = Float64[np.ndarray, " T"]
+QuantileForecast = Float64[np.ndarray, "H Q"]
+
+LONGEST_SEASON = 24
+"""Exponential smoothing estimates a start value per step of the season; longer seasons are left out."""
+LONGEST_HISTORY = 1_000
+"""Exponential smoothing reads so many values by default: older ones have hardly any weight, and cost time."""
+SHORTEST = 8
+"""Values from which exponential smoothing can be fitted."""
+NEEDS = "AutoETS needs statsforecast; install it with `pip install 'sgfn[forecast]'`"
+
+
+def carried(values: Values) -> Values:
+    """Missing values filled with the last one observed (the first one, where none came before).
+
+    >>> carried(np.array([np.nan, 1.0, np.nan, 3.0]))
+    array([1., 1., 1., 3.])
+    """
+    seen = ~np.isnan(values)
+    if not seen.any():
+        raise ValueError("a baseline needs at least one observed value before the window")
+    last = np.maximum.accumulate(np.where(seen, np.arange(len(values)), -1))
+    return values[np.where(last < 0, seen.argmax(), last)]
+
+
+def seasonal_naive(values: Values, horizon: int, levels: Levels = LEVELS, season: int = 1) -> QuantileForecast:
+    r"""The last season repeated; the error of step $h$ has variance $\sigma^2 \lceil h/m \rceil$.
+
+    $\sigma$ is the root mean square of $y_t - y_{t-m}$. Naive is the case $m = 1$.
+
+    Reference: Hyndman and Athanasopoulos (2021), Forecasting: principles and practice, section 5.5.
+    """
+    season = min(season, len(values))
+    filled = carried(values)
+    point = filled[len(filled) - season + np.arange(horizon) % season]
+    change = values[season:] - values[:-season]
+    sigma = np.sqrt(np.nanmean(np.square(change))) if (~np.isnan(change)).any() else 0.0
+    spread = sigma * np.sqrt(np.arange(horizon) // season + 1)
+    return point[:, None] + spread[:, None] * ndtri(levels)
+
+
+naive = partial(seasonal_naive, season=1)
+
+
+def periodic_naive(
+    history: Series, ahead: np.ndarray, period: np.timedelta64, levels: Levels = LEVELS
+) -> QuantileForecast:
+    """Seasonal naive for irregular stamps: the last value seen no later than a whole number of periods before."""
+    seen = ~np.isnan(history.values)
+    times, values = history.stamps[seen], history.values[seen]
+    periods = np.maximum(-((times[-1] - ahead) // period), 1)
+    before = np.searchsorted(times, ahead - periods * period, side="right") - 1
+    back = np.searchsorted(times, times - period, side="right") - 1
+    change = (values - values[back])[back >= 0]
+    sigma = np.sqrt(np.mean(np.square(change))) if len(change) else 0.0
+    return values[np.maximum(before, 0)][:, None] + sigma * np.sqrt(periods)[:, None] * ndtri(levels)
+
+
+def auto_ets(
+    values: Values, horizon: int, levels: Levels = LEVELS, season: int = 1, longest: int = LONGEST_HISTORY
+) -> QuantileForecast:
+    """Exponential smoothing whose form minimises the corrected Akaike criterion, by statsforecast.
+
+    It cannot be fitted to a handful of values: there it is naive.
+
+    Reference: Hyndman et al. (2008), Forecasting with exponential smoothing, Springer.
+    """
+    try:
+        from statsforecast.models import AutoETS
+    except ImportError:
+        raise ValueError(NEEDS) from None
+    if len(values) < SHORTEST:
+        return naive(values, horizon, levels)
+    model = AutoETS(season_length=season if season <= LONGEST_SEASON else 1)
+    intervals = sorted({round(abs(200 * level - 100), 6) for level in levels} - {0.0})
+    found = model.forecast(carried(values)[-longest:], h=horizon, level=intervals)
+    return np.stack([found[quantile_name(level)] for level in levels], axis=1)
+
+
+def quantile_name(level: float) -> str:
+    """How statsforecast names the end of an interval that is a quantile.
+
+    >>> quantile_name(0.1), quantile_name(0.5), quantile_name(0.9)
+    ('lo-80.0', 'mean', 'hi-80.0')
+    """
+    interval = round(abs(200 * level - 100), 6)
+    return "mean" if interval == 0 else f"{'lo' if level < 0.5 else 'hi'}-{interval}"
+
+
+def ets_is_there() -> bool:
+    """Whether statsforecast is installed."""
+    return find_spec("statsforecast") is not None
+
+
+# On windows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What baselines are told beside the history: the step, the season in steps, the levels."""
+
+    step: np.timedelta64 | None
+    season: int
+    levels: Levels
+
+    @staticmethod
+    def of(panel: Panel, season: int = 0, levels: Levels = LEVELS) -> "Setting":
+        """The season is what the step suggests, unless it is given."""
+        longest = max(panel.series, key=len)
+        found = season or season_length(typical_gap(longest.stamps, panel.step))
+        return Setting(step=panel.step, season=found, levels=levels)
+
+
+def naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
+    """The last value."""
+    return naive(origin.history.values, origin.horizon, setting.levels)
+
+
+def seasonal_naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
+    """The last season, by time where stamps are irregular."""
+    history = origin.history
+    if setting.step is None:
+        period = setting.season * typical_gap(history.stamps, None)
+        return periodic_naive(history, origin.stamps, period, setting.levels)
+    return seasonal_naive(history.values, origin.horizon, setting.levels, setting.season)
+
+
+def auto_ets_at(origin: Origin, setting: Setting) -> QuantileForecast:
+    """Exponential smoothing, row by row where stamps are irregular."""
+    return auto_ets(origin.history.values, origin.horizon, setting.levels, setting.season)
+
+
+BASELINES: dict[str, Callable[[Origin, Setting], QuantileForecast]] = {
+    "naive": naive_at,
+    "seasonal naive": seasonal_naive_at,
+    "AutoETS": auto_ets_at,
+}

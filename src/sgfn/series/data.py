@@ -1,0 +1,128 @@
+"""The data of a `series` task: a panel to learn from, its plan and bins; and what is forecast at its end."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float64, Int
+from torch import Tensor
+
+from sgfn.envs.forecast import ForecastEnv
+from sgfn.landscapes.paths import Paths
+from sgfn.noise import ConfusionMatrix, Noise, UniformSlip
+from sgfn.series.bins import Bins
+from sgfn.series.datasets import load
+from sgfn.series.frames import Columns, read_panel
+from sgfn.series.panel import Panel
+from sgfn.series.plan import Plan
+from sgfn.series.windows import Inputs, Windows, plan_for
+from sgfn.series_config import SeriesConfig
+
+BINNED = 20_000
+"""Windows at most whose targets decide where bins lie."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeriesData:
+    """A panel with the plan and the bins that its training part decides."""
+
+    panel: Panel
+    """All of it, the steps kept from training too."""
+    training: Panel
+    plan: Plan
+    bins: Bins
+
+    def inputs_at_ends(self) -> Inputs:
+        """What is known at the end of each series."""
+        windows = Windows(self.panel, self.plan)
+        return windows.inputs(windows.ends())
+
+
+def read_data(config: SeriesConfig) -> Panel:
+    """The configured file, or embedded data."""
+    if config.file is None:
+        return load(config.dataset)
+    return read_panel(config.file, columns_of(config)).panel
+
+
+def columns_of(config: SeriesConfig) -> Columns:
+    """What the columns of a table are called."""
+    return Columns(
+        id_col=config.id_col,
+        time_col=config.time_col,
+        target_col=config.target_col,
+        known=config.known_columns,
+        ignore=config.ignored_columns,
+    )
+
+
+def series_data(panel: Panel, config: SeriesConfig) -> SeriesData:
+    """Plan and bins from the part of a panel that may be learned from."""
+    training = before_end(panel, config.spare)
+    plan = plan_for(training, config)
+    windows = Windows(training, plan)
+    cuts = windows.cuts()
+    some = torch.linspace(0, len(cuts) - 1, min(BINNED, len(cuts))).round().long()
+    bins = Bins.fit(windows.targets(cuts[some]).flatten(), config.bins)
+    return SeriesData(panel=panel, training=training, plan=plan, bins=bins)
+
+
+def before_end(panel: Panel, steps: int) -> Panel:
+    """A panel without the last steps of each series."""
+    if steps == 0:
+        return panel
+    for series in panel.series:
+        if len(series) <= steps:
+            raise ValueError(
+                f"series.spare keeps {steps} steps of each series from training, and {series.name!r} has "
+                f"{len(series)}: take fewer or shorter test windows"
+            )
+    return replace(panel, series=tuple(series.until(len(series) - steps) for series in panel.series))
+
+
+def measurement(bins: Bins, deviation: Float64[Tensor, " W"] | None) -> Noise:
+    """The noise of W windows whose measurement error has these deviations, in their own units; None is none."""
+    return UniformSlip(alpha=0.0) if deviation is None else ConfusionMatrix(matrix=bins.blur(deviation))
+
+
+def forecast_env(bins: Bins, inputs: Inputs, deviation: float) -> ForecastEnv:
+    """The environment of some windows, with a measurement error in units of the data."""
+    windows, horizon = inputs.reference.shape
+    spread = deviation / inputs.unit.cpu() if deviation > 0 else None
+    return ForecastEnv(horizon=horizon, bins=bins.count, noise=measurement(bins, spread), windows=windows)
+
+
+def paths_of(bins: Bins, inputs: Inputs) -> Paths:
+    """Paths of some windows, each step at the centre of its bin."""
+    centres = bins.centres.to(inputs.unit.device)
+    return Paths(centres * inputs.unit[:, None, None] + inputs.reference[..., None])
+
+
+def cuts_of(panel: Panel, origins: list[tuple[str, int]]) -> Int[Tensor, "N 2"]:
+    """Origins, by the name of the series and how many values come before, as windows."""
+    numbers = {series.name: number for number, series in enumerate(panel.series)}
+    rows = []
+    for name, cut in origins:
+        if name not in numbers:
+            raise ValueError(f"no series {name!r} in the panel: there are {', '.join(list(numbers)[:8])}")
+        if not 1 <= cut <= len(panel.series[numbers[name]]):
+            raise ValueError(f"series {name!r} has {len(panel.series[numbers[name]])} values: no origin after {cut}")
+        rows.append([numbers[name], cut])
+    return torch.tensor(rows, dtype=torch.int64).reshape(-1, 2)
+
+
+def to_long(panel: Panel) -> pd.DataFrame:
+    """A panel in the long format, future rows of what is known in advance included."""
+    parts = []
+    for series in panel.series:
+        ahead = len(series.future)
+        columns = {
+            "unique_id": series.name,
+            "ds": np.concatenate([series.stamps, series.future]),
+            "y": np.pad(series.values, (0, ahead), constant_values=np.nan),
+        }
+        known = dict(zip(panel.known_names, series.known.T, strict=True))
+        past = np.pad(series.past, ((0, ahead), (0, 0)), constant_values=np.nan)
+        parts.append(pd.DataFrame(columns | known | dict(zip(panel.past_names, past.T, strict=True))))
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,181 @@
+"""The forecaster in Python: `Forecaster(horizon=30).fit(data).predict()`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float64, Int
+from torch import Tensor
+
+from sgfn.config import TrainConfig, differing
+from sgfn.files import write_text
+from sgfn.presets import PRESETS
+from sgfn.runs import Run
+from sgfn.series.bins import Bins
+from sgfn.series.data import columns_of, cuts_of, to_long
+from sgfn.series.frames import read_panel
+from sgfn.series.learner import ForecastLearner
+from sgfn.series.panel import Panel
+from sgfn.series.prediction import Forecast
+from sgfn.series.windows import Inputs, Windows
+from sgfn.series_config import SeriesConfig
+from sgfn.stepper import stepper
+from sgfn.tasks import make_task, series_task
+from sgfn.train import pick_device
+
+Data = Panel | pd.DataFrame | Path | str
+"""A panel, a table in the long format (unique_id, ds, y, covariates), or the name of a CSV or Parquet file."""
+Progress = Callable[[int, dict[str, float]], None]
+"""Called with the step and the newest figures."""
+COPY = "data.csv"
+OWN = ("steps", "batch", "seed")
+"""Settings of the training that have short names here."""
+
+
+class Forecaster:
+    """Calibrated sample paths of one series or many.
+
+    Settings are the fields of `SeriesConfig` (horizon, season, holidays, ...) and `steps`, `batch` and `seed`; any
+    other goes into `config`, which is the preset `forecast` by default.
+
+    >>> Forecaster(horizon=12, holidays="US")
+    Forecaster(horizon=12, holidays='US')
+    """
+
+    def __init__(self, config: TrainConfig | None = None, *, device: str = "cpu", **settings: Any) -> None:
+        known = {field.name for field in fields(SeriesConfig)}
+        named = {name if name in OWN or name not in known else f"series__{name}": v for name, v in settings.items()}
+        self.config = (config or PRESETS["forecast"]).with_(**named)
+        self.device = pick_device(device)
+        self.learner: ForecastLearner | None = None
+
+    def __repr__(self) -> str:
+        flags = [flag.removeprefix("--") for flag in differing(self.config, PRESETS["forecast"])]
+        return f"Forecaster({', '.join(f'{_short(flag)}={self._value(flag)!r}' for flag in flags)})"
+
+    def _value(self, flag: str) -> Any:
+        value: Any = self.config
+        for part in flag.split("."):
+            value = getattr(value, part)
+        return value
+
+    # fitting
+
+    def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
+        """Learn from the data: plan, bins and networks."""
+        learner = ForecastLearner(series_task(self.read(data), self.config), self.device)
+        advance, every = stepper(learner), self.config.log.every
+        while learner.done < self.config.steps:
+            advance()
+            learner.done += 1
+            if learner.done % every == 0 or learner.done == self.config.steps:
+                figures = learner.read_meters()
+                if progress:
+                    progress(learner.done, figures)
+        self.learner = learner
+        return self
+
+    def read(self, data: Data) -> Panel:
+        """Any form of data as a panel."""
+        if isinstance(data, Panel):
+            return data
+        return read_panel(data, columns_of(self.config.series)).panel
+
+    # forecasting
+
+    def predict(
+        self,
+        data: Data | None = None,
+        *,
+        origins: Sequence[tuple[str, int]] | None = None,
+        samples: int = 256,
+        seed: int = 0,
+        latent: bool = False,
+    ) -> Forecast:
+        """Forecast what follows the training data, or other data.
+
+        Windows begin at the end of each series, or at `origins`: the name of a series and how many of its values come
+        before. With a measurement error, `latent` forecasts what would be seen without it.
+        """
+        learner = self.fitted
+        panel = learner.data.panel if data is None else self.read(data)
+        windows = Windows(panel, learner.data.plan)
+        cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
+        inputs = windows.inputs(cuts)
+        drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
+        law, walked = learner.marginals(inputs), drawn.law.cpu()
+        if learner.deviation > 0 and not latent:
+            kernel = bins.blur(learner.deviation / inputs.unit)
+            law, walked = law @ kernel, walked @ kernel
+        found = (drawn.intended if latent else drawn.realised).cpu()
+        return Forecast(
+            names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
+            cuts=tuple(cuts[:, 1].tolist()),
+            stamps=windows.stamps_at(cuts),
+            paths=continuous(found, bins, inputs, walked, law, seed),
+            law=law,
+            bins=bins,
+            reference=inputs.reference,
+            unit=inputs.unit,
+        )
+
+    @property
+    def fitted(self) -> ForecastLearner:
+        """What was learned; raises before `fit`."""
+        if self.learner is None:
+            raise ValueError("this forecaster has not learned anything yet: call fit(data) first")
+        return self.learner
+
+    # folders
+
+    def save(self, path: Path | str, *, overwrite: bool = False) -> Run:
+        """Write a run folder: configuration, data, checkpoint."""
+        learner, run = self.fitted, Run(path=Path(path))
+        copy = run.path.resolve() / COPY
+        panel = learner.data.panel
+        columns = {"id_col": "unique_id", "time_col": "ds", "target_col": "y", "known": ",".join(panel.known_names)}
+        columns = {f"series__{name}": column for name, column in columns.items()}
+        config = self.config.with_(**columns, series__ignore="", series__file=copy)
+        run.check(overwrite=overwrite)
+        with run.locked():
+            run.create("series", config, overwrite=overwrite)
+            write_text(copy, to_long(panel).to_csv(index=False))
+            run.save(learner)
+        return run
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str = "cpu") -> "Forecaster":
+        """A fitted forecaster from a run folder of task `series`."""
+        run = Run(path=Path(path))
+        task, config = run.read_config()
+        if task != "series":
+            raise ValueError(f"{run.path} holds a run of {task}, not of series: give the folder of a forecast")
+        copy = run.path.resolve() / COPY
+        made = cls(config.with_(series__file=copy) if copy.is_file() else config, device=device)
+        learner = run.load(made.device, make_task("series", made.config))
+        assert isinstance(learner, ForecastLearner)
+        made.learner = learner
+        return made
+
+
+def continuous(
+    found: Int[Tensor, "W N H"],
+    bins: Bins,
+    inputs: Inputs,
+    walked: Float64[Tensor, "W H K"],
+    law: Float64[Tensor, "W H K"],
+    seed: int,
+) -> Float64[np.ndarray, "W N H"]:
+    """Paths in units of the data: each value from within its bin, laid from the law of the walk onto the forecast's."""
+    generator = torch.Generator().manual_seed(seed)
+    share = torch.rand(found.shape, generator=generator, dtype=torch.float64)
+    scaled = bins.carry(found.transpose(1, 2), share.transpose(1, 2), walked, law)
+    return inputs.in_units(scaled.transpose(1, 2)).numpy()
+
+
+def _short(flag: str) -> str:
+    return flag.removeprefix("series.").replace(".", "__")

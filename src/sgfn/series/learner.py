@@ -1,0 +1,282 @@
+r"""The forecaster as a method: its outcome policy learns observed futures by forward KL, that is maximum likelihood.
+
+.. math:: L = -\frac1H \sum_t \sum_k S(k|k_t)\,\log \sum_{k'} c(k'|s_t)\,M(k|k')
+
+with c the outcome policy after the true bins $k_1, \dots, k_{t-1}$ (all steps in one pass), S the targets smoothed over
+neighbouring bins (the identity by default) and M the measurement error (the identity by default). Half of the windows
+hide the bins before, so that the network also knows the marginal law of each step: paths, whose small errors add up,
+are laid onto these (`Bins.carry`). Balance with a reward such as exp(-error) would not do: a policy cannot see the
+future, and what it fits then is a bell whose width is the reward's temperature (docs/forecast.md).
+"""
+
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor, nn
+
+from sgfn.learner import Learner, seeded
+from sgfn.nets.series import SeriesNet
+from sgfn.nets.transformer import Drop, dropout
+from sgfn.optim import Optimiser, schedule
+from sgfn.rollout import LogPolicy
+from sgfn.series.bins import neighbours
+from sgfn.series.data import SeriesData, paths_of
+from sgfn.series.ensemble import Drawn, Ensemble, draw_paths, mixed
+from sgfn.series.windows import Inputs, Windows
+from sgfn.tasks import Task
+from sgfn.trajectories import Samples
+
+METERS = ("loss",)
+BLOCK = 256
+"""Windows whose marginals are found at a time."""
+JUDGED = 128
+"""Held-out windows at most by which a member's weights are kept."""
+LOWER, FALLS = 0.3, 3
+"""What a member's learning rate is multiplied by when it stops improving, and how often before it rests."""
+START = 0.5
+"""Where a measurement error begins to be learned, in mean sizes of a scaled value, unless it is given: too wide."""
+WIDEN = 0.05
+"""Reward for the logarithm of a learned measurement error: of all errors that fit alike the widest is taken."""
+FASTER = 10.0
+"""How much faster the measurement error learns than the networks."""
+
+Batch = tuple[Inputs, Int[Tensor, "B H"], Bool[Tensor, "B H"]]
+"""What is known, the bins that came (K where missing), and which of them count."""
+
+
+class ForecastLearner(Learner):
+    """Members that each learn from all training windows, but not from the part of the time they hold out.
+
+    Each keeps the running mean of its weights that forecast its own part best; a forecast is the mean of their laws.
+    """
+
+    def __init__(self, task: Task, device: torch.device) -> None:
+        assert task.series is not None
+        super().__init__(task, device, METERS)
+        self.data: SeriesData = task.series
+        self.settings, self.bins = self.config.series, task.series.bins.to(device)
+        self.windows = Windows(self.data.training, self.data.plan, device)
+        self.cuts = self.windows.cuts()
+        self.nets, self.average, self.best = (self._networks() for _ in range(3))
+        self.steps = [self._optimiser(net) for net in self._each(self.nets)]
+        self.scores = torch.full((self.settings.members,), torch.inf, device=device)
+        self.losses = torch.zeros_like(self.scores)
+        self.waited = torch.zeros_like(self.scores)  # looks since the best one
+        self.falls = torch.zeros_like(self.scores)  # of the learning rate
+        self.smoothed = neighbours(self.bins.count, self.settings.smooth).float().to(device)
+        self.held_out = [self._held_out(member) for member in range(self.settings.members)]
+
+    def _networks(self) -> nn.ModuleList:
+        plan, settings = self.data.plan, self.settings
+        deviation = None
+        if settings.noise == "learned":
+            deviation = settings.deviation or START * float(self.windows.scale(self.cuts[:1024]).unit.nanmean())
+        with seeded(self.config.seed):
+            return nn.ModuleList(
+                SeriesNet(
+                    self.config.net,
+                    features=plan.features,
+                    context=plan.context,
+                    horizon=plan.horizon,
+                    centres=self.data.bins.centres,
+                    deviation=deviation,
+                )
+                for _ in range(settings.members)
+            ).to(self.device)
+
+    def _optimiser(self, net: SeriesNet) -> Optimiser:
+        optim, error = self.config.optim, [p for p in [net.log_deviation] if p is not None]
+        body = [p for name, p in net.named_parameters() if name != "log_deviation"]
+        return Optimiser([(body, optim.lr), (error, FASTER * optim.lr)][: 1 + len(error)], optim.clip, self.device)
+
+    @staticmethod
+    def _each(nets: nn.ModuleList) -> list[SeriesNet]:
+        return [net for net in nets if isinstance(net, SeriesNet)]
+
+    # learning
+
+    def step(self) -> None:
+        """One batch of windows for each member, and now and then a look at what is held out."""
+        rate = schedule(self.index, self.config.steps, self.config.optim)
+        for member, falls in enumerate(self.falls.tolist()):
+            if falls < FALLS:
+                self.losses[member] = self._learn(member, rate * LOWER**falls)
+        if (self.done + 1) % self.settings.check == 0 or self.done + 1 == self.config.steps:
+            self._keep_best()
+        self.record(self.losses.mean())
+        self.index += 1.0
+
+    def _learn(self, member: int, rate: Tensor) -> Tensor:
+        rows = torch.randint(len(self.cuts), (self.config.batch,), generator=self.generator, device=self.device)
+        cuts = self.cuts[rows]
+        inputs, bins, seen = self._batch(cuts)
+        batch = inputs, bins, seen & ~self._holds_out(member, cuts)
+        net, drop = (
+            self._each(self.nets)[member],
+            partial(dropout, share=self.settings.dropout, generator=self.generator),
+        )
+        blind = torch.arange(len(rows), device=self.device) % 2 == 0  # the rows are drawn at random
+        loss = self.loss(net, batch, blind, drop, self._hidden(len(rows)))
+        if net.log_deviation is not None:
+            loss = loss - WIDEN * net.log_deviation
+        self.steps[member].step(loss, rate)
+        self._follow(self._each(self.average)[member], net)
+        return loss.detach()
+
+    def loss(
+        self,
+        net: SeriesNet,
+        batch: Batch,
+        blind: Bool[Tensor, " B"],
+        drop: Drop | None = None,
+        hide: Bool[Tensor, "B M"] | None = None,
+    ) -> Float[Tensor, ""]:
+        """Mean cross-entropy of the steps that count: of each after the true bins before it, or blind to them."""
+        inputs, bins, counts = batch
+        read = bins.masked_fill(blind[:, None], self.bins.count)
+        log_law = self._measured(net, net.log_law(net(inputs, read, drop, hide)), inputs)
+        came = bins.clamp(max=self.bins.count - 1)
+        if self.settings.smooth > 0:
+            losses = -(self.smoothed[came] * log_law).sum(-1)
+        else:
+            losses = -log_law.gather(-1, came[..., None])[..., 0]
+        return (losses * counts).sum() / counts.sum().clamp(min=1)
+
+    def _measured(self, net: SeriesNet, log_law: Float[Tensor, "B H K"], inputs: Inputs) -> Float[Tensor, "B H K"]:
+        """The law of what is measured: log of c M."""
+        if self.settings.noise == "none":
+            return log_law
+        deviation = self.settings.deviation if net.log_deviation is None else net.log_deviation.double().exp()
+        kernel = self.bins.blur(deviation / inputs.unit).to(log_law.dtype)  # B K K
+        return (log_law.exp() @ kernel).clamp(min=1e-30).log()
+
+    def _batch(self, cuts: Int[Tensor, "B 2"]) -> Batch:
+        targets = self.windows.targets(cuts)
+        seen = ~targets.isnan()
+        return self.windows.inputs(cuts), torch.where(seen, self.bins.index(targets), self.bins.count), seen
+
+    def _hidden(self, batch: int) -> Bool[Tensor, "B M"] | None:
+        if self.settings.hide == 0.0:
+            return None
+        shape = (batch, len(self.windows.offsets))
+        return torch.rand(shape, generator=self.generator, device=self.device) < self.settings.hide
+
+    @torch.no_grad()
+    def _follow(self, average: SeriesNet, net: SeriesNet) -> None:
+        """The running mean of the weights; a plain mean at first."""
+        keep = min(self.settings.average, (self.done + 1) / (self.done + 10))
+        for mean, now in zip(average.parameters(), net.parameters(), strict=True):
+            mean.lerp_(now, 1.0 - keep)
+
+    # what is held out
+
+    def _holds_out(self, member: int, cuts: Int[Tensor, "B 2"]) -> Bool[Tensor, "B H"]:
+        """Which steps of windows lie in the part of the time that a member does not learn from."""
+        if self.settings.folds == 0:
+            return torch.zeros(len(cuts), self.data.plan.horizon, dtype=torch.bool, device=self.device)
+        return self.windows.folds(cuts, self.settings.folds) == member % self.settings.folds
+
+    def _held_out(self, member: int) -> Batch | None:
+        """Windows that reach into what a member holds out, evenly spread; None where nothing is."""
+        held = torch.cat([self._holds_out(member, part).any(-1) for part in self.cuts.split(65536)])
+        cuts = self.cuts[held]
+        if not len(cuts):
+            return None
+        cuts = cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
+        inputs, bins, seen = self._batch(cuts)
+        return inputs, bins, seen & self._holds_out(member, cuts)
+
+    @torch.no_grad()
+    def _keep_best(self) -> None:
+        """Each member's running mean takes the place of the best so far where it is better on what is held out."""
+        for member, batch in enumerate(self.held_out):
+            if self.falls[member] >= FALLS:
+                continue
+            net, average, best = (self._each(nets)[member] for nets in (self.nets, self.average, self.best))
+            score = -torch.inf if batch is None else self._score(average, batch)
+            if batch is None or score < self.scores[member]:
+                best.load_state_dict(average.state_dict())
+                self.scores[member], self.waited[member] = score, 0
+            else:
+                self.waited[member] += 1
+            if self.waited[member] >= self.settings.patience:
+                net.load_state_dict(best.state_dict())
+                average.load_state_dict(best.state_dict())
+                self.falls[member], self.waited[member] = self.falls[member] + 1, 0
+
+    @torch.no_grad()
+    def _score(self, net: SeriesNet, batch: Batch) -> float:
+        """Cross-entropy, half of it after the true bins and half blind to them."""
+        blind = torch.ones(len(batch[1]), dtype=torch.bool, device=self.device)
+        return float(self.loss(net, batch, blind) + self.loss(net, batch, ~blind)) / 2
+
+    def readings(self) -> dict[str, float]:
+        """Members that still learn; cross-entropy of what is held out, at the weights that are kept."""
+        found = self.scores[self.scores.isfinite()].tolist()
+        learning = {"learning": float((self.falls < FALLS).sum())}
+        return learning | ({"held_out": sum(found) / len(found)} if found else {})
+
+    # forecasting
+
+    @property
+    def members(self) -> list[SeriesNet]:
+        """The networks that forecast."""
+        return self._each(self.best)
+
+    @property
+    def deviation(self) -> float:
+        """Of the measurement error, in units of the data: none, known, or the members' mean."""
+        if self.settings.noise != "learned":
+            return self.settings.deviation if self.settings.noise == "known" else 0.0
+        learned = [net.log_deviation.detach().exp() for net in self.members if net.log_deviation is not None]
+        return float(torch.stack(learned).mean())
+
+    @torch.no_grad()
+    def marginals(self, inputs: Inputs) -> Float64[Tensor, "W H K"]:
+        """The law of each step before the measurement, blind to those before it."""
+        parts = []
+        for some in torch.arange(len(inputs.unit)).split(BLOCK):
+            here = inputs[some].to(self.device)
+            nothing = torch.full((len(some), self.data.plan.horizon), self.bins.count, device=self.device)
+            parts.append(mixed([net.log_law(net(here, nothing)) for net in self.members]).exp().double().cpu())
+        return torch.cat(parts)
+
+    def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> Drawn:
+        """Paths of windows, as bins, and the law of each step."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return draw_paths(self.members, self.bins, inputs.to(self.device), self.deviation, samples, generator)
+
+    def draw(self, n: int, seed: int) -> Samples:
+        """Paths after the end of each series, the series in turn."""
+        inputs = self.data.inputs_at_ends()
+        windows = len(inputs.unit)
+        drawn = self.draw_paths(inputs, -(-n // windows), seed)
+        window = torch.arange(windows, device=self.device)[:, None, None].expand(-1, drawn.realised.shape[1], 1)
+        objects = torch.cat([window, drawn.realised], -1).transpose(0, 1).flatten(0, 1)[:n].cpu()
+        intended = drawn.intended.transpose(0, 1).flatten(0, 1)[:n].cpu()
+        return Samples(objects=objects, scores=paths_of(self.data.bins, inputs).scores(objects), intended=intended)
+
+    def memoryless(self) -> LogPolicy:
+        """The outcome policy at any state of the task's own windows."""
+        return Ensemble(self.env, self.members, self.data.inputs_at_ends().to(self.device)).log_law
+
+    @property
+    def has_law(self) -> bool:
+        """A forecast has no target law to be compared with."""
+        return False
+
+    # checkpoints
+
+    def modules(self) -> dict[str, nn.Module]:
+        """Networks in training, their running means, and the best of these."""
+        return {"nets": self.nets, "average": self.average, "best": self.best}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """One for each member."""
+        return {f"optimiser{member}": optimiser for member, optimiser in enumerate(self.steps)}
+
+    def memory(self) -> dict[str, dict[str, Tensor]]:
+        """How good the best weights are, and how learning goes."""
+        found = {"scores": self.scores, "losses": self.losses, "waited": self.waited, "falls": self.falls}
+        return {"judging": found}

@@ -1,0 +1,126 @@
+"""A plan: the settings of a forecaster as the training data decides them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float64
+
+from sgfn.series.calendar import features, season_length, typical_gap
+from sgfn.series.panel import Panel
+from sgfn.series_config import Reference, Scaling, SeriesConfig
+
+DAY = np.timedelta64(24 * 3600, "s")
+YEAR = 365 * DAY + DAY // 4
+PERIODS = {"day": DAY, "weekday": 7 * DAY}
+"""Of the calendar's features by the first word of their names; all others, holidays too, come once a year."""
+SHORTEST_CONTEXT, LONGEST_CONTEXT = 16, 512
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What windows of a panel look like, once and for all: a new panel is read as the training panel was."""
+
+    horizon: int
+    context: int
+    season: int
+    cycles: int
+    lags: tuple[int, ...]
+    reference: Reference
+    scaling: Scaling
+    holidays: str
+    irregular: bool
+    gap: np.timedelta64
+    """The step, or the median gap."""
+    known_names: tuple[str, ...]
+    past_names: tuple[str, ...]
+    calendar_names: tuple[str, ...]
+    known_moments: Float64[np.ndarray, "2 C"]
+    past_moments: Float64[np.ndarray, "2 P"]
+    absolute: bool
+    scale_moments: Float64[np.ndarray, "2 2"] = field(default_factory=lambda: np.array([[0.0, 0.0], [1.0, 1.0]]))
+    """Mean and deviation, over training windows, of the level and of the logarithm of the unit."""
+    spread: float = 1.0
+    """Mean size of a scaled training target: after division by it, one."""
+
+    @staticmethod
+    def of(panel: Panel, config: SeriesConfig) -> "Plan":
+        """The plan for a training panel, all but the choice of the reference and the spread: see `windows.plan_for`."""
+        longest = max(panel.series, key=len)
+        gap = typical_gap(longest.stamps, panel.step)
+        season = 1 if panel.step is None else config.season or season_length(gap)
+        return Plan(
+            horizon=config.horizon,
+            context=config.context or _context(config.horizon, season),
+            season=season,
+            cycles=config.cycles,
+            lags=_yearly(panel, config, gap, season) if config.given_lags is None else config.given_lags,
+            reference=config.reference,
+            scaling=config.scaling,
+            holidays=config.holidays,
+            irregular=panel.step is None,
+            gap=gap,
+            known_names=panel.known_names,
+            past_names=panel.past_names,
+            calendar_names=_covered(panel, config, gap) if config.calendar else (),
+            known_moments=moments([series.known for series in panel.series]),
+            past_moments=moments([series.past for series in panel.series]),
+            absolute=config.absolute,
+        )
+
+    @property
+    def history(self) -> int:
+        """Values before the cut of which reference and scale are made."""
+        return self.season * self.cycles if self.season > 1 else self.context
+
+    @property
+    def features(self) -> int:
+        """F: width of a row, the value before it not counted."""
+        advance = len(self.known_names) + len(self.calendar_names)
+        return advance + 2 * len(self.past_names) + 2 * len(self.lags) + 1 + 2 * self.irregular + 2 * self.absolute
+
+    def clock(self, stamps: np.ndarray) -> Float64[np.ndarray, " N"]:
+        """Times in steps."""
+        return (stamps - stamps[0]) / self.gap
+
+    def known_scaled(self, rows: Float64[np.ndarray, "N C"]) -> Float64[np.ndarray, "N C"]:
+        """Covariates known in advance at mean 0 and deviation 1 over the training panel."""
+        return (rows - self.known_moments[0]) / self.known_moments[1]
+
+    def past_scaled(self, rows: Float64[np.ndarray, "N P"]) -> Float64[np.ndarray, "N P"]:
+        """Covariates of the past at mean 0 and deviation 1 over the training panel."""
+        return (rows - self.past_moments[0]) / self.past_moments[1]
+
+
+def _covered(panel: Panel, config: SeriesConfig, gap: np.timedelta64) -> tuple[str, ...]:
+    """Calendar features whose period the data covers twice: of half a year, the time of year says where one is, and
+    nothing of what comes next."""
+    span = max(series.stamps[-1] - series.stamps[0] for series in panel.series)
+    stamps = panel.series[0].stamps[:1]
+    names = features(stamps, gap, None if config.holidays == "none" else config.holidays)[1]
+    return tuple(name for name in names if span >= 2 * PERIODS.get(name.partition("_")[0], YEAR))
+
+
+def _context(horizon: int, season: int) -> int:
+    """Two horizons or seasons, whichever is longer, within reason."""
+    return min(max(SHORTEST_CONTEXT, 2 * horizon, min(2 * season, 64)), max(LONGEST_CONTEXT, horizon))
+
+
+def _yearly(panel: Panel, config: SeriesConfig, gap: np.timedelta64, season: int) -> tuple[int, ...]:
+    """Whole seasons near one and two years back, each with its neighbours where a year holds many seasons."""
+    longest = max(len(series) for series in panel.series)
+    year = round(YEAR / gap / season) * season
+    if panel.step is None or year < 2:
+        return ()
+    around = (-season, 0, season) if year >= 8 * season else (0,)
+    lags = [years * year + shift for years in (1, 2) if longest >= (years + 1) * year for shift in around]
+    return tuple(lag for lag in lags if lag >= config.horizon)
+
+
+def moments(parts: list[Float64[np.ndarray, "_ C"]]) -> Float64[np.ndarray, "2 C"]:
+    """Mean and deviation of each column over what was seen; 0 and 1 where nothing was, or nothing differs."""
+    rows = np.concatenate(parts)
+    seen = ~np.isnan(rows)
+    count = np.maximum(seen.sum(0), 1)
+    mean = np.where(seen, rows, 0.0).sum(0) / count
+    deviation = np.sqrt((np.where(seen, rows - mean, 0.0) ** 2).sum(0) / count)
+    return np.stack([mean, np.where(deviation > 0, deviation, 1.0)])

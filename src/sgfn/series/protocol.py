@@ -1,0 +1,92 @@
+"""Rolling origins: the windows on which forecasts are judged; each forecast knows only what came before its window."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from sgfn.checks import in_range
+from sgfn.metrics.forecast import seasonal_error
+from sgfn.series.panel import Panel, Series
+
+__all__ = ["Origin", "rolling_origins", "scales", "truths"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """A window: the values from `cut` to `cut + horizon` are to be forecast from those before."""
+
+    series: Series
+    cut: int
+    horizon: int
+
+    @property
+    def history(self) -> Series:
+        """What is known at the origin."""
+        return self.series.until(self.cut)
+
+    @property
+    def truth(self) -> Float64[np.ndarray, " H"]:
+        """What came."""
+        return self.series.values[self.cut : self.cut + self.horizon]
+
+    @property
+    def stamps(self) -> np.ndarray:
+        """When it came."""
+        return self.series.stamps[self.cut : self.cut + self.horizon]
+
+
+def rolling_origins(
+    panel: Panel,
+    horizon: int,
+    windows: int,
+    stride: int | None = None,
+    span: np.timedelta64 | None = None,
+    shortest: int = 2,
+) -> tuple[Origin, ...]:
+    """The last windows of each series, `stride` apart (the horizon by default: windows side by side), oldest first.
+
+    The last window ends with the series. Windows are passed over that have fewer than `shortest` values before them, no
+    value in them, or, when `span` is given for irregular stamps, an end later than `span` after the last value before.
+    """
+    in_range("horizon", horizon, 1)
+    in_range("windows", windows, 1)
+    in_range("stride", stride if stride is not None else horizon, 1)
+    found = [
+        one
+        for series in panel.series
+        for one in last_windows(series, horizon, windows, stride or horizon, span, shortest)
+    ]
+    if not found:
+        longest = max(len(series) for series in panel.series)
+        raise ValueError(
+            f"no window of horizon {horizon} fits: the longest series has {longest} rows, and {shortest} values must "
+            "come before a window; take a shorter horizon"
+        )
+    return tuple(found)
+
+
+def last_windows(
+    series: Series, horizon: int, windows: int, stride: int, span: np.timedelta64 | None, shortest: int
+) -> list[Origin]:
+    """Windows of one series, walking back from its end until there are enough."""
+    found: list[Origin] = []
+    for cut in range(len(series) - horizon, 0, -stride):
+        one = Origin(series=series, cut=cut, horizon=horizon)
+        if np.count_nonzero(~np.isnan(series.values[:cut])) < shortest or len(found) == windows:
+            break
+        late = span is not None and one.stamps[-1] - series.stamps[cut - 1] > span
+        if not late and not np.isnan(one.truth).all():
+            found.append(one)
+    return found[::-1]
+
+
+def truths(origins: Sequence[Origin]) -> Float64[np.ndarray, "N H"]:
+    """The truth of each window."""
+    return np.stack([one.truth for one in origins])
+
+
+def scales(origins: Sequence[Origin], lag: int = 1) -> Float64[np.ndarray, " N"]:
+    """The MASE scale of each window, from the values before it."""
+    return np.array([seasonal_error(one.series.values[: one.cut], lag) for one in origins])

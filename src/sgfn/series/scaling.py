@@ -1,0 +1,68 @@
+r"""Scaling of windows by what came before them: a value y at a step becomes $z = (y - r)/s$.
+
+r is the reference (the season's medians, the level or the last value of the history, or 0) and s the unit (the mean
+absolute deviation from the reference, the mean size of the values, or 1). Missing values are nan and are passed over.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float64, Int
+from torch import Tensor
+
+LEAST = 1e-3
+"""A scale is never below this share of the mean size of the values: a flat history says little of what may come."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How each of B windows is scaled at each of its M steps; nan where its history holds no value."""
+
+    reference: Float64[Tensor, "B M"]
+    level: Float64[Tensor, " B"]
+    """Median of the history."""
+    unit: Float64[Tensor, " B"]
+
+    def apply(self, values: Float64[Tensor, "B M"]) -> Float64[Tensor, "B M"]:
+        """Values to scaled values."""
+        return (values - self.reference) / self.unit[:, None]
+
+    @property
+    def shape(self) -> Float64[Tensor, "B M"]:
+        """The reference itself, scaled: how far the season lies above the level."""
+        return (self.reference - self.level[:, None]) / self.unit[:, None]
+
+
+def scale_of(
+    history: Float64[Tensor, "B R"], offsets: Int[Tensor, " M"], *, reference: str, scaling: str, season: int
+) -> Scale:
+    """How windows with these histories are scaled, at steps by their offset from the first one that is forecast.
+
+    >>> week = torch.arange(7.0, dtype=torch.float64).repeat(1, 4)
+    >>> scale_of(week, torch.tensor([0, 1, 9]), reference="season", scaling="size", season=7).reference
+    tensor([[0., 1., 2.]], dtype=torch.float64)
+    """
+    level = history.nanmedian(-1).values
+    here = _reference(history, offsets, reference, season, level)
+    back = torch.arange(-history.shape[1], 0, device=history.device)
+    around = _reference(history, back, "level" if reference == "last" else reference, season, level)
+    size = history.abs().nanmean(-1)
+    deviation = torch.maximum((history - around).abs().nanmean(-1), LEAST * size)
+    unit = {"size": size, "deviation": deviation, "none": torch.ones_like(size)}[scaling]
+    return Scale(reference=here, level=level, unit=torch.where(unit > 0, unit, torch.ones_like(unit)))
+
+
+def _reference(
+    history: Float64[Tensor, "B R"], offsets: Int[Tensor, " M"], kind: str, season: int, level: Float64[Tensor, " B"]
+) -> Float64[Tensor, "B M"]:
+    """What is taken off at each offset; a step of the season that was never seen has the level."""
+    if kind == "season":
+        phases = history[:, history.shape[1] % season :].unflatten(1, (-1, season)).nanmedian(1).values  # B season
+        found = phases[:, offsets % season]
+        return torch.where(found.isnan(), level[:, None], found)
+    if kind == "none":
+        level = torch.zeros_like(level)
+    if kind == "last":
+        seen = torch.arange(history.shape[1], device=history.device).where(~history.isnan(), 0).amax(-1)
+        level = history.gather(1, seen[:, None])[:, 0]
+    return level[:, None].expand(-1, len(offsets))

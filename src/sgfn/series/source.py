@@ -1,0 +1,214 @@
+"""A user's table of time series before anything is believed of it: text columns, and the line of each row.
+
+Every problem is a ValueError of one line, `FILE, line N, column 'C': what; fix`, N as an editor counts lines.
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float64, Int64, Shaped
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
+SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
+PARQUET = (".parquet", ".pq")
+DELIMITERS = ",;\t|"
+ALIASES = {"ds": ("date", "datetime", "timestamp", "time", "day", "month"), "y": ("value", "target", "sales", "demand")}
+SLASHED = ("%m/%d/%Y", "%d/%m/%Y")
+LARGEST = 1e30
+"""Training reads values in float32: what is larger would become infinite there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Columns of a file or of a DataFrame, and where each row stands there."""
+
+    name: str
+    frame: pd.DataFrame
+    lines: Int64[np.ndarray, " R"]
+    unit: str = "line"
+
+    def problem(self, what: str, row: int | None = None, column: str | None = None) -> ValueError:
+        """An error that names the place."""
+        place = self.name + (f", {self.unit} {self.lines[row]}" if row is not None else "")
+        return ValueError(f"{place}{f', column {column!r}' if column else ''}: {what}")
+
+    def require(self, column: str, option: str) -> None:
+        """Raise unless a column is there, and suggest the nearest name."""
+        if column in self.frame.columns:
+            return
+        there = list(map(str, self.frame.columns))
+        folded = {name.lower(): name for name in there}
+        near = [name for name in ALIASES.get(column, ()) if name in folded]
+        near += get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
+        flag = f"--{option.replace('_', '-')} ({option} in Python)"
+        hint = f"did you mean {folded[near[0]]!r}? Choose it with {flag}" if near else f"choose one with {flag}"
+        raise self.problem(f"no column {column!r} among {', '.join(there)[:120]}; {hint}")
+
+    def numbers(self, column: str) -> Float64[np.ndarray, " R"]:
+        """A column as finite numbers, nan where it is empty."""
+        cells = self.frame[column]
+        if pd.api.types.is_numeric_dtype(cells):  # bool is numeric too
+            found = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            found = self.parsed(column, text_of(cells))
+        if wrong := where(np.isinf(found) | (np.abs(found) > LARGEST)):
+            what = (
+                f"{cells.iloc[wrong[0]]!s} is not finite; write a finite number, or leave it empty where it is missing"
+            )
+            raise self.problem(what, wrong[0], column)
+        return found
+
+    def parsed(self, column: str, text: pd.Series) -> Float64[np.ndarray, " R"]:
+        """Numbers out of text."""
+        folded = text.str.lower()
+        empty = folded.isin(MISSING)
+        found = pd.to_numeric(folded.replace(SWITCHES), errors="coerce").to_numpy(dtype=np.float64)
+        if wrong := where(np.isnan(found) & ~empty.to_numpy()):
+            raise self.problem(not_a_number(text.iloc[wrong[0]]), wrong[0], column)
+        return found
+
+    def stamps(self, column: str) -> Shaped[np.ndarray, " R"]:
+        """A column as times, datetime64[ns]; offsets from universal time are applied and dropped."""
+        cells = self.frame[column]
+        if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
+            cells = cells.astype("Int64").astype(str) if (cells == cells.round()).all() else cells.astype(str)
+        if isinstance(cells.dtype, pd.DatetimeTZDtype) or pd.api.types.is_datetime64_dtype(cells):
+            text, found = cells, pd.to_datetime(cells, utc=True)
+        else:
+            text = text_of(cells)
+            found = parse_times(text)
+        if wrong := where(found.isna().to_numpy()):
+            raise self.problem(not_a_time(str(text.iloc[wrong[0]]), text), wrong[0], column)
+        return found.dt.tz_localize(None).to_numpy().astype("datetime64[ns]")
+
+    def labels(self, column: str) -> Shaped[np.ndarray, " R"]:
+        """A column as names, none of them empty."""
+        text = text_of(self.frame[column])
+        if wrong := where((text == "").to_numpy()):
+            raise self.problem("the name of the series is empty; fill it in", wrong[0], column)
+        return text.to_numpy(dtype=object)
+
+
+# Cells
+
+
+def where(condition: Bool[np.ndarray, " R"]) -> list[int]:
+    """The rows in which something holds."""
+    return np.flatnonzero(condition).tolist()
+
+
+def text_of(cells: pd.Series) -> pd.Series:
+    """Cells as text without blanks around it, empty where missing."""
+    return cells.astype(object).where(cells.notna(), "").astype(str).str.strip()
+
+
+def not_a_number(text: str) -> str:
+    """What to say of a cell that should be a number."""
+    if pd.notna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
+        return f"{text[:40]!r} has a decimal comma; write a point"
+    return f"{text[:40]!r} is not a number; write one, leave it empty where it is missing, or ignore the column"
+
+
+def not_a_time(text: str, column: pd.Series) -> str:
+    """What to say of a cell that should be a time."""
+    if not text or text == "NaT":
+        return "the time stamp is empty; fill it in or remove the row"
+    if all(pd.to_datetime(column, format=form, errors="coerce").notna().all() for form in SLASHED):
+        return f"{text[:40]!r} may be day/month or month/day; write 2024-01-31"
+    return f"{text[:40]!r} is not a time stamp; write 2024-01-31 or 2024-01-31 13:45 (years 1678 to 2261)"
+
+
+def parse_times(text: pd.Series) -> pd.Series:
+    """ISO 8601, or a date with slashes whose order the column itself makes plain; NaT where neither fits."""
+    found = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
+    if not found.isna().all():
+        return found
+    slashed = [pd.to_datetime(text, format=form, errors="coerce", utc=True) for form in SLASHED]
+    fits = [one for one in slashed if one.notna().all()]
+    return fits[0] if len(fits) == 1 else found
+
+
+# Files
+
+
+def open_table(source: Path | str | pd.DataFrame) -> Table:
+    """A DataFrame, or a CSV (plain or .gz) or Parquet file, as a table of cells."""
+    if isinstance(source, pd.DataFrame):
+        table = Table(name="DataFrame", frame=source.reset_index(drop=True), lines=np.arange(len(source)), unit="row")
+    else:
+        table = parquet(Path(source)) if Path(source).suffix.lower() in PARQUET else text_table(Path(source))
+    if not len(table.frame):
+        raise table.problem("no rows; write one row for each observed value")
+    if len(twice := table.frame.columns[table.frame.columns.duplicated()]):
+        raise table.problem(f"two columns are named {twice[0]!r}; rename one")
+    return table
+
+
+def parquet(file: Path) -> Table:
+    """A Parquet file; needs pyarrow."""
+    try:
+        frame = pd.read_parquet(file)
+    except ImportError:
+        raise ValueError(
+            f"{file}: reading Parquet needs pyarrow; pip install pyarrow, or save the table as CSV"
+        ) from None
+    except FileNotFoundError:
+        raise ValueError(f"{file}: no such file; check the path") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: not a readable Parquet file ({str(error).splitlines()[0][:120]})") from None
+    return Table(name=str(file), frame=frame.reset_index(drop=True), lines=np.arange(len(frame)), unit="row")
+
+
+def text_table(file: Path) -> Table:
+    """A file of separated values with a header; the separator is the commonest mark of the header."""
+    text = decoded(file)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    if not first:
+        raise ValueError(f"{file}: the file is empty; write a header (unique_id,ds,y) and one row for each value")
+    records = list(read_records(file, text, max(DELIMITERS, key=first.count)))
+    header = records[0][1]
+    for line, fields in records[1:]:
+        if len(fields) != len(header):
+            what = f"{len(fields)} fields where the header has {len(header)}; fill in what is missing or quote a field"
+            raise ValueError(f"{file}, line {line}: {what}")
+    rows = [fields for _, fields in records[1:]]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
+    series = [pd.Series(column, name=name, dtype=object) for name, column in zip(header, columns, strict=True)]
+    lines = np.array([line for line, _ in records[1:]], dtype=np.int64)
+    return Table(name=str(file), frame=pd.concat(series, axis=1), lines=lines)
+
+
+def read_records(file: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Each record that is not empty, with the line on which it begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for record in reader:
+            fields = [field.strip() for field in record]
+            if any(fields):
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"{file}, line {line}: not valid CSV ({error}); close each quote that is opened") from None
+
+
+def decoded(file: Path) -> str:
+    """The whole text of a file, unpacked where it ends in .gz."""
+    if file.is_dir():
+        raise ValueError(f"{file}: a folder, not a file; name the file inside it")
+    try:
+        blob = file.read_bytes()
+        return (gzip.decompress(blob) if file.suffix.lower() == ".gz" else blob).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ValueError(f"{file}: no such file; check the path") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file}: byte {error.start} is not UTF-8 text; save the table as CSV in UTF-8") from None
+    except (OSError, EOFError) as error:
+        raise ValueError(f"{file}: cannot be read ({error}); check the file and its permissions") from None

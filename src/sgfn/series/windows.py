@@ -1,0 +1,277 @@
+"""Windows of a panel: what is known at an origin, as tensors, and apart from it what came after.
+
+Row j of a window is one step. It holds the value *before* it and everything known in advance *at* it, so that row j may
+be used to forecast value j. `Windows.inputs` reads nothing at or after the origin but what is known in advance;
+`Windows.targets` is the one place where the future is read.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from sgfn.series.calendar import features, following
+from sgfn.series.panel import Panel, Series
+from sgfn.series.plan import Plan, moments
+from sgfn.series.scaling import Scale, scale_of
+from sgfn.series_config import SeriesConfig
+
+JUDGED = 2048
+"""Windows on which references are compared."""
+LARGEST = 10.0
+"""Scaled values that a network reads are clipped here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """B windows as a network reads them: L steps of context, H of forecast, M = L + H rows in all."""
+
+    rows: Float[Tensor, "B M F"]
+    """Known in advance at each step; lagged values, and what was seen only in the past."""
+    values: Float[Tensor, "B L"]
+    """Scaled context, zero where missing."""
+    seen: Bool[Tensor, "B L"]
+    reference: Float64[Tensor, "B H"]
+    """What a scaled forecast is added to, after it is multiplied by the unit."""
+    unit: Float64[Tensor, " B"]
+
+    def __getitem__(self, index: Int[Tensor, " N"]) -> "Inputs":
+        """Some of the windows, or the same several times."""
+        return Inputs(**{name: getattr(self, name)[index] for name in Inputs.__annotations__})
+
+    def to(self, device: torch.device) -> "Inputs":
+        """The same on another device."""
+        return Inputs(**{name: getattr(self, name).to(device) for name in Inputs.__annotations__})
+
+    def in_units(self, scaled: Float64[Tensor, "B *N H"]) -> Float64[Tensor, "B *N H"]:
+        """Scaled values as values of the data."""
+        lead = (slice(None), *(None,) * (scaled.dim() - 2))
+        return scaled * self.unit[(*lead, None)] + self.reference[(*lead, slice(None))]
+
+
+class Windows:
+    """All windows of a panel, cut out on demand: by the number of the series and how many values come before."""
+
+    def __init__(self, panel: Panel, plan: Plan, device: torch.device | str = "cpu") -> None:
+        if (panel.known_names, panel.past_names) != (plan.known_names, plan.past_names):
+            raise ValueError(
+                f"the panel has covariates {[*panel.known_names, *panel.past_names]}, the forecaster was fitted with "
+                f"{[*plan.known_names, *plan.past_names]}: give the same"
+            )
+        self.panel, self.plan, self.device = panel, plan, torch.device(device)
+        self.stamps = [_stamps(series, panel, plan.horizon) for series in panel.series]
+        sizes = [len(stamps) for stamps in self.stamps]
+        self.starts = torch.tensor(np.cumsum([0, *sizes[:-1]]), device=device)
+        self.lengths = torch.tensor([len(series) for series in panel.series], device=device)
+        self.values = self._flat([_padded(series.values, size) for series, size in self._sized()])
+        self.past = self._flat([plan.past_scaled(_padded(s.past, size)) for s, size in self._sized()])
+        self.known = self._flat([self._known(i) for i in range(len(panel))]).float()
+        self.clock = self._flat([plan.clock(stamps) for stamps in self.stamps])
+        self.offsets = torch.arange(-plan.context, plan.horizon, device=device)
+
+    def _sized(self) -> list[tuple[Series, int]]:
+        return [(series, len(stamps)) for series, stamps in zip(self.panel.series, self.stamps, strict=True)]
+
+    def _flat(self, parts: list[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.concatenate(parts)).to(self.device)
+
+    def _known(self, number: int) -> np.ndarray:
+        """Covariates known in advance, scaled, and the calendar; nan in rows that the panel does not reach."""
+        series, stamps, plan = self.panel.series[number], self.stamps[number], self.plan
+        given = plan.known_scaled(_padded(series.known, len(stamps)))
+        if not plan.calendar_names:
+            return given
+        found, names = features(stamps, plan.gap, None if plan.holidays == "none" else plan.holidays)
+        return np.concatenate([given, found[:, [names.index(name) for name in plan.calendar_names]]], 1)
+
+    # windows
+
+    def cuts(self) -> Int[Tensor, "N 2"]:
+        """(series, cut) of every window to learn from: values before it, and at least one within it."""
+        found = []
+        for number, series in enumerate(self.panel.series):
+            seen = np.concatenate([[0], np.cumsum(~np.isnan(series.values))])
+            first = max(2, min(self.plan.context, (len(series) - self.plan.horizon) // 2))
+            cut = np.arange(first, len(series) - self.plan.horizon + 1)
+            before = seen[cut] - seen[np.maximum(cut - self.plan.history, 0)]
+            cut = cut[(before >= 2) & (seen[cut + self.plan.horizon] > seen[cut])] if len(cut) else cut
+            found.append(np.stack([np.full_like(cut, number), cut], 1))
+        cuts = np.concatenate(found)
+        if not len(cuts):
+            longest = max(len(series) for series in self.panel.series)
+            raise ValueError(
+                f"no window to learn from: the longest series has {longest} steps, a horizon of {self.plan.horizon} "
+                f"needs {self.plan.horizon + 2} or more; take a shorter horizon"
+            )
+        return torch.from_numpy(cuts).to(self.device)
+
+    def ends(self) -> Int[Tensor, "N 2"]:
+        """The window after the last value of each series: what is to be forecast."""
+        return torch.stack([torch.arange(len(self.panel), device=self.device), self.lengths], 1)
+
+    def folds(self, cuts: Int[Tensor, "B 2"], count: int) -> Int[Tensor, "B H"]:
+        """The part of the time, of so many, in which each step that is forecast lies: blocks of about two horizons."""
+        horizon, length = self.plan.horizon, self.lengths[cuts[:, 0]]
+        rounds = (length // (2 * horizon * count)).clamp(min=1)
+        block = torch.maximum(-(-length // (count * rounds)), torch.full_like(length, horizon))
+        return (cuts[:, 1, None] + self.offsets[self.plan.context :]) // block[:, None] % count
+
+    def scale(self, cuts: Int[Tensor, "B 2"]) -> Scale:
+        """How windows are scaled, from values before them alone; nan where there are none."""
+        plan = self.plan
+        back = torch.arange(-plan.history, 0, device=self.device)
+        settings = {"reference": plan.reference, "scaling": plan.scaling, "season": plan.season}
+        found = scale_of(self._values(cuts, back), self.offsets, **settings)
+        return Scale(reference=found.reference, level=found.level, unit=found.unit * plan.spread)
+
+    def inputs(self, cuts: Int[Tensor, "B 2"]) -> Inputs:
+        """What is known at the origins."""
+        plan, scale = self.plan, self.scale(cuts)
+        context = self._values(cuts, self.offsets[: plan.context])
+        scaled = scale.apply(torch.nn.functional.pad(context, (0, plan.horizon), value=torch.nan))[:, : plan.context]
+        seen = ~scaled.isnan()
+        parts = [self._known_at(cuts), self._past_at(cuts), self._lagged(cuts, scale), tame(scale.shape)[0][..., None]]
+        parts += [self._gaps(cuts)] if plan.irregular else []
+        parts += [self._absolute(scale)] if plan.absolute else []
+        return Inputs(
+            rows=torch.cat([part.float() for part in parts], -1),
+            values=tame(scaled)[0].float(),
+            seen=seen,
+            reference=scale.reference[:, plan.context :].nan_to_num(0.0),
+            unit=scale.unit.nan_to_num(1.0),
+        )
+
+    def targets(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B H"]:
+        """What came, scaled; nan where it is missing. The one reading of the future."""
+        place, ahead = self.starts[cuts[:, 0]] + cuts[:, 1], self.offsets[self.plan.context :]
+        values = self.values[(place[:, None] + ahead).clamp(max=len(self.values) - 1)]
+        inside = cuts[:, 1, None] + ahead < self.lengths[cuts[:, 0], None]
+        scale = self.scale(cuts)
+        return (values.where(inside, torch.nan) - scale.reference[:, self.plan.context :]) / scale.unit[:, None]
+
+    def stamps_at(self, cuts: Int[Tensor, "B 2"]) -> np.ndarray:
+        """Times of the steps that are forecast."""
+        horizon = self.plan.horizon
+        return np.stack([self.stamps[number][cut : cut + horizon] for number, cut in cuts.tolist()])
+
+    # parts of a window
+
+    def _values(self, cuts: Int[Tensor, "B 2"], back: Int[Tensor, " R"]) -> Float64[Tensor, "B R"]:
+        """Values at negative offsets from the cut; nan before the series begins."""
+        return self._before(self.values, cuts, back)
+
+    def _before(self, flat: Tensor, cuts: Int[Tensor, "B 2"], back: Int[Tensor, " R"]) -> Tensor:
+        place = cuts[:, 1, None] + back
+        found = flat[(self.starts[cuts[:, 0], None] + place).clamp(0, len(flat) - 1)]
+        outside = (place < 0) | (back >= 0)
+        return found.masked_fill(outside.view(*outside.shape, *(1,) * (found.dim() - 2)), torch.nan)
+
+    def _known_at(self, cuts: Int[Tensor, "B 2"]) -> Float[Tensor, "B M C"]:
+        place = cuts[:, 1, None] + self.offsets
+        found = self.known[self.starts[cuts[:, 0], None] + place.clamp(min=0)]
+        lacking = found.isnan().any(-1)
+        if bool(lacking.any()):
+            number, cut = cuts[int(lacking.any(-1).nonzero()[0, 0])].tolist()
+            raise ValueError(
+                f"series {self.panel.series[number].name!r}: {list(self.plan.known_names)} are known in advance, but "
+                f"their rows do not reach {self.plan.horizon} steps past value {cut}: add rows with empty values"
+            )
+        return found
+
+    def _past_at(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B M Q"]:
+        """Covariates seen only in the past, one step late as values are, and which of them were seen."""
+        filled, seen = tame(self._before(self.past, cuts, self.offsets - 1))
+        return torch.cat([filled, seen.double()], -1)
+
+    def _lagged(self, cuts: Int[Tensor, "B 2"], scale: Scale) -> Float64[Tensor, "B M G"]:
+        """The window as it lay each lag ago, moved to the present level and unit, then scaled as the present is.
+
+        Every lag is a horizon or more, so all of it is known.
+        """
+        found = [torch.zeros(len(cuts), len(self.offsets), 0, dtype=torch.float64, device=self.device)]
+        for lag in self.plan.lags:
+            then = self.scale(cuts - torch.tensor([0, lag], device=self.device))
+            old = (self._values(cuts, self.offsets - lag) - then.level[:, None]) / then.unit[:, None]
+            filled, seen = tame(old - scale.shape)
+            found += [filled[..., None], seen[..., None].double()]
+        return torch.cat(found, -1)
+
+    def _absolute(self, scale: Scale) -> Float64[Tensor, "B M 2"]:
+        """Level and logarithm of the unit, compared with those of training windows; the same in every row."""
+        mean, deviation = torch.from_numpy(self.plan.scale_moments).to(self.device)
+        found = tame((_level_and_unit(scale) - mean) / deviation)[0]
+        return found[:, None].expand(-1, len(self.offsets), -1)
+
+    def _gaps(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B M 2"]:
+        r"""Of irregular stamps: $\log_2$ of the gap before a step, and how long the step is from the last value."""
+        place = self.starts[cuts[:, 0], None] + (cuts[:, 1, None] + self.offsets).clamp(min=0)
+        first = self.starts[cuts[:, 0], None]
+        gap = self.clock[place] - self.clock[torch.maximum(place - 1, first)]
+        age = self.clock[place] - self.clock[torch.maximum(first + cuts[:, 1, None] - 1, first)]
+        return torch.stack([gap.clamp(1e-3, 1e4).log2(), age.sign() * age.abs().log1p()], -1)
+
+
+def tame(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
+    """Clipped, with zero where nothing was seen; and where something was."""
+    return scaled.nan_to_num(0.0).clamp(-LARGEST, LARGEST), ~scaled.isnan()
+
+
+def _level_and_unit(scale: Scale) -> Float64[Tensor, "B 2"]:
+    return torch.stack([scale.level, scale.unit.log()], -1)
+
+
+def _stamps(series: Series, panel: Panel, horizon: int) -> np.ndarray:
+    """Stamps with a horizon of future ones: as given, then as they would follow."""
+    given = np.concatenate([series.stamps, series.future[:horizon]])
+    missing = horizon - len(given) + len(series)
+    return given if missing == 0 else np.concatenate([given, following(given, panel.step, missing)])
+
+
+def _padded(rows: np.ndarray, size: int) -> np.ndarray:
+    """So many rows: nan where they are missing, cut where there are more."""
+    lacking = max(0, size - len(rows))
+    return np.concatenate([rows[:size], np.full((lacking, *rows.shape[1:]), np.nan)])
+
+
+def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
+    """The plan for a training panel, with what is left open chosen.
+
+    Of the references the one that leaves least of what came; of the scalings the one under which windows differ least.
+    """
+    plan = Plan.of(panel, config)
+    choices = ("season", "level", "last") if plan.season > 1 else ("level", "last")
+    references = choices if plan.reference == "auto" else (plan.reference,)
+    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _left(panel, one))
+    scalings = ("deviation", "size") if plan.scaling == "auto" else (plan.scaling,)
+    plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _unlike(panel, one))
+    plan = replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
+    windows = Windows(panel, plan)
+    return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_some(windows))).numpy()]))
+
+
+def _left(panel: Panel, plan: Plan) -> float:
+    """Mean size of what a reference leaves, in one unit for all references."""
+    common = replace(plan, scaling="deviation")
+    level = Windows(panel, replace(common, reference="level"))
+    windows, cuts = Windows(panel, common), _some(level)
+    ratio = windows.scale(cuts).unit / level.scale(cuts).unit
+    return float((windows.targets(cuts).abs() * ratio[:, None]).nanmean())
+
+
+def _unlike(panel: Panel, plan: Plan) -> float:
+    """How much windows differ in the size of their targets: deviation of its logarithm."""
+    sizes = _sizes(panel, plan).nanmean(1)
+    return float(sizes[sizes > 0].log().std(correction=0)) if bool((sizes > 0).any()) else 0.0
+
+
+def _sizes(panel: Panel, plan: Plan) -> Float64[Tensor, "N H"]:
+    windows = Windows(panel, plan)
+    return windows.targets(_some(windows)).abs()
+
+
+def _some(windows: Windows) -> Int[Tensor, "N 2"]:
+    """Training windows, evenly spread."""
+    cuts = windows.cuts()
+    return cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]

@@ -1,0 +1,49 @@
+"""The kernel that walks whole rollouts, in Triton's interpreter: the same steps as plain PyTorch takes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sgfn.config import TrainConfig
+from sgfn.envs.tabulated import tabulate
+from sgfn.nets.encoders import MLP
+from sgfn.nets.layered import walking_kernel
+from sgfn.tasks import make_task
+
+CASES = ("tfbind8", "one layer, exploring", "grid, relu", "variable length, silu", "heated", "heated by a tensor")
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    script = Path(__file__).parent / "walk_beside_its_twin.py"
+    run = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_walk_is_a_rollout(found: dict[str, Any], case: str) -> None:
+    assert set(found) == set(CASES)
+    assert found[case]["fits"]
+    assert found[case]["single"]["same"] == 1.0
+    assert found[case]["single"]["error"] < 1e-5
+    assert found[case]["half"]["same"] > 0.98  # rounding may decide a close race
+    assert found[case]["half"]["error"] < 0.05 or found[case]["half"]["same"] < 1.0
+    assert found[case]["other clock"]["same"] < 0.9
+
+
+def test_on_a_cpu_nobody_walks() -> None:
+    env = tabulate(make_task("tfbind8", TrainConfig()).env, "cpu")
+    assert walking_kernel(env, MLP(env.features, 8, 1, "relu"), torch.device("cpu")) is None

@@ -1,0 +1,149 @@
+"""`Forecaster(...).fit(data).predict()`: shapes, agreement of its parts, folders, errors."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sgfn.series.data import columns_of, to_long
+from sgfn.series.forecaster import Forecaster
+from sgfn.series.frames import read_panel
+from sgfn.series.prediction import Forecast
+from small_panels import mixed_panel
+
+SMALL: dict[str, Any] = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8}
+
+
+def forecaster(**settings: Any) -> Forecaster:
+    made = Forecaster(**{"horizon": 4, "context": 6, "bins": 8, "members": 2, "folds": 2, "steps": 4} | settings)
+    return Forecaster(made.config.with_(**SMALL))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Forecaster:
+    return forecaster().fit(mixed_panel())
+
+
+@pytest.fixture(scope="module")
+def found(fitted: Forecaster) -> Forecast:
+    return fitted.predict(samples=300)
+
+
+def test_a_forecast_has_a_window_for_each_series(found: Forecast) -> None:
+    assert found.names == ("a", "b")
+    assert found.cuts == (60, 41)
+    assert found.paths.shape == (2, 300, 4)
+    assert found.quantiles().shape == (2, 4, 9)
+    assert found.mean.shape == found.median.shape == (2, 4)
+    assert found.stamps[0, 0] == np.datetime64("2024-01-03T12", "ns")
+    assert np.isfinite(found.paths).all()
+
+
+def test_paths_quantiles_and_cdf_are_of_one_law(found: Forecast) -> None:
+    quantiles = found.quantiles([0.1, 0.5, 0.9])
+    assert np.allclose(found.cdf(quantiles[..., 0]), 0.1)
+    assert np.allclose(found.median, quantiles[..., 1])
+    below = (found.paths <= quantiles[:, None, :, 1]).mean(1)
+    assert np.abs(below - 0.5).max() < 0.15
+    assert np.abs(found.paths.mean(1) - found.mean).max() < 0.5 * (quantiles[..., 2] - quantiles[..., 0]).max()
+    assert (np.diff(found.quantiles(), axis=-1) > 0).all()
+    shifted = found.cdf(quantiles[..., 1] + 1.0)
+    assert (shifted > 0.5).all()
+
+
+def test_log_density_is_the_derivative_of_the_cdf(found: Forecast) -> None:
+    at, small = found.median + 0.013, 1e-6
+    slope = (found.cdf(at + small) - found.cdf(at - small)) / (2 * small)
+    assert np.allclose(np.exp(found.log_density(at)), slope, rtol=1e-3)
+    missing = at.copy()
+    missing[0, 0] = np.nan
+    assert np.isnan(found.log_density(missing)[0, 0])
+    assert np.isnan(found.cdf(missing)).sum() == 1
+
+
+def test_the_frame_says_what_the_arrays_say(found: Forecast) -> None:
+    frame = found.to_frame([0.1, 0.5])
+    assert list(frame.columns) == ["unique_id", "ds", "cut", "mean", "q0.1", "q0.5"]
+    assert len(frame) == 8
+    assert np.allclose(frame["q0.5"].to_numpy().reshape(2, 4), found.median)
+    assert frame["unique_id"].tolist() == ["a"] * 4 + ["b"] * 4
+
+
+def test_levels_lie_between_zero_and_one(found: Forecast) -> None:
+    with pytest.raises(ValueError, match=r"^levels of quantiles must lie between 0 and 1, got \[0\.5, 1\.0\]$"):
+        found.quantiles([0.5, 1.0])
+
+
+def test_a_seed_is_a_forecast(fitted: Forecaster, found: Forecast) -> None:
+    assert np.array_equal(fitted.predict(samples=300).paths, found.paths)
+    assert not np.array_equal(fitted.predict(samples=300, seed=1).paths, found.paths)
+
+
+def test_origins_choose_windows_and_later_values_do_not_matter(fitted: Forecaster) -> None:
+    one = mixed_panel()
+    at = fitted.predict(one, origins=[("b", 30), ("a", 40)], samples=4)
+    assert (at.names, at.cuts) == (("b", "a"), (30, 40))
+    short = type(one)(
+        series=tuple(part.until(30) for part in one.series),
+        step=one.step,
+        known_names=one.known_names,
+        past_names=one.past_names,
+    )
+    assert np.allclose(fitted.predict(short, samples=4).quantiles()[1], at.quantiles()[0])
+    assert not np.allclose(at.quantiles()[0], at.quantiles()[1])
+    with pytest.raises(ValueError, match=r"^no series 'c' in the panel: there are a, b$"):
+        fitted.predict(one, origins=[("c", 3)])
+    with pytest.raises(ValueError, match=r"^series 'b' has 41 values: no origin after 42$"):
+        fitted.predict(one, origins=[("b", 42)])
+
+
+def test_a_saved_forecaster_says_the_same_wherever_it_lies(fitted: Forecaster, found: Forecast, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "run")
+    (tmp_path / "run").rename(tmp_path / "moved")
+    loaded = Forecaster.load(tmp_path / "moved")
+    assert np.allclose(loaded.predict(samples=300).paths, found.paths)
+    with pytest.raises(ValueError, match=r"already holds a run: add --resume to continue it"):
+        fitted.save(tmp_path / "moved")
+    fitted.save(tmp_path / "moved", overwrite=True)
+
+
+def test_a_panel_survives_the_long_format() -> None:
+    one, config = mixed_panel(), Forecaster(known="known0").config.series
+    back = read_panel(to_long(one), columns_of(config)).panel
+    for part, other in zip(one.series, back.series, strict=True):
+        assert np.array_equal(part.values, other.values, equal_nan=True)
+        assert np.allclose(part.known, other.known)
+        assert np.array_equal(part.past, other.past, equal_nan=True)
+        assert np.array_equal(part.future, other.future)
+
+
+def test_frames_and_files_are_read(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=60, freq="D"), "y": np.sin(np.arange(60.0))})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    by_frame, by_file = (forecaster().fit(one).predict(samples=4) for one in (frame, tmp_path / "data.csv"))
+    assert np.allclose(by_frame.paths, by_file.paths)
+    assert by_frame.stamps[0, 0] == np.datetime64("2024-03-01", "ns")
+
+
+def test_settings_are_those_of_the_configuration() -> None:
+    made = Forecaster(horizon=12, steps=7, holidays="US")
+    assert (made.config.series.horizon, made.config.steps, made.config.series.holidays) == (12, 7, "US")
+    assert repr(made) == "Forecaster(steps=7, horizon=12, holidays='US')"
+    with pytest.raises(ValueError, match=r"^config: field 'horizont' is unknown"):
+        Forecaster(horizont=3)
+    with pytest.raises(ValueError, match=r"^series\.horizon must lie in \[1, 4096\], got 0$"):
+        Forecaster(horizon=0)
+    with pytest.raises(ValueError, match=r"^this forecaster has not learned anything yet: call fit\(data\) first$"):
+        made.predict()
+
+
+def test_a_measurement_error_widens_what_is_seen() -> None:
+    values = np.random.default_rng(0).normal(size=200)
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=200, freq="h"), "y": values})
+    made = forecaster(noise="known", deviation=0.8, reference="none", scaling="none", bins=24, steps=30).fit(frame)
+    seen, clean = made.predict(samples=200), made.predict(samples=200, latent=True)
+    width = lambda one: (one.quantiles([0.9]) - one.quantiles([0.1])).mean()  # noqa: E731
+    assert width(seen) > 1.05 * width(clean)
+    assert seen.paths.std() > clean.paths.std()

@@ -1,0 +1,189 @@
+"""The forecaster as a method: what it learns from, what it holds out, noise, checkpoints."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from sgfn.config import TrainConfig
+from sgfn.learner import NonFiniteError
+from sgfn.methods import make_learner
+from sgfn.presets import PRESETS
+from sgfn.series.learner import FALLS, ForecastLearner
+from sgfn.tasks import make_task, series_task
+from small_panels import panel, series
+
+CPU = torch.device("cpu")
+TINY: dict[str, Any] = {
+    "batch": 8,
+    "steps": 6,
+    "net__hidden": 8,
+    "net__layers": 1,
+    "net__heads": 2,
+    "series__horizon": 3,
+    "series__context": 6,
+    "series__season": 1,
+    "series__bins": 6,
+    "series__members": 2,
+    "series__folds": 4,
+    "series__check": 2,
+    "series__calendar": False,
+}
+WAVE = np.sin(np.arange(200) / 3) + 0.3 * np.random.default_rng(0).normal(size=200)
+
+
+def config_of(**changes: Any) -> TrainConfig:
+    return PRESETS["forecast"].with_(**TINY | changes)
+
+
+def learner_of(values: np.ndarray = WAVE, **changes: Any) -> ForecastLearner:
+    made = make_learner(series_task(panel(series(values)), config_of(**changes)), CPU)
+    assert isinstance(made, ForecastLearner)
+    return made
+
+
+def advance(learner: ForecastLearner, steps: int) -> ForecastLearner:
+    for _ in range(steps):
+        learner.step()
+        learner.done += 1
+    return learner
+
+
+def differ(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list[str]:
+    assert one.keys() == other.keys()
+    return [name for name in one if not torch.equal(one[name], other[name])]
+
+
+def test_a_continued_run_is_the_same_run() -> None:
+    whole, first = advance(learner_of(), 6), advance(learner_of(), 3)
+    second = learner_of()
+    second.load({name: value.clone() for name, value in first.state().items()})
+    assert differ(advance(second, 3).state(), whole.state()) == []
+    assert differ(advance(learner_of(seed=1), 6).state(), whole.state())
+
+
+def test_what_a_member_holds_out_teaches_it_nothing() -> None:
+    """Values of its own fold may be anything as targets; as what came before they are read like all others."""
+    learner = learner_of(series__members=1)
+    cuts = learner.cuts[40:60]
+    held = learner._holds_out(0, cuts)
+    assert bool(held.any())
+    assert not bool(held.all())
+    inputs, bins, seen = learner._batch(cuts)
+    blind = torch.ones(len(cuts), dtype=torch.bool)
+    other = torch.where(held, (bins + 1) % 6, bins)
+    net = learner.members[0]
+    counts = seen & ~held
+    assert torch.equal(
+        learner.loss(net, (inputs, bins, counts), blind), learner.loss(net, (inputs, other, counts), blind)
+    )
+    assert not torch.equal(
+        learner.loss(net, (inputs, bins, seen), blind), learner.loss(net, (inputs, other, seen), blind)
+    )
+
+
+def test_the_folds_of_members_differ_and_are_judged() -> None:
+    learner = learner_of()
+    cuts = learner.cuts
+    one, two = (learner._holds_out(member, cuts) for member in (0, 1))
+    assert not bool((one & two).any())
+    for member, batch in enumerate(learner.held_out):
+        assert batch is not None
+        assert bool(batch[2].any())
+        assert len(batch[1]) <= int(learner._holds_out(member, cuts).any(-1).sum())
+
+
+def test_the_best_weights_are_kept_and_members_come_to_rest() -> None:
+    learner = advance(learner_of(steps=200, series__patience=1, optim__lr=0.5), 100)
+    assert learner.falls.tolist() == [FALLS, FALLS]  # such a rate cannot go well for long
+    kept = {name: value.clone() for name, value in learner.state().items()}
+    advance(learner, 4)
+    assert [name for name in differ(learner.state(), kept) if name.startswith(("nets", "best"))] == []
+    for member, batch in enumerate(learner.held_out):
+        assert batch is not None
+        found = learner._score(learner.members[member], batch)
+        assert found == pytest.approx(float(learner.scores[member]), abs=1e-5)
+
+
+def test_without_folds_the_running_mean_is_kept() -> None:
+    learner = advance(learner_of(series__folds=0), 6)
+    assert learner.held_out == [None, None]
+    assert differ(learner.best.state_dict(), learner.average.state_dict()) == []
+    assert differ(learner.best.state_dict(), learner.nets.state_dict())
+    assert "held_out" not in learner.read_meters()
+
+
+def test_the_loss_is_the_cross_entropy_of_what_came() -> None:
+    learner = learner_of(series__members=1)
+    batch = learner._batch(learner.cuts[:16])
+    inputs, bins, seen = batch
+    net, blind = learner.members[0], torch.zeros(16, dtype=torch.bool)
+    log_law = net.log_law(net(inputs, bins))
+    wanted = [-log_law[b, t, bins[b, t]] for b in range(16) for t in range(3) if seen[b, t]]
+    assert_close(learner.loss(net, batch, blind), torch.stack(wanted).mean())
+    assert not torch.allclose(learner.loss(net, batch, ~blind), learner.loss(net, batch, blind))
+
+
+def test_smoothed_targets_reward_near_misses() -> None:
+    plain, smooth = learner_of(series__members=1), learner_of(series__members=1, series__smooth=1.0)
+    batch, blind = plain._batch(plain.cuts[:16]), torch.zeros(16, dtype=torch.bool)
+    net = plain.members[0]
+    log_law = net.log_law(net(batch[0], batch[1]))
+    wanted = -(smooth.smoothed[batch[1].clamp(max=5)] * log_law).sum(-1)
+    assert_close(smooth.loss(net, batch, blind), (wanted * batch[2]).sum() / batch[2].sum())
+    assert not torch.allclose(smooth.loss(net, batch, blind), plain.loss(net, batch, blind))
+
+
+def test_a_known_measurement_error_is_summed_over() -> None:
+    learner = learner_of(series__members=1, series__noise="known", series__deviation=0.4)
+    batch, blind = learner._batch(learner.cuts[:4]), torch.zeros(4, dtype=torch.bool)
+    net = learner.members[0]
+    law = net.log_law(net(batch[0], batch[1])).exp().double()
+    wanted = []
+    for b, t in [(b, t) for b in range(4) for t in range(3)]:
+        kernel = learner.bins.blur(0.4 / batch[0].unit[b : b + 1])[0]
+        wanted.append(-torch.log((law[b, t] @ kernel)[batch[1][b, t]]))
+    assert_close(learner.loss(net, batch, blind).double(), torch.stack(wanted).mean(), atol=1e-5, rtol=1e-5)
+    env = learner.task.env
+    unit = learner.data.inputs_at_ends().unit
+    assert_close(env.kernel(env.initial(1), torch.float64)[0], learner.bins.blur(0.4 / unit)[0])
+
+
+def test_a_learned_error_is_the_widest_that_the_likelihood_admits() -> None:
+    """Two exact levels, measured with error .3: all of the spread around them may be error, and no more."""
+    rng = np.random.default_rng(0)
+    values = 2.0 * np.where(rng.random(3000) < 0.5, -1, 1) + 0.3 * rng.normal(size=3000)
+    plain = {"series__reference": "none", "series__scaling": "none", "series__absolute": False, "series__dropout": 0.0}
+    noisy = {"series__noise": "learned", "series__deviation": 0.6, "series__bins": 24, "series__folds": 0}
+    learner = learner_of(values, steps=250, batch=64, optim__lr=5e-3, series__members=1, **plain, **noisy)
+    assert learner.deviation == pytest.approx(0.6, rel=1e-4)
+    advance(learner, 250)
+    assert learner.deviation == pytest.approx(0.3, abs=0.08)
+
+
+def test_training_that_leaves_the_numbers_is_stopped() -> None:
+    learner = learner_of()
+    with torch.no_grad():
+        next(learner.nets.parameters()).fill_(torch.nan)
+    advance(learner, 1)
+    with pytest.raises(NonFiniteError, match=r"^training left the finite numbers near step 1"):
+        learner.read_meters()
+
+
+def test_forecasting_is_for_series_and_series_for_forecasting() -> None:
+    with pytest.raises(ValueError, match=r"^method 'forecast' learns time series, and words is none: use task series$"):
+        make_learner(make_task("words", config_of()), CPU)
+    with pytest.raises(ValueError, match=r"^task series is learned by method 'forecast', not by 'gfn'"):
+        make_learner(series_task(panel(series(WAVE)), config_of(method="gfn")), CPU)
+
+
+def test_samples_are_paths_after_the_end_of_each_series() -> None:
+    two = panel(series(WAVE, "a"), series(10 + WAVE[:80], "b"))
+    learner = make_learner(series_task(two, config_of()), CPU)
+    found = learner.draw(7, seed=0)
+    assert found.objects.shape == (7, 4)
+    assert found.objects[:, 0].tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert torch.equal(found.intended, found.objects[:, 1:])  # nothing is garbled
+    assert float(found.scores[1::2].min()) > float(found.scores[::2].max())  # b lies higher

@@ -1,0 +1,66 @@
+"""The study of published settings: in parts, each with its command; a run that diverges costs no other."""
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks import published
+from torch import Tensor
+
+from sgfn.files import read_json, write_json
+from sgfn.trainer import Trainer
+
+
+def study(monkeypatch: pytest.MonkeyPatch, out: Path, *words: str) -> list[dict[str, Any]]:
+    """A few steps on the smaller grid at one noise level."""
+    flags = ["grid", "--device", "cpu", "--steps", "20", "--alphas", "0.25", "--out", str(out), *words]
+    monkeypatch.setattr(sys, "argv", ["published", *flags])
+    few = published.Study(task="grid", preset="published-grid", alphas=(0.25, 0.5), methods=("tb", "db", "random"))
+    monkeypatch.setitem(published.STUDIES, "grid", few)
+    published.main()
+    return read_json(out)["rows"]
+
+
+def test_parts_keep_their_commands_and_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "a.json"
+    first = study(monkeypatch, out, "--methods", "random", "--seeds", "2")
+    both = study(monkeypatch, out, "--methods", "tb", "random", "--seeds", "2")
+    assert both[:2] == first
+    start = "python -m benchmarks.published grid --device cpu --steps 20 --alphas 0.25 --methods"
+    assert [(row["method"], row["seed"], row["command"]) for row in both] == [
+        ("random", 0, f"{start} random --seeds 2"),
+        ("random", 1, f"{start} random --seeds 2"),
+        ("tb", 0, f"{start} tb random --seeds 2"),
+        ("tb", 1, f"{start} tb random --seeds 2"),
+    ]
+    data = read_json(out)
+    bare = [{key: value for key, value in row.items() if key != "command"} for row in both]
+    write_json(out, data | {"rows": bare, "command": "python -m benchmarks.published grid"})  # as it was written before
+    assert {row["command"] for row in published.rows_of(out)} == {"python -m benchmarks.published grid"}
+
+
+def test_a_run_that_diverges_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    update, out = Trainer.update, tmp_path / "a.json"
+
+    def diverge(trainer: Trainer, *args: Any) -> tuple[Tensor, Tensor]:
+        found = update(trainer, *args)
+        if trainer.config.objective == "db" and trainer.config.seed == 1 and float(trainer.index) == 12:
+            next(trainer.nets.parameters()).data.fill_(math.nan)
+        return found
+
+    monkeypatch.setattr(Trainer, "update", diverge)
+    rows = study(monkeypatch, out, "--seeds", "2")
+    assert [(row["method"], row["seed"], "failed" in row) for row in rows] == [
+        *(("tb", 0, False), ("tb", 1, False), ("db", 0, False), ("db", 1, True), ("random", 0, False)),
+        ("random", 1, False),
+    ]
+    lost, whole = rows[3], rows[2]
+    assert lost["failed"].startswith("training left the finite numbers near step 13 ")
+    assert "tv" not in lost
+    assert math.isfinite(whole["tv"])
+    assert [calls for calls, _ in lost["curve"]] == [calls for calls, _ in whole["curve"]][: len(lost["curve"])]
+    assert 0 < len(lost["curve"]) < len(whole["curve"])
+    assert "NaN" not in out.read_text()
+    assert study(monkeypatch, out, "--seeds", "2") == rows  # it would end in the same way
