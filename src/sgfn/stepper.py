@@ -1,6 +1,6 @@
 """How steps are run: as they are, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
 
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import torch
 
@@ -15,6 +15,7 @@ REPLAYED = 8
 """Steps in one replay of a CUDA graph."""
 
 
+@runtime_checkable
 class Stepper(Protocol):
     """Runs steps of a learner."""
 
