@@ -6,17 +6,18 @@ between the networks' outputs and the loss, `nets.rows` knows the rest of the wa
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.append_rollout import Draws, Roller, Walk
+from sgfn.append_rollout import Draws, KernelRoller, Roller, Walk, Walked
 from sgfn.channel import Channel
-from sgfn.compilation import compiled
 from sgfn.config import TrainConfig
 from sgfn.entropy import entropy_figures, entropy_terms
 from sgfn.envs.base import Env
+from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.nets.rows import Pass, RowNet
@@ -75,7 +76,11 @@ class AppendOnly:
         self.objective, self.optimisers = make_objective(task.config), optimisers
         self._nothing: dict[int, Tensor] = {}
 
-    def learn(self, draws: Draws, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
+    def walk_by(self, kernel: ModuleType, env: TabulatedEnv) -> None:
+        """Leave rollouts to a kernel."""
+        self.roller = KernelRoller(kernel, env, self.net, self.channel, self.config.batch)
+
+    def learn(self, draws: Draws | Walked, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
         """A batch of rollouts and its update; of the noise model too where it learns from batches."""
         own, slopes = self.measure(draws, beta)
         self.optimisers[0].apply(slopes.nets, rate, self.parameters)
@@ -83,7 +88,7 @@ class AppendOnly:
             self.optimisers[1].apply(slopes.model, rate, self.model.parameters)
         return own, slopes
 
-    def measure(self, draws: Draws, beta: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
+    def measure(self, draws: Draws | Walked, beta: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
         """A batch of rollouts, and what it tells the weights."""
         walk, found = self.roller.roll(draws)
         own = self.episodes(walk, self.log_reward(walk.realised))
@@ -96,15 +101,11 @@ class AppendOnly:
         found, batch = self.net.forced(walk.rows, walk.last, walk.realised), self.episodes(walk, log_reward)
         return self.slopes(walk, found, batch, beta, learn=False)
 
-    def compile(self) -> None:
-        """From now on all that is heavy runs compiled, for the batch sizes of the run."""
+    def prepare(self) -> None:
+        """Make what is kept for the batch sizes of the run, so that nothing is made on the way."""
         for size in {self.config.batch, self.config.replay.batch or self.config.batch}:
-            self.roller.rows(size)  # made before, else a second compilation finds them made
+            self.roller.rows(size)
             self.nothing(size)
-        for name in ("measure", "remeasure", "fit"):
-            setattr(self, name, compiled(getattr(self, name)))
-        for optimiser in self.optimisers:
-            optimiser.compile()
 
     def recall(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """An update from past trajectories: balance holds off-policy."""

@@ -1,14 +1,12 @@
 """Optimisers whose rates live in tensors, so that a schedule needs no host; parameters share one buffer."""
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sgfn.compilation import compiled
 from sgfn.config import OptimConfig
 
 FEW = 64
@@ -35,7 +33,6 @@ class Optimiser:
         self.count = torch.zeros((), device=device)
         self.begun = False
         self.sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
-        self.compiled: Callable[..., None] | None = None
         buffers = (self.values, self.gradient, self.first, self.second)
         self.groups = list(zip(*(buffer.split(self.sizes) for buffer in buffers), strict=True))
         for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
@@ -65,21 +62,17 @@ class Optimiser:
         """
         self.begun = True
         self.count += 1.0
-        if self.compiled is not None:
+        if torch.compiler.is_compiling():
             given = dict(zip(map(id, self.parameters if parameters is None else parameters), gradients, strict=True))
             whole = [given.get(id(p), home) for p, home in zip(self.parameters, self.gradients, strict=True)]
             rates, spread = self.rates * factor / (1.0 - BETA1**self.count), (1.0 - BETA2**self.count).sqrt()
-            self.compiled(self.values, self.first, self.second, whole, rates, spread)
+            plain_adam(self.values, self.first, self.second, whole, rates, spread, self.sizes, self.clip)
             return
         homes = self.gradients if parameters is None else [self.homes[id(p)] for p in parameters]
         torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
         excess = norm_excess(self.gradient, self.clip)
         for (values, gradient, first, second), rate in zip(self.groups, (self.rates * factor).unbind(), strict=True):
             fused_adam(values, gradient, first, second, self.count, rate, excess)
-
-    def compile(self) -> None:
-        """From now on `apply` runs compiled."""
-        self.compiled = compiled(partial(plain_adam, sizes=self.sizes, clip=self.clip))
 
     def state(self) -> dict[str, Tensor]:
         """Moments and counters, named by parameter number; nothing before the first step."""
@@ -145,7 +138,6 @@ def plain_adam(
     gradients: list[Tensor],
     rates: Float[Tensor, " G"],
     spread: Float[Tensor, ""],
-    *,
     sizes: list[int],
     clip: float,
 ) -> None:

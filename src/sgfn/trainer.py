@@ -8,7 +8,8 @@ from torch import Tensor
 
 from sgfn import dynamics, histories
 from sgfn.append_only import AppendOnly, Past, fits
-from sgfn.append_rollout import Draws
+from sgfn.append_rollout import Draws, Walked
+from sgfn.compilation import compiled
 from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
@@ -35,7 +36,7 @@ LARGEST_WALK = 4096
 class Chances:
     """All that is random in a step, drawn before it."""
 
-    draws: Draws | None
+    draws: Draws | Walked | None
     """For rollouts of append-only sequences; others draw their own on the way."""
     replay: list[Float64[Tensor, " B"]]
     """What is recalled from the buffer, update by update."""
@@ -58,8 +59,10 @@ class Trainer(Learner):
         self.objective = make_objective(self.config)
         self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
+        self.kernel = walking_kernel(self.env, self.nets.encoder, device)
         self._guess_log_z()
-        self.quick = self._quick()
+        self.append_only = self._append_only()
+        self.quick = self.append_only if self.kernel is None else None  # uncompiled, a kernel that walks is faster
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
 
@@ -79,10 +82,9 @@ class Trainer(Learner):
             Optimiser([(list(self.dynamics.parameters()), model.lr)], model.clip, self.device),
         )
 
-    def _quick(self) -> AppendOnly | None:
-        """The way of append-only sequences of one length, where it can be gone and no kernel walks faster."""
-        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
-        if walks or self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
+    def _append_only(self) -> AppendOnly | None:
+        """The way of append-only sequences of one length, where it can be gone."""
+        if self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
             return None
         table = isinstance(self.env, TabulatedEnv) and not self.task.landscape.on_host
         return AppendOnly(self.task, self.nets, self.dynamics, (self.optimiser, self.dynamics_optimiser), table)
@@ -130,8 +132,7 @@ class Trainer(Learner):
 
     def levels(self, batch: int) -> int:
         """How many levels of states to judge once for all; where a kernel walks, only for large batches."""
-        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
-        return 0 if walks and batch <= LARGEST_WALK else shared_levels(self.env, self.nets, batch)
+        return 0 if self.kernel is not None and batch <= LARGEST_WALK else shared_levels(self.env, self.nets, batch)
 
     def judge(self, batch: int) -> FlowNets | Judge:
         """The networks as they are now, set to act for and to judge a batch of that size."""
@@ -172,7 +173,7 @@ class Trainer(Learner):
         self._record(own, loss, nll)
         self.index += 1.0
 
-    def learn(self, draws: Draws | None, beta: Tensor, rate: Tensor) -> tuple[Episodes, Tensor, Tensor]:
+    def learn(self, draws: Draws | Walked | None, beta: Tensor, rate: Tensor) -> tuple[Episodes, Tensor, Tensor]:
         """A batch of rollouts and an update: the agent's own part, the loss, and the noise model's."""
         if self.quick is not None and draws is not None:
             own, found = self.quick.learn(draws, beta, rate)
@@ -308,12 +309,16 @@ class Trainer(Learner):
     @property
     def compilable(self) -> bool:
         """Where rollouts are append-only and scores do not come from the host."""
-        return self.quick is not None and self.capturable
+        return self.append_only is not None and self.capturable
 
     def compile(self) -> None:
-        """All but schedules and meters."""
-        assert self.quick is not None
-        self.quick.compile()
+        """All but random numbers, and rollouts where a kernel makes them."""
+        assert self.append_only is not None
+        self.quick = self.append_only
+        if self.kernel is not None and isinstance(self.env, TabulatedEnv):
+            self.quick.walk_by(self.kernel, self.env)
+        self.quick.prepare()
+        self.advance = compiled(self.advance)
 
     @property
     def block(self) -> int:
