@@ -148,16 +148,14 @@ class Trainer(Learner):
         self.advance(self.chances())
 
     def chances(self) -> Chances:
-        """The random numbers of a step."""
+        """The random numbers of a step, in the same order however steps are run."""
         config, draws = self.config, None
+        rounds = config.dynamics.rounds if config.dynamics.mode == "replay" else 0
+        replay = [chances(config.replay.batch or config.batch, self.generator) for _ in range(config.replay.updates)]
+        fits = [chances(config.batch, self.generator) for _ in range(rounds)]
         if self.quick is not None:
             draws = self.quick.roller.draw(config.batch, self.generator, config.explore, self.temperature)
-        rounds = config.dynamics.rounds if config.dynamics.mode == "replay" else 0
-        return Chances(
-            draws=draws,
-            replay=[chances(config.replay.batch or config.batch, self.generator) for _ in range(config.replay.updates)],
-            fits=[chances(config.batch, self.generator) for _ in range(rounds)],
-        )
+        return Chances(draws=draws, replay=replay, fits=fits)
 
     def advance(self, chances: Chances) -> None:
         """A step that follows from its random numbers, but for rollouts that draw their own."""
