@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.common import RESULTS, arguments, write_results
 from benchmarks.contest import Contestant
-from benchmarks.speed_peers.environments import enter, present, table_file
+from benchmarks.speed_peers.environments import OURS, enter, present, table_file
 
 BATCHES, WIDTHS = (16, 256, 4096), (256, 2048)
 ROUNDS, SECONDS, GOAL, LIMIT = 5, 2.0, 0.20, 60.0
@@ -28,6 +28,7 @@ SMALL = {"batch": 16, "lr": 1e-3, "steps": 6000, "chunk": 100}
 LARGER = {"batch": 64, "lr": 2e-3, "steps": 3000, "chunk": 50}
 RACES: dict[str, list[dict[str, Any]]] = {
     "ours": [SMALL, LARGER],
+    "uncompiled": [SMALL, LARGER],
     "jax": [SMALL, LARGER],
     "gfnx": [SMALL],
     "torchgfn": [{**SMALL, "chunk": 500}],
@@ -44,7 +45,7 @@ def chunk_of(batch: int, hidden: int, device: str) -> int:
 def contest(job: dict[str, Any], rounds: int, names: list[str]) -> list[dict[str, Any]]:
     """One row for each contestant: rates over the rounds, and how many times as fast ours is."""
     entered = [enter(name) for name in names]
-    ready = {c.name: c.ask(do="prepare", job=job) for c in entered}
+    ready = {c.name: c.ask(do="prepare", job=job | {"accelerate": OURS.get(c.name, "")}) for c in entered}
     turns: dict[str, list[dict[str, Any]]] = {c.name: [] for c in entered}
     for _ in range(rounds):
         for contestant in entered:
@@ -101,7 +102,7 @@ def contests(device: str, table: str, rounds: int, activation: str) -> list[dict
     rows, both = [], present(device)
     for hidden in WIDTHS:
         for batch in BATCHES:
-            for objective, names in (("tb", both), ("stochastic", [n for n in both if n in ("ours", "jax")])):
+            for objective, names in (("tb", both), ("stochastic", [n for n in both if n in (*OURS, "jax")])):
                 job = {"objective": objective, "batch": batch, "hidden": hidden, "device": device, "table": table}
                 job |= {"activation": activation, "chunk": chunk_of(batch, hidden, device)}
                 found = contest(job, rounds, names)
@@ -118,6 +119,7 @@ def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
         for name in present(device):
             for setting in RACES[name]:
                 job: Any = {**setting, "device": device, "table": table, "seed": seed}
+                job["accelerate"] = OURS.get(name, "")
                 contestant = enter(name)
                 found = contestant.ask(do="race", job=job, goal=GOAL, limit=LIMIT)
                 contestant.leave()

@@ -18,16 +18,19 @@ PACKAGES = {
 }
 MODULES = {
     "ours": "benchmarks.speed_peers.ours",
+    "uncompiled": "benchmarks.speed_peers.ours",
     "jax": "benchmarks.jax_reference",
     "gfnx": "benchmarks.speed_peers.gfnx",
     "torchgfn": "benchmarks.speed_peers.torchgfn",
 }
 """Ours first: ratios are against it."""
+OURS = {"ours": "compile", "uncompiled": "auto"}
+"""Our own ways to run steps; without compiling, those of a short run: as they are, on a GPU captured in a graph."""
 
 
 def python_of(name: str) -> str:
     """The interpreter of a contestant: our own, or one in an environment made for it."""
-    if name == "ours" or (name == "jax" and find_spec("jax") is not None):
+    if name in OURS or (name == "jax" and find_spec("jax") is not None):
         return sys.executable
     python, stamp = FOLDER / name / "bin" / "python", FOLDER / name / "installed"
     wanted = " ".join(PACKAGES[name])
@@ -42,7 +45,7 @@ def python_of(name: str) -> str:
 
 def enter(name: str) -> Contestant:
     """Start a contestant."""
-    source = str(ROOT / "src") if name == "ours" else ""
+    source = str(ROOT / "src") if name in OURS else ""
     environment = {**os.environ, "PYTHONPATH": source, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     return Contestant(name, python_of(name), MODULES[name], environment)
 
@@ -51,7 +54,7 @@ def present(device: str) -> list[str]:
     """Who takes part: all on a CPU, on a GPU ours and JAX where it can be imported (nothing is installed there)."""
     if device == "cpu":
         return list(MODULES)
-    return ["ours", "jax"] if find_spec("jax") is not None else ["ours"]
+    return [*OURS, "jax"] if find_spec("jax") is not None else [*OURS]
 
 
 def table_file(folder: Path) -> str:

@@ -34,12 +34,11 @@ class Ours:
     def __init__(self, job: Job) -> None:
         self.device, self.chunk = torch.device(job["device"]), job["chunk"]
         self.trainer = Trainer(make_task("tfbind8", settings(job)), self.device)
-        self.step = stepper(self.trainer)
+        self.step = stepper(self.trainer, job["accelerate"])
 
     def advance(self) -> int:
         """So many updates, done when this returns."""
-        for _ in range(self.chunk):
-            self.step()
+        self.step(self.chunk)
         self.trainer.done += self.chunk
         self.trainer.read_meters()  # waits for the device, as training does for each line of metrics
         return self.chunk

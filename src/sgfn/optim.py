@@ -32,9 +32,10 @@ class Optimiser:
         self.gradient, self.first, self.second = (torch.zeros_like(self.values) for _ in range(3))
         self.count = torch.zeros((), device=device)
         self.begun = False
-        self.sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
+        sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
+        self.each = self.rates.repeat_interleave(torch.tensor(sizes, device=device))
         buffers = (self.values, self.gradient, self.first, self.second)
-        self.groups = list(zip(*(buffer.split(self.sizes) for buffer in buffers), strict=True))
+        self.groups = list(zip(*(buffer.split(sizes) for buffer in buffers), strict=True))
         for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
             parameter.data = home
         self.gradients = self.views(self.gradient)
@@ -65,8 +66,8 @@ class Optimiser:
         if torch.compiler.is_compiling():
             given = dict(zip(map(id, self.parameters if parameters is None else parameters), gradients, strict=True))
             whole = [given.get(id(p), home) for p, home in zip(self.parameters, self.gradients, strict=True)]
-            rates, spread = self.rates * factor / (1.0 - BETA1**self.count), (1.0 - BETA2**self.count).sqrt()
-            plain_adam(self.values, self.first, self.second, whole, rates, spread, self.sizes, self.clip)
+            rates, spread = self.each * (factor / (1.0 - BETA1**self.count)), (1.0 - BETA2**self.count).sqrt()
+            plain_adam(self.values, self.first, self.second, whole, rates, spread, self.clip)
             return
         homes = self.gradients if parameters is None else [self.homes[id(p)] for p in parameters]
         torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
@@ -136,9 +137,8 @@ def plain_adam(
     first: Float[Tensor, " P"],
     second: Float[Tensor, " P"],
     gradients: list[Tensor],
-    rates: Float[Tensor, " G"],
+    rates: Float[Tensor, " P"],
     spread: Float[Tensor, ""],
-    sizes: list[int],
     clip: float,
 ) -> None:
     r"""The whole update, in operations that a compiler can fuse; bias corrections are in the rates and in `spread`.
@@ -150,9 +150,7 @@ def plain_adam(
     gradient = gradient / norm_excess(gradient, clip)
     first.lerp_(gradient, 1.0 - BETA1)
     second.mul_(BETA2).addcmul_(gradient, gradient, value=1.0 - BETA2)
-    moved = first / (second.sqrt() / spread + EPSILON)
-    steps = [rate * part for rate, part in zip(rates.unbind(), moved.split(sizes), strict=True)]
-    values.sub_(torch.cat(steps))
+    values.sub_(rates * first / (second.sqrt() / spread + EPSILON))
 
 
 def norm_excess(gradient: Float[Tensor, " P"], clip: float) -> Float[Tensor, ""]:
