@@ -106,8 +106,11 @@ def cuts_of(panel: Panel, origins: list[tuple[str, int]]) -> Int[Tensor, "N 2"]:
     for name, cut in origins:
         if name not in numbers:
             raise ValueError(f"no series {name!r} in the panel: there are {', '.join(list(numbers)[:8])}")
-        if not 1 <= cut <= len(panel.series[numbers[name]]):
-            raise ValueError(f"series {name!r} has {len(panel.series[numbers[name]])} values: no origin after {cut}")
+        values = panel.series[numbers[name]].values
+        if not 1 <= cut <= len(values):
+            raise ValueError(f"series {name!r} has {len(values)} values: no origin after {cut}")
+        if np.isnan(values[:cut]).all():
+            raise ValueError(f"series {name!r} has no value in its first {cut} steps: a forecast needs one before it")
         rows.append([numbers[name], cut])
     return torch.tensor(rows, dtype=torch.int64).reshape(-1, 2)
 
