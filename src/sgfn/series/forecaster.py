@@ -107,10 +107,7 @@ class Forecaster:
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         inputs = windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
-        law, walked = learner.marginals(inputs), drawn.law.cpu()
-        if learner.deviation > 0 and not latent:
-            kernel = bins.blur(learner.deviation / inputs.unit)
-            law, walked = law @ kernel, walked @ kernel
+        walked, law = learner.laws(inputs, drawn, latent=latent)
         found = (drawn.intended if latent else drawn.realised).cpu()
         return Forecast(
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),

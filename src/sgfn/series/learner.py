@@ -242,6 +242,16 @@ class ForecastLearner(Learner):
             parts.append(mixed([net.log_law(net(here, nothing)) for net in self.members]).exp().double().cpu())
         return torch.cat(parts)
 
+    def laws(
+        self, inputs: Inputs, drawn: Drawn, *, latent: bool = False
+    ) -> tuple[Float64[Tensor, "W H K"], Float64[Tensor, "W H K"]]:
+        """The law of each step that paths were drawn from, and the one that is forecast, as measured or before."""
+        walked, law = drawn.law.cpu(), self.marginals(inputs)
+        if latent or self.deviation == 0:
+            return walked, law
+        kernel = self.data.bins.blur(self.deviation / inputs.unit.cpu())
+        return walked @ kernel, law @ kernel
+
     def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> Drawn:
         """Paths of windows, as bins, and the law of each step."""
         generator = torch.Generator(self.device).manual_seed(seed)
