@@ -78,6 +78,9 @@ class SeriesConfig:
     rests."""
     average: float = 0.98
     """Weights are judged and kept as a running mean, which keeps this share at each step; 0 is no mean."""
+    recall: float = 8.0
+    """Horizons over which the forecaster remembers how far it was off, to widen or narrow its law; 0 leaves the law as
+    it was learned."""
     spare: int = 0
     """Steps at the end of each series that are kept from training, for a backtest."""
 
@@ -102,6 +105,7 @@ class SeriesConfig:
         in_range("series.check", self.check, 1, 10**9)
         in_range("series.patience", self.patience, 1, 10**9)
         in_range("series.average", self.average, 0.0, 1.0, open_high=True)
+        in_range("series.recall", self.recall, 0.0, 1e6)
         in_range("series.spare", self.spare, 0, 10**9)
         self._check_lags()
         if self.noise == "known":

@@ -68,7 +68,7 @@ def test_what_a_member_holds_out_teaches_it_nothing() -> None:
     """Values of its own fold may be anything as targets; as what came before they are read like all others."""
     learner = learner_of(series__members=1)
     cuts = learner.cuts[40:60]
-    held = learner._holds_out(0, cuts)
+    held = learner.holds_out(0, cuts)
     assert bool(held.any())
     assert not bool(held.all())
     inputs, bins, seen = learner._batch(cuts)
@@ -87,12 +87,12 @@ def test_what_a_member_holds_out_teaches_it_nothing() -> None:
 def test_the_folds_of_members_differ_and_are_judged() -> None:
     learner = learner_of()
     cuts = learner.cuts
-    one, two = (learner._holds_out(member, cuts) for member in (0, 1))
+    one, two = (learner.holds_out(member, cuts) for member in (0, 1))
     assert not bool((one & two).any())
     for member, batch in enumerate(learner.held_out):
         assert batch is not None
         assert bool(batch[2].any())
-        assert len(batch[1]) <= int(learner._holds_out(member, cuts).any(-1).sum())
+        assert len(batch[1]) <= int(learner.holds_out(member, cuts).any(-1).sum())
 
 
 def test_the_best_weights_are_kept_and_members_come_to_rest() -> None:

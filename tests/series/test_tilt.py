@@ -34,7 +34,7 @@ def test_the_policy_begins_at_the_forecast_and_learns_the_tilted_law(fitted: For
     data = fitted.fitted.data
     windows = Windows(data.panel, data.plan)
     config = tilt_config(objective, 80, 64, 0)
-    trainer = tilt_trainer(fitted, windows.inputs(windows.ends()), highest, 1.0, config.with_(optim__lr=1e-2))
+    trainer = tilt_trainer(fitted, windows, windows.ends(), highest, 1.0, config.with_(optim__lr=1e-2))
     landscape, objects = trainer.task.landscape, trainer.task.env.all_objects()
     assert isinstance(landscape, TiltedPaths)
     forecast = landscape.log_forecast(objects).double().exp()
@@ -100,7 +100,7 @@ def test_the_tilted_law_counts_places_within_bins(fitted: Forecaster) -> None:
     """Reward of each path of bins against the mean over its places, by hand."""
     data = fitted.fitted.data
     windows = Windows(data.panel, data.plan)
-    trainer = tilt_trainer(fitted, windows.inputs(windows.ends()), highest, 2.0, tilt_config("tb", 1, 8, 0))
+    trainer = tilt_trainer(fitted, windows, windows.ends(), highest, 2.0, tilt_config("tb", 1, 8, 0))
     landscape, objects = trainer.task.landscape, trainer.task.env.all_objects()
     assert isinstance(landscape, TiltedPaths)
     table = landscape.table.numpy()

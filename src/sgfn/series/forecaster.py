@@ -21,6 +21,7 @@ from sgfn.series.frames import read_panel
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
 from sgfn.series.prediction import Forecast
+from sgfn.series.recall import laws
 from sgfn.series.windows import Inputs, Windows
 from sgfn.series_config import SeriesConfig
 from sgfn.stepper import stepper
@@ -107,7 +108,7 @@ class Forecaster:
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         inputs = windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
-        walked, law = learner.laws(inputs, drawn, latent=latent)
+        walked, law = laws(learner, windows, cuts, drawn, latent=latent)
         found = (drawn.intended if latent else drawn.realised).cpu()
         return Forecast(
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),

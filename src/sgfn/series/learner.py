@@ -22,7 +22,7 @@ from sgfn.optim import Optimiser, schedule
 from sgfn.rollout import LogPolicy
 from sgfn.series.bins import neighbours
 from sgfn.series.data import SeriesData, paths_of
-from sgfn.series.ensemble import Drawn, Ensemble, draw_paths, mixed
+from sgfn.series.ensemble import Drawn, Ensemble, draw_paths
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
 from sgfn.trajectories import Samples
@@ -111,7 +111,7 @@ class ForecastLearner(Learner):
         rows = torch.randint(len(self.cuts), (self.config.batch,), generator=self.generator, device=self.device)
         cuts = self.cuts[rows]
         inputs, bins, seen = self._batch(cuts)
-        batch = inputs, bins, seen & ~self._holds_out(member, cuts)
+        batch = inputs, bins, seen & ~self.holds_out(member, cuts)
         net, drop = (
             self._each(self.nets)[member],
             partial(dropout, share=self.settings.dropout, generator=self.generator),
@@ -171,7 +171,7 @@ class ForecastLearner(Learner):
 
     # what is held out
 
-    def _holds_out(self, member: int, cuts: Int[Tensor, "B 2"]) -> Bool[Tensor, "B H"]:
+    def holds_out(self, member: int, cuts: Int[Tensor, "B 2"]) -> Bool[Tensor, "B H"]:
         """Which steps of windows lie in the part of the time that a member does not learn from."""
         if self.settings.folds == 0:
             return torch.zeros(len(cuts), self.data.plan.horizon, dtype=torch.bool, device=self.device)
@@ -179,13 +179,13 @@ class ForecastLearner(Learner):
 
     def _held_out(self, member: int) -> Batch | None:
         """Windows that reach into what a member holds out, evenly spread; None where nothing is."""
-        held = torch.cat([self._holds_out(member, part).any(-1) for part in self.cuts.split(65536)])
+        held = torch.cat([self.holds_out(member, part).any(-1) for part in self.cuts.split(65536)])
         cuts = self.cuts[held]
         if not len(cuts):
             return None
         cuts = cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
         inputs, bins, seen = self._batch(cuts)
-        return inputs, bins, seen & self._holds_out(member, cuts)
+        return inputs, bins, seen & self.holds_out(member, cuts)
 
     @torch.no_grad()
     def _keep_best(self) -> None:
@@ -233,24 +233,19 @@ class ForecastLearner(Learner):
         return float(torch.stack(learned).mean())
 
     @torch.no_grad()
-    def marginals(self, inputs: Inputs) -> Float64[Tensor, "W H K"]:
-        """The law of each step before the measurement, blind to those before it."""
+    def member_laws(self, inputs: Inputs) -> Float64[Tensor, "M W H K"]:
+        """The law of each step before the measurement, blind to those before it, of each member."""
         parts = []
         for some in torch.arange(len(inputs.unit)).split(BLOCK):
             here = inputs[some].to(self.device)
             nothing = torch.full((len(some), self.data.plan.horizon), self.bins.count, device=self.device)
-            parts.append(mixed([net.log_law(net(here, nothing)) for net in self.members]).exp().double().cpu())
-        return torch.cat(parts)
+            found = [net.log_law(net(here, nothing)).double().exp() for net in self.members]
+            parts.append(torch.stack(found).cpu())
+        return torch.cat(parts, 1)
 
-    def laws(
-        self, inputs: Inputs, drawn: Drawn, *, latent: bool = False
-    ) -> tuple[Float64[Tensor, "W H K"], Float64[Tensor, "W H K"]]:
-        """The law of each step that paths were drawn from, and the one that is forecast, as measured or before."""
-        walked, law = drawn.law.cpu(), self.marginals(inputs)
-        if latent or self.deviation == 0:
-            return walked, law
-        kernel = self.data.bins.blur(self.deviation / inputs.unit.cpu())
-        return walked @ kernel, law @ kernel
+    def as_measured(self, law: Float64[Tensor, "W H K"], inputs: Inputs) -> Float64[Tensor, "W H K"]:
+        """A law of values as a law of what is measured of them."""
+        return law if self.deviation == 0 else law @ self.data.bins.blur(self.deviation / inputs.unit.cpu())
 
     def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> Drawn:
         """Paths of windows, as bins, and the law of each step."""

@@ -38,6 +38,7 @@ from sgfn.series.data import cuts_of, forecast_env
 from sgfn.series.ensemble import Drawn, Ensemble
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
+from sgfn.series.recall import laws
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
@@ -237,9 +238,7 @@ def tilt(
     name, cut = origin if origin is not None else (panel.series[0].name, len(panel.series[0]))
     windows = Windows(panel, forecaster.fitted.data.plan)
     cuts = cuts_of(panel, [(name, cut)])
-    trainer = tilt_trainer(
-        forecaster, windows.inputs(cuts), cost, temperature, tilt_config(objective, steps, batch, seed)
-    )
+    trainer = tilt_trainer(forecaster, windows, cuts, cost, temperature, tilt_config(objective, steps, batch, seed))
     for _ in range(steps):
         trainer.step()
     trainer.read_meters()
@@ -277,15 +276,20 @@ def tilt_config(objective: Literal["tb", "kl"], steps: int, batch: int, seed: in
 
 
 def tilt_trainer(
-    forecaster: Forecaster, inputs: Inputs, cost: Cost, temperature: float, config: TrainConfig
+    forecaster: Forecaster,
+    windows: Windows,
+    cuts: Int[Tensor, "1 2"],
+    cost: Cost,
+    temperature: float,
+    config: TrainConfig,
 ) -> TiltTrainer:
     """A trainer whose policy is the forecast of one window, and whose reward is the tilted law."""
     learner = forecaster.fitted
-    inputs = inputs.to(learner.device)
+    inputs = windows.inputs(cuts).to(learner.device)
     env = forecast_env(learner.data.bins, inputs, learner.deviation)
     members = [copy.deepcopy(net).requires_grad_(False) for net in learner.members]
     drawn = learner.draw_paths(inputs, WALKS, config.seed)
-    table = bin_values(learner, inputs, drawn).to(learner.device)
+    table = bin_values(learner, windows, cuts, drawn).to(learner.device)
     landscape = TiltedPaths(table, Ensemble(env, members, inputs), env, cost, temperature)
     landscape.levelled(torch.nn.functional.pad(drawn.realised[0], (1, 0)))
     summary = f"{env.horizon} steps of a forecast, tilted"
@@ -294,10 +298,12 @@ def tilt_trainer(
     return TiltTrainer(task, learner.device, TiltReader(tables, Ensemble(tables, members, inputs), inputs))
 
 
-def bin_values(learner: ForecastLearner, inputs: Inputs, drawn: Drawn) -> Float64[Tensor, "J H K"]:
+def bin_values(
+    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "1 2"], drawn: Drawn
+) -> Float64[Tensor, "J H K"]:
     """What each bin of a window is worth at each step and place: laid from the law of the walk onto the forecast's."""
-    inputs, bins = inputs.to(torch.device("cpu")), learner.data.bins
-    walked, law = learner.laws(inputs, drawn)  # 1 H K
+    inputs, bins = windows.inputs(cuts), learner.data.bins
+    walked, law = laws(learner, windows, cuts, drawn)  # 1 H K
     index = torch.arange(bins.count).expand(walked.shape)
     shares = places(PLACES, walked.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
     scaled = torch.cat([bins.carry(index, share[None], walked, law) for share in shares])

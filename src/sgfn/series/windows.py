@@ -95,7 +95,7 @@ class Windows:
         """(series, cut) of every window to learn from: values before it, and at least one within it."""
         found = []
         for number, series in enumerate(self.panel.series):
-            seen = _counted(series.values)
+            seen = counted(series.values)
             first = max(2, min(self.plan.context, (len(series) - self.plan.horizon) // 2))
             cut = np.arange(first, len(series) - self.plan.horizon + 1)
             enough = self._enough(series, len(series) + 1)[cut]
@@ -123,7 +123,7 @@ class Windows:
 
     def _enough(self, series: Series, size: int) -> Bool[np.ndarray, " N"]:
         """Whether the history before each of the first cuts holds the two values that a scale needs."""
-        cut, seen = np.minimum(np.arange(size), len(series)), _counted(series.values)
+        cut, seen = np.minimum(np.arange(size), len(series)), counted(series.values)
         return seen[cut] - seen[np.maximum(cut - self.plan.history, 0)] >= SCALED_BY
 
     def scale(self, cuts: Int[Tensor, "B 2"]) -> Scale:
@@ -238,7 +238,7 @@ def _level_and_unit(scale: Scale) -> Float64[Tensor, "B 2"]:
     return torch.stack([scale.level, scale.unit.log()], -1)
 
 
-def _counted(values: Float64[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+def counted(values: Float64[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
     """How many values were seen before each place, and in all."""
     return np.concatenate([[0], np.cumsum(~np.isnan(values))])
 
