@@ -41,18 +41,21 @@ class Scores:
 
     def spreads(self, origins: Int64[np.ndarray, " W"], memory: float) -> Float64[np.ndarray, " W"]:
         r"""The spread at each origin, with scores of age a weighted by $e^{-a/m}$; m in units of time."""
-        order = np.argsort(np.concatenate([self.size, GRID]), kind="stable")
-        found = {origin: self._spread(origin, memory, order) for origin in np.unique(origins).tolist()}
+        order = np.argsort(self.size, kind="stable")
+        ordered = Scores(size=self.size[order], time=self.time[order], weight=self.weight[order])
+        found = {origin: ordered._spread(origin, memory) for origin in np.unique(origins).tolist()}
         return np.array([found[origin] for origin in origins.tolist()])
 
-    def _spread(self, origin: int, memory: float, order: Int64[np.ndarray, " M"]) -> float:
+    def _spread(self, origin: int, memory: float) -> float:
         known = self.time <= origin
         if not known.any():
             return 1.0
-        weight = np.where(known, self.weight * np.exp(-np.maximum(origin - self.time, 0) / memory), 0.0)
-        weight = np.concatenate([weight, np.full(len(GRID), PRIOR / len(GRID))])[order]
+        size, age = self.size[known], origin - self.time[known]
+        place = np.searchsorted(size, GRID)
+        size = np.insert(size, place, GRID)
+        weight = np.insert(self.weight[known] * np.exp(-age / memory), place, PRIOR / len(GRID))
         level = (weight.cumsum() - weight / 2) / weight.sum()
-        inside = np.interp(CENTRAL, level, np.concatenate([self.size, GRID])[order])
+        inside = np.interp(CENTRAL, level, size)
         return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*LIMITS))
 
 
