@@ -89,6 +89,10 @@ class Optimiser:
                 found_inf=None,
             )
 
+    def forget_direction(self) -> None:
+        """Begin the mean of gradients anew, for weights that were put elsewhere; their sizes stay."""
+        self.first.zero_()
+
     def state(self) -> dict[str, Tensor]:
         """Moments and counters, named by parameter number; nothing before the first step."""
         if not self.begun:

@@ -1,16 +1,19 @@
 """The forecaster as a method: what it learns from, what it holds out, noise, checkpoints."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch.testing import assert_close
 
 from sgfn.config import TrainConfig
 from sgfn.learner import NonFiniteError
 from sgfn.methods import make_learner
 from sgfn.presets import PRESETS
+from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import FALLS, ForecastLearner
 from sgfn.tasks import make_task, series_task
 from small_panels import panel, series
@@ -62,6 +65,18 @@ def test_a_continued_run_is_the_same_run() -> None:
     second.load({name: value.clone() for name, value in first.state().items()})
     assert differ(advance(second, 3).state(), whole.state()) == []
     assert differ(advance(learner_of(seed=1), 6).state(), whole.state())
+
+
+def test_a_run_of_an_older_version_says_so_when_it_is_continued(tmp_path: Path) -> None:
+    """Its networks still forecast."""
+    made = Forecaster(config_of())
+    made.learner = advance(learner_of(), 3)
+    run = made.save(tmp_path / "run")
+    kept = run.load_state()
+    save_file({name: value for name, value in kept.items() if name != "judging.falls"}, run.checkpoint)
+    with pytest.raises(ValueError, match=r"\(the judging differs\): were the two mixed, or written by another version"):
+        run.restore(learner_of())
+    assert Forecaster.load(tmp_path / "run").predict(samples=2).paths.shape == (1, 2, 3)
 
 
 def test_what_a_member_holds_out_teaches_it_nothing() -> None:
@@ -170,6 +185,43 @@ def test_training_that_leaves_the_numbers_is_stopped() -> None:
     advance(learner, 1)
     with pytest.raises(NonFiniteError, match=r"^training left the finite numbers near step 1"):
         learner.read_meters()
+
+
+def test_a_held_out_loss_that_is_no_number_stops_training() -> None:
+    """Otherwise nothing would ever be better, and the first weights would be kept."""
+    learner = learner_of()
+    with torch.no_grad():
+        next(learner.average.parameters()).fill_(torch.nan)
+    with pytest.raises(NonFiniteError, match=r"^training left the finite numbers near step"):
+        learner._keep_best()
+
+
+def test_a_part_held_out_without_any_value_judges_nothing() -> None:
+    values = WAVE.copy()
+    learner = learner_of()
+    held = learner.windows.folds(torch.tensor([[0, cut] for cut in range(200)]), 4)[:, 0] == 0
+    values[held.numpy()] = np.nan
+    found = learner_of(values)
+    assert found.held_out[0] is None
+    assert found.held_out[1] is not None
+    advance(found, 2)
+    assert float(found.scores[0]) == -torch.inf
+    assert "held_out" in found.read_meters()
+
+
+def test_after_a_fall_the_direction_is_forgotten() -> None:
+    learner = advance(learner_of(steps=200, series__patience=1), 3)
+    learner.scores.fill_(-torch.inf)  # nothing is better
+    size = learner.steps[0].second.clone()
+    learner._keep_best()
+    assert learner.falls.tolist() == [1, 1]
+    assert float(learner.steps[0].first.abs().max()) == 0.0
+    assert torch.equal(learner.steps[0].second, size)
+    assert float(size.max()) > 0.0
+
+
+def test_a_step_is_not_captured() -> None:
+    assert not learner_of().capturable
 
 
 def test_forecasting_is_for_series_and_series_for_forecasting() -> None:

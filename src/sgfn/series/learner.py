@@ -9,6 +9,7 @@ are laid onto these (`Bins.carry`). Balance with a reward such as exp(-error) wo
 future, and what it fits then is a bell whose width is the reward's temperature (docs/forecast.md).
 """
 
+import math
 from functools import partial
 
 import torch
@@ -185,7 +186,8 @@ class ForecastLearner(Learner):
             return None
         cuts = cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
         inputs, bins, seen = self._batch(cuts)
-        return inputs, bins, seen & self.holds_out(member, cuts)
+        counts = seen & self.holds_out(member, cuts)
+        return (inputs, bins, counts) if bool(counts.any()) else None
 
     @torch.no_grad()
     def _keep_best(self) -> None:
@@ -195,6 +197,8 @@ class ForecastLearner(Learner):
                 continue
             net, average, best = (self._each(nets)[member] for nets in (self.nets, self.average, self.best))
             score = -torch.inf if batch is None else self._score(average, batch)
+            if math.isnan(score):
+                self._complain(score)
             if batch is None or score < self.scores[member]:
                 best.load_state_dict(average.state_dict())
                 self.scores[member], self.waited[member] = score, 0
@@ -203,6 +207,7 @@ class ForecastLearner(Learner):
             if self.waited[member] >= self.settings.patience:
                 net.load_state_dict(best.state_dict())
                 average.load_state_dict(best.state_dict())
+                self.steps[member].forget_direction()
                 self.falls[member], self.waited[member] = self.falls[member] + 1, 0
 
     @torch.no_grad()
@@ -265,6 +270,11 @@ class ForecastLearner(Learner):
     def memoryless(self) -> LogPolicy:
         """The outcome policy at any state of the task's own windows."""
         return Ensemble(self.env, self.members, self.data.inputs_at_ends().to(self.device)).log_law
+
+    @property
+    def capturable(self) -> bool:
+        """What a step does depends on how its members fare."""
+        return False
 
     @property
     def has_law(self) -> bool:
