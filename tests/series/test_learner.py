@@ -14,7 +14,7 @@ from sgfn.learner import NonFiniteError
 from sgfn.methods import make_learner
 from sgfn.presets import PRESETS
 from sgfn.series.forecaster import Forecaster
-from sgfn.series.learner import FALLS, ForecastLearner
+from sgfn.series.learner import FALLS, ForecastLearner, threads
 from sgfn.tasks import make_task, series_task
 from small_panels import panel, series
 
@@ -218,6 +218,14 @@ def test_after_a_fall_the_direction_is_forgotten() -> None:
     assert float(learner.steps[0].first.abs().max()) == 0.0
     assert torch.equal(learner.steps[0].second, size)
     assert float(size.max()) > 0.0
+
+
+def test_a_step_leaves_the_number_of_threads_as_it_was() -> None:
+    before = torch.get_num_threads()
+    with threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    advance(learner_of(), 1)
+    assert torch.get_num_threads() == before
 
 
 def test_a_step_is_not_captured() -> None:

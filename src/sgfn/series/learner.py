@@ -10,6 +10,8 @@ future, and what it fits then is a bell whose width is the reward's temperature 
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -42,8 +44,23 @@ WIDEN = 0.05
 FASTER = 10.0
 """How much faster the measurement error learns than the networks."""
 
+NARROW = 128
+"""Networks up to this width learn on one thread: others would wait for each other longer than they work, and much
+longer where cores are shared. A seed then is a forecast whatever the number of cores."""
+
 Batch = tuple[Inputs, Int[Tensor, "B H"], Bool[Tensor, "B H"]]
 """What is known, the bins that came (K where missing), and which of them count."""
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Products on so many threads; afterwards as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class ForecastLearner(Learner):
@@ -99,6 +116,10 @@ class ForecastLearner(Learner):
 
     def step(self) -> None:
         """One batch of windows for each member, and now and then a look at what is held out."""
+        with threads(1 if self.config.net.hidden <= NARROW else torch.get_num_threads()):
+            self._step()
+
+    def _step(self) -> None:
         rate = schedule(self.index, self.config.steps, self.config.optim)
         for member, falls in enumerate(self.falls.tolist()):
             if falls < FALLS:
