@@ -51,10 +51,10 @@ SAMPLES = 2
 NOTES = (
     "A first version of the model was scored on these test windows once, while it was being found; all settings were "
     "chosen afterwards on windows before them.",
-    "The calibration's memory (8 horizons) and prior (2 horizons) were chosen on training windows that members had held "
-    "out, taken in the order of time; then the test windows were measured. It was added after a first study without it "
-    "had shown coverages of .77 to .79 (births), .73 to .76 (weather) and .80 to .81 (glucose). It reads only values "
-    "before each window, those of earlier test windows among them, as AutoETS does.",
+    "The calibration's memory (8 horizons) and prior (2 horizons) were chosen on training windows that members had "
+    "held out, taken in the order of time; then the test windows were measured. It was added after a first study "
+    "without it had shown coverages of .77 to .79 (births), .73 to .76 (weather) and .80 to .81 (glucose). It reads "
+    "only values before each window, those of earlier test windows among them, as AutoETS does.",
 )
 """What a reader of the figures should know."""
 
