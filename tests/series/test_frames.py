@@ -137,7 +137,7 @@ def test_local_days_stay_days_where_clocks_change(tmp_path: Path) -> None:
 
 def test_some_stamps_with_an_offset(tmp_path: Path) -> None:
     text = "ds,y\n2020-01-01T00:00Z,1\n2020-01-02 00:00,2\n"
-    with pytest.raises(ValueError, match="line 3, column 'ds': '2020-01-02 00:00' has no offset.*'2020-01-01T00:00Z'"):
+    with pytest.raises(ValueError, match=r"line 3, column 'ds': '2020-01-02 00:00' has no offset.*'2020-01-01T00:00Z'"):
         read(text, tmp_path)
 
 

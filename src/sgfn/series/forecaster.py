@@ -1,5 +1,6 @@
 """The forecaster in Python: `Forecaster(horizon=30).fit(data).predict()`."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,15 +12,17 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
+from sgfn.checks import in_range
 from sgfn.config import TrainConfig, differing
 from sgfn.files import write_text
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.series.bins import Bins
 from sgfn.series.data import columns_of, cuts_of, to_long
-from sgfn.series.frames import read_panel
+from sgfn.series.frames import panel_of
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
+from sgfn.series.plan import check_like, unread
 from sgfn.series.prediction import Forecast
 from sgfn.series.windows import Inputs, Windows
 from sgfn.series_config import SeriesConfig
@@ -68,6 +71,8 @@ class Forecaster:
     def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
         """Learn from the data: plan, bins and networks."""
         learner = ForecastLearner(series_task(self.read(data), self.config), self.device)
+        for line in unread(learner.data.training, self.config.series):
+            warnings.warn(line, UserWarning, stacklevel=2)
         advance, every = stepper(learner), self.config.log.every
         while learner.done < self.config.steps:
             advance()
@@ -83,7 +88,7 @@ class Forecaster:
         """Any form of data as a panel."""
         if isinstance(data, Panel):
             return data
-        return read_panel(data, columns_of(self.config.series)).panel
+        return panel_of(data, columns_of(self.config.series), told_at=4)
 
     # forecasting
 
@@ -102,7 +107,10 @@ class Forecaster:
         before. With a measurement error, `latent` forecasts what would be seen without it.
         """
         learner = self.fitted
+        in_range("samples", samples, 1)
+        in_range("seed", seed, 0, 2**63 - 1)
         panel = learner.data.panel if data is None else self.read(data)
+        check_like(learner.data.plan, panel)
         windows = Windows(panel, learner.data.plan)
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         inputs = windows.inputs(cuts)

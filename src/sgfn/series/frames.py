@@ -105,11 +105,13 @@ def spread(rows: Float64[np.ndarray, "R *rest"], at: Int64[np.ndarray, " R"], co
     return wide
 
 
-def panel_of(source: Path | str | pd.DataFrame, columns: Columns | None = None, shortest: int = 2) -> Panel:
-    """A panel out of a DataFrame or a file; what `read_panel` would tell is warned of."""
+def panel_of(
+    source: Path | str | pd.DataFrame, columns: Columns | None = None, shortest: int = 2, told_at: int = 2
+) -> Panel:
+    """A panel out of a DataFrame or a file; what `read_panel` would tell is warned of, so many calls up."""
     reading = read_panel(source, columns or Columns(), shortest)
     for notice in reading.notices:
-        warnings.warn(notice, UserWarning, stacklevel=2)
+        warnings.warn(notice, UserWarning, stacklevel=told_at)
     return reading.panel
 
 
