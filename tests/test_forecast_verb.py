@@ -253,6 +253,28 @@ def test_a_wrong_cost_is_told_before_training(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_future_that_ends_too_early_is_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.read_csv(write_csv(tmp_path / "promo.csv", small_panel(("a",)), promo=1.0))
+    table.loc[len(table) - 3 :, "y"] = np.nan
+    table.to_csv(tmp_path / "promo.csv", index=False)
+    words = ["forecast", str(tmp_path / "promo.csv"), *FLAGS, "--known", "promo", "--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    told = "promo must be known 4 steps past the last value of series 'a' (2024-03-07T00:00:00), there are 3: add rows"
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    assert main([*words, "--horizon", "3", "--figures", "0"]) == 0
+
+
+def test_resuming_takes_the_windows_that_were_kept(run: Path, data: Path, tmp_path: Path) -> None:
+    """A run that kept two windows of each series is judged on these, though there is room for more."""
+    run = shutil.copytree(run, tmp_path / "run")
+    settings = Settings(samples=4, ets=False, figures=0)
+    assert len(settings.origins(small_panel(("a", "b")), 4)) > 4
+    assert forecast(small_config(data), settings, run, device="cpu", resume=True).outcome.scores["windows"] == 4
+
+
 # Panels whose series differ
 
 

@@ -94,12 +94,17 @@ def forecast(
     check_output(settings, overwrite=overwrite, resume=resume)
     if resume:
         config = resumed(Run(path=out), config)
+    else:
+        Run(path=out).check(overwrite=overwrite)
     reading = read_series(config.series)
     for line in reading.notices:
         progress.notice(line)
     panel, origins = reading.panel, settings.origins(reading.panel, config.series.horizon)
+    check_future(config.series, panel)
     if settings.tilt:
         check_cost(settings, panel, config.series.horizon)
+    if resume and settings.windows is None:
+        origins = kept_windows(origins, panel, config.series)
     config = kept_apart(config, origins, panel, resume=resume, out=out)
     for line in remarks(config.series, panel, origins, settings):
         progress.notice(line)
@@ -161,6 +166,25 @@ def resumed(run: Run, wanted: TrainConfig) -> TrainConfig:
         flags = ", ".join(flag.replace("--series.", "--") for flag in sorted(wrong))
         raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {flags} out")
     return stored
+
+
+def check_future(config: SeriesConfig, panel: Panel) -> None:
+    """Refuse covariates known in advance that are not known as far as the horizon, before hours are spent."""
+    for series in panel.series if panel.known_names else ():
+        if len(series.future) < config.horizon:
+            known, end = ", ".join(panel.known_names), np.datetime_as_string(series.stamps[-1], unit="s")
+            raise ValueError(
+                f"{config.file}: {known} must be known {config.horizon} steps past the last value of series "
+                f"{series.name!r} ({end}), there are {len(series.future)}: add rows with {config.target_col} left "
+                "empty, or take a shorter --horizon"
+            )
+
+
+def kept_windows(origins: tuple[Origin, ...], panel: Panel, config: SeriesConfig) -> tuple[Origin, ...]:
+    """The windows that a trained run has not learned from."""
+    names = [series.name for series in panel.series]
+    kept = dict(zip(names, config.kept(len(names)), strict=True))
+    return tuple(one for one in origins if len(one.series) - one.cut <= kept[one.series.name])
 
 
 def kept_apart(

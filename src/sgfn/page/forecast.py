@@ -16,6 +16,7 @@ from sgfn.page.document import shell
 from sgfn.page.markup import serialise, tag
 from sgfn.page.sections import Section, box
 from sgfn.series.backtest import level_name
+from sgfn.series.frames import plural
 
 SHOWN_SERIES = 24
 COLUMNS = (
@@ -50,8 +51,9 @@ def _scores(outcome: Outcome) -> Section:
     table = tag("table", tag("thead", head), tag("tbody", rows), class_="figures scores")
     told = tag("dl", [[tag("dt", name), tag("dd", about)] for _, name, about in COLUMNS])
     about = (
-        f"Every method forecast the same {outcome.scores['windows']} windows of {outcome.scores['horizon']} steps, "
-        "each from what came before it. The best value of a column is marked."
+        f"Every method forecast the same {plural(outcome.scores['windows'], 'window', 'windows')} of "
+        f"{plural(outcome.scores['horizon'], 'step', 'steps')}, each from what came before it. The best value of a "
+        "column is marked."
     )
     if outcome.scores.get("future_stamps") == "known":
         about += " Stamps are irregular: every method was told when the values of a window came, not what came."
