@@ -9,7 +9,7 @@ from jaxtyping import Float
 from matplotlib import dates as mdates
 
 from sgfn.files import write_text
-from sgfn.forecast_figure import OUR_METHOD, calibration_of, first_shown, last_windows, mirrored
+from sgfn.forecast_figure import OUR_METHOD, calibration_of, date_texts, first_shown, last_windows, mirrored, unbroken
 from sgfn.forecast_files import Outcome, Scenarios
 from sgfn.page.charts import Frame, axes, mark, plain, style, swatch, ticks
 from sgfn.page.document import shell
@@ -114,7 +114,7 @@ def fan(name: str, outcome: Outcome) -> Element:
     seen = outcome.history[outcome.history["unique_id"] == name]
     ahead = outcome.forecast[outcome.forecast["unique_id"] == name]
     windows = last_windows(outcome.backtest, name)
-    shown = seen[seen["ds"] >= first_shown(seen, ahead, windows)].dropna(subset=["y"])
+    shown = seen[seen["ds"] >= first_shown(seen, ahead, windows)]
     frame = _frame(shown, [*windows, ahead])
     end = f"{ahead['q0.5'].iloc[-1]:.4g} on {ahead['ds'].iloc[-1]}"
     parts = [tag("title", f"{name}: forecast of {len(ahead)} steps"), *time_axes(frame)]
@@ -163,7 +163,7 @@ def time_ticks(first: float, last: float) -> tuple[list[float], list[str], str]:
     locator = mdates.AutoDateLocator(minticks=4, maxticks=8)
     low, high = mdates.num2date(first), mdates.num2date(last)
     places = [float(place) for place in locator.tick_values(low, high) if first <= place <= last]  # pyright: ignore
-    formatter = mdates.ConciseDateFormatter(locator)
+    formatter = date_texts(locator)
     texts = formatter.format_ticks(places)
     return places, texts, formatter.get_offset()
 
@@ -182,10 +182,7 @@ def _band(frame: Frame, rows: pd.DataFrame, kind: str) -> Element:
 
 def _broken(frame: Frame, shown: pd.DataFrame) -> str:
     """A line through what was seen, broken at gaps."""
-    times, values = mdates.date2num(shown["ds"]), shown["y"].to_numpy(dtype=np.float64)
-    breaks = np.flatnonzero(np.diff(times) > 1.5 * np.median(np.diff(times))) + 1 if len(times) > 1 else []
-    pieces = zip(np.split(times, breaks), np.split(values, breaks), strict=True)
-    return "".join(f"M{frame.path(x, y)}" for x, y in pieces)
+    return "".join(f"M{frame.path(*piece)}" for piece in unbroken(shown))
 
 
 # Scenarios
@@ -216,7 +213,7 @@ def tilted_fan(name: str, outcome: Outcome, scenarios: Scenarios) -> Element:
     seen = outcome.history[outcome.history["unique_id"] == name]
     ahead = outcome.forecast[outcome.forecast["unique_id"] == name]
     rows = scenarios.quantiles[scenarios.quantiles["unique_id"] == name]
-    shown = seen[seen["ds"] >= first_shown(seen, ahead, [])].dropna(subset=["y"])
+    shown = seen[seen["ds"] >= first_shown(seen, ahead, [])]
     frame = _frame(shown, [ahead, rows])
     parts = [tag("title", f"{name}: scenarios beside the forecast"), *time_axes(frame)]
     parts += [_band(frame, ahead, style(0)), _band(frame, rows, style(1))]
