@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sgfn.series.data import columns_of, to_long
-from sgfn.series.forecaster import Forecaster
+from sgfn.series.forecaster import Forecaster, check_data
 from sgfn.series.frames import read_panel
 from sgfn.series.panel import Panel, Series
 from sgfn.series.prediction import Forecast
@@ -176,6 +176,26 @@ def spaced(panel: Panel, step: np.timedelta64) -> list[tuple[Series, np.ndarray,
         stamps = one.stamps[0] + np.arange(len(one) + len(one.future)) * step
         found.append((one, stamps[: len(one)], stamps[len(one) :]))
     return found
+
+
+def test_fitting_needs_no_future() -> None:
+    """Covariates known in advance: the future comes with the data that is forecast, not with what is learned."""
+    rng, stamps = np.random.default_rng(0), pd.date_range("2024-01-01", periods=60)
+    frame = pd.DataFrame({"ds": stamps, "y": rng.normal(size=60), "promo": rng.integers(0, 2, 60)})
+    made = forecaster(known=["promo"]).fit(frame.iloc[:56])
+    with pytest.raises(ValueError, match="their rows do not reach 4 steps past value 56"):
+        made.predict()
+    ahead = frame.assign(y=frame["y"].where(frame.index < 56))
+    assert made.predict(ahead, samples=2).stamps[0].tolist() == stamps[56:].to_numpy().tolist()
+
+
+def test_what_data_may_be() -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=60), "y": np.sin(np.arange(60.0)), 3: 1.0})
+    assert forecaster().read(frame).past_names == ("3",)
+    assert len(forecaster().read("births").series[0]) == 7305
+    for wrong in (frame["y"], frame["y"].to_numpy(), None):
+        with pytest.raises(ValueError, match=r"^data must be a DataFrame, a file or a panel, got"):
+            check_data(wrong)
 
 
 @pytest.mark.parametrize(

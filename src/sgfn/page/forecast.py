@@ -138,7 +138,7 @@ def _frame(shown: pd.DataFrame, fans: list[pd.DataFrame]) -> Frame:
     up = (low - room, high + room)
     left = 16 + 8.0 * max((len(text) for _, text in ticks(*up)), default=3)
     across = (float(times.min()), float(times.max()))
-    return Frame(width=920.0, height=300.0, left=left, right=16.0, top=10.0, bottom=44.0, across=across, up=up)
+    return Frame(width=920.0, height=300.0, left=left, right=30.0, top=10.0, bottom=44.0, across=across, up=up)
 
 
 def time_axes(frame: Frame) -> list[Element]:

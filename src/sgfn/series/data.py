@@ -34,9 +34,13 @@ class SeriesData:
     bins: Bins
 
     def inputs_at_ends(self) -> Inputs:
-        """What is known at the end of each series."""
+        """What is known at the end of each series, or before it where no more is known in advance."""
         windows = Windows(self.panel, self.plan)
-        return windows.inputs(windows.ends())
+        cuts = windows.ends()
+        if self.plan.known_names:
+            ahead = torch.tensor([len(series.future) for series in self.panel.series])
+            cuts[:, 1] = (cuts[:, 1] - (self.plan.horizon - ahead).clamp(min=0)).clamp(min=1)
+        return windows.inputs(cuts)
 
 
 def read_data(config: SeriesConfig) -> Panel:

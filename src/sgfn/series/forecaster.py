@@ -17,6 +17,7 @@ from sgfn.config import TrainConfig, differing
 from sgfn.files import write_text
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
+from sgfn.series import datasets
 from sgfn.series.bins import Bins
 from sgfn.series.data import columns_of, cuts_of, to_long
 from sgfn.series.frames import panel_of
@@ -31,10 +32,13 @@ from sgfn.tasks import make_task, series_task
 from sgfn.train import pick_device
 
 Data = Panel | pd.DataFrame | Path | str
-"""A panel, a table in the long format (unique_id, ds, y, covariates), or the name of a CSV or Parquet file."""
+"""A panel, a table in the long format (unique_id, ds, y, covariates), the name of a CSV or Parquet file, or of embedded
+data."""
 Progress = Callable[[int, dict[str, float]], None]
 """Called with the step and the newest figures."""
 COPY = "data.csv"
+LISTS = ("known", "ignore", "lags")
+"""Settings that may be lists of names or numbers."""
 OWN = ("steps", "batch", "seed")
 """Settings of the training that have short names here."""
 
@@ -51,6 +55,8 @@ class Forecaster:
 
     def __init__(self, config: TrainConfig | None = None, *, device: str = "cpu", **settings: Any) -> None:
         known = {field.name for field in fields(SeriesConfig)}
+        lists = {name: ",".join(map(str, v)) for name, v in settings.items() if isinstance(v, list | tuple)}
+        settings = settings | {name: text for name, text in lists.items() if name in LISTS}
         named = {name if name in OWN or name not in known else f"series__{name}": v for name, v in settings.items()}
         self.config = (config or PRESETS["forecast"]).with_(**named)
         self.device = pick_device(device)
@@ -88,6 +94,9 @@ class Forecaster:
         """Any form of data as a panel."""
         if isinstance(data, Panel):
             return data
+        check_data(data)
+        if isinstance(data, str) and data in datasets.NAMES:
+            return datasets.load(data)
         return panel_of(data, columns_of(self.config.series), told_at=4)
 
     # forecasting
@@ -168,6 +177,13 @@ class Forecaster:
         assert isinstance(learner, ForecastLearner)
         made.learner = learner
         return made
+
+
+def check_data(data: Any) -> None:
+    """Raise for an array or a column alone, which has no times."""
+    if not isinstance(data, pd.DataFrame | Path | str):
+        fix = "put the values into a column y beside their times, ds"
+        raise ValueError(f"data must be a DataFrame, a file or a panel, got {type(data).__name__}: {fix}")
 
 
 def continuous(

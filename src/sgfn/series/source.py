@@ -204,8 +204,8 @@ def frame_table(frame: pd.DataFrame) -> Table:
     names = [str(name) for name in frame.index.names if name is not None]
     if not names and isinstance(frame.index, pd.DatetimeIndex):
         names = ["ds"]
-    lines = np.arange(len(frame))
-    return Table(name="DataFrame", frame=frame.reset_index(drop=True), lines=lines, unit="row", index=tuple(names))
+    plain = frame.reset_index(drop=True).set_axis(frame.columns.map(str), axis=1)
+    return Table(name="DataFrame", frame=plain, lines=np.arange(len(frame)), unit="row", index=tuple(names))
 
 
 def parquet(file: Path) -> Table:
