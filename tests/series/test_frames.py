@@ -154,6 +154,14 @@ def test_an_index_is_named(tmp_path: Path) -> None:
     np.testing.assert_array_equal(panel_of(tmp_path / "indexed.parquet")["a"].values, [1, 2, 4])
 
 
+def test_a_column_of_names_that_was_asked_for(tmp_path: Path) -> None:
+    """Absent, it is no reason to take all rows for one series."""
+    text = "stores,ds,y\n1,2020-01-01,3\n1,2020-01-02,4\n"
+    with pytest.raises(ValueError, match=r"no column 'store' among stores, ds, y; did you mean 'stores'"):
+        read(text, tmp_path, id_col="store")
+    assert read(text, tmp_path, id_col="stores").panel.series[0].name == "1"
+
+
 def test_numbers_as_days_with_one_empty() -> None:
     """A column of 20240131 with an empty cell holds floats: the empty cell is blamed, not the first."""
     frame = pd.DataFrame({"ds": [20240101.0, 20240102.0, np.nan], "y": [1.0, 2.0, 3.0]})
@@ -239,6 +247,11 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
         ("ds,y\n2020-01-01,3\n2020-01-02,3\n", r"line 2, column 'y': series 'y' is constant \(3\)"),
         ("ds,y\n2020-01-01,3\n2020-01-02,\n", "series 'y' has 1 value, 2 are needed"),
         ("ds,y\n2020-01-01,\n2020-01-02,\n", "series 'y' has 0 values, 2 are needed"),
+        ("item_id,ds,y\na1,2020-01-01,3\n", r"column 'item_id': 'a1' is not a number.*by it \(--id-col item_id\)"),
+        (
+            "store,ds,y\n1,2020-01-01,3\n2,2020-01-01,3\n",
+            "is on line 2 already; name each series in a column 'unique_id', or choose 'store' with --id-col",
+        ),
         ("ds,y,y\n2020-01-01,1,2\n", "two columns are named 'y'"),
         ("ds,y\n2020-01-01,1,2\n", "line 2: 3 fields where the header has 2"),
         ('ds,y\n2020-01-01,1\n"2020-01-01,2\n', "line 3: not valid CSV"),

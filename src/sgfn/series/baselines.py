@@ -6,7 +6,7 @@ All give normal quantiles [H, Q] around a point forecast, as statsforecast and h
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
 
 import numpy as np
 from jaxtyping import Float64
@@ -108,8 +108,12 @@ def quantile_name(level: float) -> str:
 
 
 def ets_is_there() -> bool:
-    """Whether statsforecast is installed."""
-    return find_spec("statsforecast") is not None
+    """Whether statsforecast is installed, and works."""
+    try:
+        import_module("statsforecast.models")
+    except ImportError:
+        return False
+    return True
 
 
 # On windows

@@ -181,7 +181,7 @@ class _Reader:
 
     def series_of(self) -> tuple[Int64[np.ndarray, " R"], list[str]]:
         """The number of each row's series, and the names of the series."""
-        if self.columns.id_col in self.table.index:
+        if self.columns.id_col in self.table.index or self.columns.id_col != Columns.id_col:
             self.table.require(self.columns.id_col, "id_col")
         if self.columns.id_col not in self.table.frame.columns:
             return np.zeros(len(self.table.frame), dtype=np.int64), [self.columns.target_col]
@@ -212,7 +212,9 @@ class _Reader:
         stamp = self.table.frame[self.columns.time_col].iloc[again]
         what = f"{stamp} of series {names[code[again]]!r} is on {where} already"
         alone = self.columns.id_col not in self.table.frame.columns
+        near = self.table.nearest(self.columns.id_col) if alone else ""
         fix = f"name each series in a column {self.columns.id_col!r}" if alone else "remove one of them"
+        fix += f", or choose {near!r} with --id-col (id_col in Python)" if near else ""
         raise self.table.problem(f"{what}; {fix}", again, self.columns.time_col)
 
     def check_values(self, name: str, values: Float64[np.ndarray, " R"], row: int) -> None:

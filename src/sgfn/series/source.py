@@ -20,7 +20,11 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
 SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 PARQUET = (".parquet", ".pq")
 DELIMITERS = ",;\t|"
-ALIASES = {"ds": ("date", "datetime", "timestamp", "time", "day", "month"), "y": ("value", "target", "sales", "demand")}
+ALIASES = {
+    "unique_id": ("id", "series", "series_id", "item", "item_id", "name", "sku", "store", "shop", "product"),
+    "ds": ("date", "datetime", "timestamp", "time", "day", "month"),
+    "y": ("value", "target", "sales", "demand"),
+}
 SLASHED = ("%m/%d/%Y", "%d/%m/%Y")
 OFFSET = re.compile(r"\s*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$")
 """From universal time, at the end of a time of day."""
@@ -51,13 +55,17 @@ class Table:
             return
         if column in self.index:
             raise self.problem(f"{column!r} is the index, not a column; {RESET}")
-        there = list(map(str, self.frame.columns))
-        folded = {name.lower(): name for name in there}
+        near, flag = self.nearest(column), f"--{option.replace('_', '-')} ({option} in Python)"
+        hint = f"did you mean {near!r}? Choose it with {flag}" if near else f"choose one with {flag}"
+        there = ", ".join(map(str, self.frame.columns))[:120]
+        raise self.problem(f"no column {column!r} among {there}; {hint}")
+
+    def nearest(self, column: str) -> str:
+        """A column that may be meant by a name; empty where there is none."""
+        folded = {str(name).lower(): str(name) for name in self.frame.columns}
         near = [name for name in ALIASES.get(column, ()) if name in folded]
         near += get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
-        flag = f"--{option.replace('_', '-')} ({option} in Python)"
-        hint = f"did you mean {folded[near[0]]!r}? Choose it with {flag}" if near else f"choose one with {flag}"
-        raise self.problem(f"no column {column!r} among {', '.join(there)[:120]}; {hint}")
+        return folded[near[0]] if near else ""
 
     def numbers(self, column: str) -> Float64[np.ndarray, " R"]:
         """A column as finite numbers, nan where it is empty."""
@@ -78,8 +86,15 @@ class Table:
         empty = folded.isin(MISSING)
         found = pd.to_numeric(folded.replace(SWITCHES), errors="coerce").to_numpy(dtype=np.float64)
         if wrong := where(np.isnan(found) & ~empty.to_numpy()):
-            raise self.problem(not_a_number(text.iloc[wrong[0]], column), wrong[0], column)
+            what = not_a_number(text.iloc[wrong[0]])
+            raise self.problem(f"{what}; {self.way_out(column)}", wrong[0], column)
         return found
+
+    def way_out(self, column: str) -> str:
+        """What to do about a column that should hold numbers."""
+        named = column in ALIASES["unique_id"] and "unique_id" not in self.frame.columns
+        other = f"name the series by it (--id-col {column})" if named else f"leave a covariate out (--ignore {column})"
+        return f"write a number such as 2.5, leave it empty where it is missing, or {other}"
 
     def stamps(self, column: str) -> "Times":
         """A column as times, datetime64[ns], without offsets from universal time."""
@@ -134,12 +149,10 @@ def text_of(cells: pd.Series) -> pd.Series:
     return cells.astype(object).where(cells.notna(), "").astype(str).str.strip()
 
 
-def not_a_number(text: str, column: str) -> str:
+def not_a_number(text: str) -> str:
     """What to say of a cell that should be a number."""
-    if pd.notna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
-        return f"{text[:40]!r} has a decimal comma; write a point"
-    fix = f"write one, leave it empty where it is missing, or leave a covariate out by --ignore {column}"
-    return f"{text[:40]!r} is not a number; {fix}"
+    comma = pd.notna(pd.to_numeric(text.replace(",", "."), errors="coerce"))
+    return f"{text[:40]!r} {'has a decimal comma' if comma else 'is not a number'}"
 
 
 def not_a_time(text: str, column: pd.Series) -> str:
