@@ -433,6 +433,7 @@ def test_bars(tmp_path: Path) -> None:
         (["birhts"], "DATA 'birhts' is unknown: choose from births, weather, glucose; did you mean 'births'?"),
         (["nowhere.csv"], "nowhere.csv: no such file; check the path"),
         (["DATA", "--windows", "99"], "--windows 99 of horizon 4 leave none to learn from; take --windows 16 or fewer"),
+        (["DATA", "--lag", "90"], "no window holds a value and has 91 before it; take a shorter --lag or --horizon"),
         (["DATA", "--known", "promo"], "no column 'promo' among unique_id, ds, y; choose one with --known"),
         (["DATA", "--levels", "0.5", "0.1"], "levels must rise within (0, 1)"),
         (["DATA", "--levels", "0.25", "0.5"], "levels must hold 0.1, 0.5 and 0.9"),

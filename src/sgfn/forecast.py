@@ -134,7 +134,8 @@ def remarks(config: SeriesConfig, panel: Panel, origins: tuple[Origin, ...], set
     """What the user should know of the backtest and of the calendar before training begins."""
     found = [*unread(before_end(panel, config.kept(len(panel))), config)]
     if not origins and settings.windows is None:
-        found.append(f"no backtest: no series has {TESTED} horizons or more; ask for one by --windows")
+        why = f"no window in the last 1/{TESTED} of a series holds a value and has {settings.lag + 1} before it"
+        found.append(f"no backtest: {why}; ask for one by --windows, or take a shorter --horizon")
     return [*found, *filter(None, [fewer_windows(panel, origins, settings.windows)])]
 
 

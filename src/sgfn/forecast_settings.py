@@ -75,12 +75,13 @@ class Settings:
         """The windows of the backtest: as many as were asked for, or as a series has room for; maybe none."""
         if self.windows is not None:
             check_room(panel, horizon, self.windows)
-        span, found = longest_span(panel, horizon), list[Origin]()
+        span, shortest, found = longest_span(panel, horizon), self.lag + 1, list[Origin]()
         for series in panel.series:
             first = len(series) - len(series) // TESTED if self.windows is None else horizon + 2
             count = min(MOST_WINDOWS, (len(series) - first) // horizon) if self.windows is None else self.windows
-            shortest = max(self.lag + 1, 2)
             found += last_windows(series, horizon, count, horizon, span, shortest, first) if count else []
+        if self.windows and not found:
+            raise ValueError(f"no window holds a value and has {shortest} before it; take a shorter --lag or --horizon")
         return tuple(found)
 
 
