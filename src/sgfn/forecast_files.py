@@ -1,5 +1,6 @@
 """What a forecast leaves in its run folder: four tables and the scores of the backtest."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,18 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Scenarios:
+    """Tilted scenarios as pictures need them."""
+
+    quantiles: pd.DataFrame
+    """unique_id, ds and a column per quantile, by weight."""
+    figures: dict[str, dict[str, float]]
+    """How far the scenarios of each series can be trusted."""
+    cost: str
+    temperature: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
     """Tables in the long format, and scores by method."""
 
@@ -34,6 +47,7 @@ class Outcome:
     scores: dict[str, Any]
     paths: pd.DataFrame | None = None
     """unique_id, sample, ds, y: sample paths, where they were asked for."""
+    scenarios: Scenarios | None = None
 
     @property
     def names(self) -> list[str]:
@@ -58,6 +72,19 @@ class Outcome:
             backtest=read_table(folder / BACKTEST),
             scores=read_json(folder / SCORES),
         )
+
+
+def nulls(data: Any) -> Any:
+    """Nested figures with None for those that are not finite, as JSON has no word for them.
+
+    >>> nulls({"mase": float("nan"), "by_series": [{"a": 1.5}]})
+    {'mase': None, 'by_series': [{'a': 1.5}]}
+    """
+    if isinstance(data, dict):
+        return {name: nulls(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [nulls(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def history_table(panel: Panel, rows: int) -> pd.DataFrame:

@@ -120,7 +120,8 @@ def test_gaps_of_irregular_stamps_are_read() -> None:
     assert np.allclose(gaps[:, 0], np.log2(minutes / typical), atol=1e-5)
     age = (one.series[0].stamps[24:34] - one.series[0].stamps[29]) / plan.gap
     assert np.allclose(gaps[:, 1], np.sign(age) * np.log1p(np.abs(age)), atol=1e-5)
-    assert plan.season == 1
+    assert plan.season == CONFIG.season == 3  # asked for
+    assert plan_for(one, replace(CONFIG, season=0)).season == 1
     assert plan_for(mixed_panel(), CONFIG).features == plan.features  # 2 of the gaps here, 2 of the level there
 
 
