@@ -6,7 +6,7 @@ from jaxtyping import Float, Int, UInt8
 
 from sgfn.envs import Env, GridEnv, SequenceEnv
 
-Letters = UInt8[np.ndarray, "N W"]
+Letters = UInt8[np.ndarray, "N _"]
 COMMA, QUOTE = ord(","), ord('"')
 
 

@@ -13,6 +13,8 @@ from sgfn.trajectories import Samples
 MOST_STATES = 100_000
 """Up to here judging all states is cheap beside drawing; whether it is done depends on the space alone, so that the
 first samples are the same however many are drawn."""
+SCORED = 65536
+"""Objects scored at once."""
 
 
 def look_up(policy: Float[Tensor, "M A"]) -> LogPolicy:
@@ -39,7 +41,7 @@ class TableWalk:
         self.bounds = F.pad(bounds, (*pad, 0, 1), value=torch.inf).flatten()  # and a row for the end
         follow = env.following[: env.num_states, None].expand_as(joint).flatten(1)
         self.follow = F.pad(follow, (*pad, 0, 1)).flatten()
-        objects = env.object_table[env.num_states :].split(block)
+        objects = env.object_table[env.num_states :].split(SCORED)
         self.scores = None if landscape.on_host else torch.cat([landscape.scores(part) for part in objects])
 
     def draw(self, count: int, generator: torch.Generator) -> Samples:
