@@ -179,7 +179,7 @@ def write_samples(learner: Learner, n: int, out: Path, seed: int, progress: Prog
 def _spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> Letters:
     """Orders as text; on a grid, the numbers of the moves."""
     if isinstance(env, SequenceEnv):
-        return spell_objects(env, as_orders(env, intended).numpy())
+        return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())
     return spell(intended.numpy(), [str(i) for i in range(env.actions)], " ")
 
 

@@ -45,7 +45,10 @@ def spell_figures(values: Float[np.ndarray, " N"]) -> Letters:
 
 def quoted(letters: Letters) -> Letters:
     """With marks around texts that hold a comma."""
-    marks = np.where((letters == COMMA).any(1), QUOTE, 0).astype(np.uint8)[:, None]
+    commas = letters == COMMA
+    if not commas.any():
+        return letters
+    marks = np.where(commas.any(1), QUOTE, 0).astype(np.uint8)[:, None]
     return np.concatenate([marks, letters, marks], 1)
 
 
