@@ -356,7 +356,7 @@ def watched(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sco
         seen.append((scores, replace(batch, log_reward=batch.log_reward / trainer.task.beta)))
         return objective(scores, batch)
 
-    monkeypatch.setattr(trainer, "objective", spy)
+    monkeypatch.setattr(trainer if trainer.quick is None else trainer.quick, "objective", spy)
     return seen
 
 

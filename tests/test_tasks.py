@@ -294,10 +294,13 @@ def test_an_unknown_maximum_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 def test_scores_from_the_host_are_not_captured(on_host: bool, graphed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
     monkeypatch.setattr(stepper, "GraphedStep", lambda _: "graphed")
-    fake: Any = SimpleNamespace(device=torch.device("cuda"), step="eager")
+    monkeypatch.setattr(stepper, "PlainStep", lambda *_: "eager")
+    fake: Any = SimpleNamespace(device=torch.device("cuda"))
     fake.task = SimpleNamespace(landscape=SimpleNamespace(on_host=on_host))
     fake.capturable = Trainer.capturable.fget(fake)  # pyright: ignore[reportOptionalCall]
-    unchecked = getattr(stepper.stepper, "__wrapped__", stepper.stepper)  # of types, which a stand-in has not
+    for name in ("choose", "_best", "_obstacle"):  # their types are not checked, which a stand-in has not
+        monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
+    unchecked = getattr(stepper.stepper, "__wrapped__", stepper.stepper)
     assert unchecked(fake) == ("graphed" if graphed else "eager")
 
 

@@ -240,7 +240,7 @@ def test_replayed_batches_have_their_own_size(monkeypatch: pytest.MonkeyPatch) -
         trainer = tiny_trainer(replay__updates=1, replay__batch=batch)
         assert trainer.buffer is not None
         sizes, pick = [], trainer.buffer.pick
-        monkeypatch.setattr(trainer.buffer, "pick", lambda n, g, s=pick, z=sizes: z.append(n) or s(n, g))
+        monkeypatch.setattr(trainer.buffer, "pick", lambda u, s=pick, z=sizes: z.append(len(u)) or s(u))
         trainer.step()
         assert sizes == [wanted]
 

@@ -6,23 +6,29 @@ between the networks' outputs and the loss, `nets.rows` knows the rest of the wa
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.append_rollout import Roller, Walk
+from sgfn.append_rollout import Draws, KernelRoller, Roller, Walk, Walked
 from sgfn.channel import Channel
 from sgfn.config import TrainConfig
 from sgfn.entropy import entropy_figures, entropy_terms
 from sgfn.envs.base import Env
+from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.nets.rows import Pass, RowNet
-from sgfn.objectives import Objective
+from sgfn.objectives import make_objective
+from sgfn.optim import Optimiser
 from sgfn.scoring import kl_divergence
 from sgfn.tasks import Task
 from sgfn.trajectories import Episodes, Scores, tempered
+
+Past = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Float[Tensor, " B"]]
+"""Intentions, outcomes and log-rewards, as a buffer keeps them."""
 
 
 def fits(env: Env, nets: FlowNets, config: TrainConfig) -> bool:
@@ -47,9 +53,11 @@ class Slopes:
 
 
 class AppendOnly:
-    """How one run samples, scores and learns."""
+    """How one run samples, scores and learns; `table` says that all rewards may be looked up."""
 
-    def __init__(self, task: Task, nets: FlowNets, model: DynamicsNet, table: bool) -> None:
+    def __init__(
+        self, task: Task, nets: FlowNets, model: DynamicsNet, optimisers: tuple[Optimiser, Optimiser], table: bool
+    ) -> None:
         env = sequence_of(task.env)
         assert env is not None
         assert isinstance(nets.encoder, MLP)
@@ -65,7 +73,49 @@ class AppendOnly:
         self.log_columns = self.channel.log_table.permute(1, 0, 2).flatten(1)  # A TK
         self.powers = env.vocab ** torch.arange(env.length - 1, -1, -1, device=self.device)[:, None]
         self.rewards = task.log_reward(env.all_objects().to(self.device)) if table else None
+        self.objective, self.optimisers = make_objective(task.config), optimisers
         self._nothing: dict[int, Tensor] = {}
+
+    def walk_by(self, kernel: ModuleType, env: TabulatedEnv) -> None:
+        """Leave rollouts to a kernel."""
+        self.roller = KernelRoller(kernel, env, self.net, self.channel, self.config.batch)
+
+    def learn(self, draws: Draws | Walked, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
+        """A batch of rollouts and its update; of the noise model too where it learns from batches."""
+        own, slopes = self.measure(draws, beta)
+        self.optimisers[0].apply(slopes.nets, rate, self.parameters)
+        if slopes.model:
+            self.optimisers[1].apply(slopes.model, rate, self.model.parameters)
+        return own, slopes
+
+    def measure(self, draws: Draws | Walked, beta: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
+        """A batch of rollouts, and what it tells the weights."""
+        walk, found = self.roller.roll(draws)
+        own = self.episodes(walk, self.log_reward(walk.realised))
+        return own, self.slopes(walk, found, own, beta, learn=self.config.dynamics.mode == "batch")
+
+    def remeasure(self, past: Past, beta: Float[Tensor, ""]) -> Slopes:
+        """What past trajectories tell the weights."""
+        intended, realised, log_reward = past
+        walk = self.roller.walk(intended, realised)
+        found, batch = self.net.forced(walk.rows, walk.last, walk.realised), self.episodes(walk, log_reward)
+        return self.slopes(walk, found, batch, beta, learn=False)
+
+    def prepare(self) -> None:
+        """Make what is kept for the batch sizes of the run, so that nothing is made on the way."""
+        for size in {self.config.batch, self.config.replay.batch or self.config.batch}:
+            self.roller.rows(size)
+            self.nothing(size)
+
+    def recall(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
+        """An update from past trajectories: balance holds off-policy."""
+        self.optimisers[0].apply(self.remeasure(past, beta).nets, rate, self.parameters)
+
+    def refit(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """An update of the noise model from past outcomes."""
+        nll, slopes = self.fit(past)
+        self.optimisers[1].apply(slopes, rate, self.model.parameters)
+        return nll
 
     def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
         """Looked up by number, or asked of the task."""
@@ -84,7 +134,6 @@ class AppendOnly:
         found: Pass,
         batch: Episodes,
         beta: Float[Tensor, ""],
-        objective: Objective,
         learn: bool,
     ) -> Slopes:
         """Loss and gradients of a batch at a reward exponent; with `learn` those of the noise model as well."""
@@ -94,7 +143,7 @@ class AppendOnly:
             kernel = kernel if said is None or kernel is not None else said.outputs
             columns = self.columns(walk, kernel)
             scores = self.scores(walk, outputs, log_z, columns, kernel)
-            loss, nll = objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
+            loss, nll = self.objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
             return loss + nll, (loss, nll, *self._figures(scores, batch))
 
         inputs = [found.outputs, self.nets.log_z.detach()]
@@ -113,8 +162,9 @@ class AppendOnly:
         with torch.no_grad():
             return [entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch)]
 
-    def fit(self, walk: Walk) -> tuple[Float[Tensor, ""], list[Tensor]]:
+    def fit(self, past: Past) -> tuple[Float[Tensor, ""], list[Tensor]]:
         """The noise model's loss and gradients on past outcomes, and nothing else."""
+        walk = self.roller.walk(past[0], past[1])
         said = self.model.forced(walk.rows, walk.last, walk.realised)
 
         def loss(kernel: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

@@ -4,14 +4,21 @@ The same law as `rollout` gives, in fewer operations, and with all that the netw
 """
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.channel import Channel, log_clocks
+from sgfn.channel import Channel, waiting_times
 from sgfn.envs.sequence import SequenceEnv
+from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.nets.encoders import sequence_of
 from sgfn.nets.rows import Pass, RowNet, Rows, joined
+from sgfn.rollout import clocks
+
+LARGEST_KEPT = 1024
+"""Up to here a batch is judged by what its walk in a kernel kept; beyond, judging shared states once is less work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +41,34 @@ class Walk:
 
 @dataclass(frozen=True, kw_only=True)
 class Draws:
-    """All that is random in a batch of rollouts."""
+    """All that is random in a batch of rollouts, as it was drawn."""
 
     clock: Float[Tensor, "T A B"]
-    """Logarithms of waiting times: the race for the intention."""
-    follow: Float[Tensor, "T 1 B"] | None
-    """1/temperature where the policy is followed and 0, which makes all tokens alike, where it explores; None is 1."""
+    """Waiting times: the race for the intention."""
+    uniform: Float[Tensor, "T 1 B"] | None
+    """The policy is followed unless these are below the share of exploration; None where it always is."""
     noise: tuple[Tensor, ...]
     """For the channel."""
+    explore: float
+    temperature: float | Float[Tensor, ""]
+
+    def follow(self) -> tuple[Tensor, ...] | None:
+        """By step: 1/temperature where the policy is followed; 0, which makes all tokens alike, where not."""
+        if self.uniform is None:
+            return None
+        plain = not isinstance(self.temperature, Tensor) and self.temperature == 1.0
+        follow = (self.uniform >= self.explore).float()
+        return (follow if plain else follow / self.temperature).unbind()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walked:
+    """A batch of rollouts that a kernel has made."""
+
+    intended: Int[Tensor, "B T"]
+    realised: Int[Tensor, "B T"]
+    sums: Float[Tensor, "layers T B H"] | None
+    """What went into each activation; None where that is computed again, shared states once."""
 
 
 class Roller:
@@ -59,21 +86,21 @@ class Roller:
 
     def draw(
         self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
-    ) -> Draws:
+    ) -> "Draws | Walked":
         """Random numbers for `roll`."""
-        clock = log_clocks((self.env.length, self.env.vocab, batch), generator)
-        follow, plain = None, not isinstance(temperature, Tensor) and temperature == 1.0
+        clock = waiting_times((self.env.length, self.env.vocab, batch), generator)
+        uniform, plain = None, not isinstance(temperature, Tensor) and temperature == 1.0
         if explore > 0.0 or not plain:
             uniform = torch.rand(self.env.length, 1, batch, generator=generator, device=self.device)
-            follow = (uniform >= explore).float()
-            follow = follow if plain else follow / temperature
-        return Draws(clock=clock, follow=follow, noise=self.channel.draw(batch, generator))
+        noise = self.channel.draw(batch, generator)
+        return Draws(clock=clock, uniform=uniform, noise=noise, explore=explore, temperature=temperature)
 
     @torch.no_grad()
-    def roll(self, draws: Draws) -> tuple[Walk, Pass]:
+    def roll(self, draws: Draws | Walked) -> tuple[Walk, Pass]:
         """Act in the noisy environment: intend by the policy, let the channel realise."""
+        assert isinstance(draws, Draws)
         rows, net, vocab = self.rows(draws.clock.shape[2]), self.net, self.env.vocab
-        clock, follow = draws.clock.unbind(), None if draws.follow is None else draws.follow.unbind()
+        clock, follow, noise = draws.clock.log().unbind(), draws.follow(), self.channel.ready(draws.noise)
         intended: list[Tensor] = []
         realised: list[Tensor] = []
 
@@ -81,7 +108,7 @@ class Roller:
             t = len(intended)
             race = clock[t] - logits if follow is None else torch.addcmul(clock[t], logits, follow[t], value=-1)
             intended.append(race.argmin(0))
-            realised.append(self.channel.realise(t, intended[t], draws.noise))
+            realised.append(self.channel.realise(t, intended[t], noise))
 
         passes, early = [net.shared(rows)], [rows.root()]
         policy, state = passes[0].outputs[:vocab], early[0]
@@ -99,8 +126,40 @@ class Roller:
         meant = torch.stack(intended) if draws.noise else outcomes
         return Walk(rows=rows, intended=meant, realised=outcomes, early=early, index=rows.index(early)), joined(passes)
 
-    def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Walk:
+    def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"], rows: Rows | None = None) -> Walk:
         """Known sequences."""
-        rows, outcomes = self.rows(realised.shape[0]), realised.t()
+        rows, outcomes = rows or self.rows(realised.shape[0]), realised.t()
         early = rows.early(outcomes)
         return Walk(rows=rows, intended=intended.t(), realised=outcomes, early=early, index=rows.index(early))
+
+
+class KernelRoller(Roller):
+    """Rolls with the random numbers of `rollout`, all steps in one kernel."""
+
+    def __init__(self, kernel: ModuleType, env: TabulatedEnv, net: RowNet, channel: Channel, batch: int) -> None:
+        sequence = sequence_of(env)
+        assert sequence is not None
+        super().__init__(sequence, net, channel, env.following.device)
+        self.kernel, self.tabulated, self.keep = kernel, env, batch <= LARGEST_KEPT
+        self.visited = Rows(sequence, batch, self.device, most=1)  # all that was judged on the way
+
+    def draw(
+        self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
+    ) -> Draws | Walked:
+        """Rollouts."""
+        clock = clocks((self.env.length, 2, batch, self.env.vocab), generator)
+        net = (self.net.layers, self.net.heads[0], self.net.activation)
+        options = {"keep": self.keep, "steps_first": True}
+        found = self.kernel.walk(*net, self.tabulated, clock, temperature, explore, **options)
+        return Walked(intended=found[0], realised=found[1], sums=found[3])
+
+    @torch.no_grad()
+    def roll(self, draws: Draws | Walked) -> tuple[Walk, Pass]:
+        """What the kernel did, row by row."""
+        assert isinstance(draws, Walked)
+        if draws.sums is None:
+            walk = self.walk(draws.intended, draws.realised)
+            return walk, self.net.forced(walk.rows, walk.last, walk.realised)
+        walk = self.walk(draws.intended, draws.realised, self.visited)
+        first = draws.realised.shape[0] - 1  # of the states before the first step, which are all the same, one is left
+        return walk, self.net.finished([sums[first:] for sums in draws.sums.flatten(1, 2).unbind()])

@@ -15,9 +15,9 @@ def kernels(env: SequenceEnv, device: torch.device) -> Float[Tensor, "T A K"]:
     return env.kernel(states).to(device)
 
 
-def log_clocks(shape: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "..."]:
-    """Logarithms of standard exponential waiting times: log t_a - log p_a is least for a with probability p_a."""
-    return torch.empty(shape, device=generator.device).exponential_(generator=generator).log_()
+def waiting_times(shape: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "..."]:
+    """Standard exponential numbers."""
+    return torch.empty(shape, device=generator.device).exponential_(generator=generator)
 
 
 class Channel:
@@ -34,25 +34,31 @@ class Channel:
         self.rates = torch.as_tensor(strength).expand(env.length)[:, None].to(device)  # of a slip, by position
 
     def draw(self, batch: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """Random numbers for one batch of rollouts: nothing, slips and what they lead to, or clocks of all outcomes."""
+        """Random numbers for one batch of rollouts: none, uniform ones and the rates of slips, or waiting times."""
         hidden = self.noise.draw_rates(batch, generator)
         if hidden is None and self.silent:
             return ()
         if isinstance(self.noise, Slip):
-            return self._slips(self.rates if hidden is None else hidden, batch, generator)
-        return (log_clocks((self.env.length, batch, self.env.vocab), generator),)
+            uniform = torch.rand(self.env.length, batch, generator=generator, device=generator.device)
+            return uniform, self.rates if hidden is None else hidden
+        return (waiting_times((self.env.length, batch, self.env.vocab), generator),)
 
-    def _slips(self, rates: Tensor, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """A uniform number below the rate is a slip, and what it is worth there chooses the token."""
-        uniform = torch.rand(self.env.length, batch, generator=generator, device=generator.device)
-        others = (uniform * (self.env.vocab / rates)).long()  # read only where the number is below the rate
-        return uniform < rates, others
+    def ready(self, drawn: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The same for `realise`: slips and what they lead to, or logarithms.
 
-    def realise(self, t: int, intended: Int[Tensor, " B"], drawn: tuple[Tensor, ...]) -> Int[Tensor, " B"]:
-        """What becomes of the intentions of step t."""
+        A uniform number below the rate is a slip, and what it is worth there chooses the token.
+        """
         if len(drawn) == 2:
-            slips, others = drawn
+            uniform, rates = drawn
+            others = (uniform * (self.env.vocab / rates)).long()  # read only where the number is below the rate
+            return uniform < rates, others
+        return tuple(clock.log() for clock in drawn)
+
+    def realise(self, t: int, intended: Int[Tensor, " B"], noise: tuple[Tensor, ...]) -> Int[Tensor, " B"]:
+        """What becomes of the intentions of step t; the race of log t_a - log p_a is won by a with probability p_a."""
+        if len(noise) == 2:
+            slips, others = noise
             return torch.where(slips[t], others[t], intended)
-        if len(drawn) == 1:
-            return (drawn[0][t] - self.log_table[t].index_select(0, intended)).argmin(-1)
+        if len(noise) == 1:
+            return (noise[0][t] - self.log_table[t].index_select(0, intended)).argmin(-1)
         return intended

@@ -19,11 +19,13 @@ from tyro.conf import Positional, arg
 import sgfn
 from sgfn.checks import one_of
 from sgfn.cli_forecast import Forecast, next_command, run_forecast
+from sgfn.cli_sample import Sample, run_sample
 from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.contestants import DEFAULT
 from sgfn.files import read_json
 from sgfn.learner import NonFiniteError
 from sgfn.presets import PRESETS
+from sgfn.stepper import Accelerate
 from sgfn.tables import out, print_catalogue, print_comparison, print_facts, print_orders, print_result
 from sgfn.task_config import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 
@@ -78,29 +80,12 @@ class Train:
     """Replace a run that is there."""
     device: Device = "auto"
     """Where to run."""
+    accelerate: Accelerate = "auto"
+    """How to run steps: `eager`, as they are; `compile`, which takes half a minute first; `graph`, captured on a GPU;
+    `auto` picks by device and length of the run. The numbers are the same up to rounding."""
     json: bool = False
     """Print the last figures as JSON instead of a progress bar."""
     config: Config = field(default_factory=TrainConfig)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """Draw objects from a trained run into a CSV: what is realised, its score, and what was intended."""
-
-    run: Annotated[Positional[Path], arg(metavar="RUN")]
-    """Run folder."""
-    n: Annotated[int, arg(aliases=["-n"])] = 1000
-    """How many."""
-    out: Path | None = None
-    """CSV file; by default samples.csv in the run folder."""
-    seed: int = 0
-    """Seed of the draws."""
-    overwrite: bool = False
-    """Replace a file that is there."""
-    device: Device = "auto"
-    """Where to run."""
-    json: bool = False
-    """Print JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +146,8 @@ class Compare:
     """Samples drawn from each run for top-100 and modes."""
     device: Device = "auto"
     """Where to run."""
+    accelerate: Accelerate = "auto"
+    """How to run steps, as for `train`; a method that cannot be run so is run as it is."""
     json: bool = False
     """Print JSON."""
     config: Config = field(default_factory=TrainConfig)
@@ -198,7 +185,7 @@ def run_tasks(args: Tasks) -> None:
 def run_train(args: Train) -> None:
     """`sgfn train`."""
     folder, steps = folder_of(args), args.config.steps
-    options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
+    options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
     if args.json:
         run = sgfn.train(args.task, args.config, folder, **options)
         return print_json(last_row(run, steps) | {"run": str(folder)})
@@ -208,6 +195,8 @@ def run_train(args: Train) -> None:
         latest: dict[str, Any] = {}
 
         def progress(step: int, row: dict[str, Any]) -> None:
+            if notice := row.pop("notice", None):
+                err.print(notice)
             latest.update(row)
             if not bar.task_ids:  # nothing is shown before the folder is accepted
                 if step:
@@ -238,15 +227,6 @@ def figures(row: dict[str, Any]) -> str:
     loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
     score = f"mean score {row['reward']:.3f}  " if "reward" in row else ""
     return f"{tv}{loss}{score}{row['rate']:,.0f} trajectories/s"
-
-
-def run_sample(args: Sample) -> None:
-    """`sgfn sample`."""
-    file = args.out or args.run / "samples.csv"
-    count = sgfn.sample(args.run, args.n, file, seed=args.seed, device=args.device, overwrite=args.overwrite)
-    if args.json:
-        return print_json({"samples": count, "file": str(file)})
-    return out.print(f"{count:,} samples in {file}", soft_wrap=True)
 
 
 def run_evaluate(args: Evaluate) -> None:
@@ -310,8 +290,8 @@ def run_compare(args: Compare) -> None:
     """`sgfn compare`."""
     from sgfn.compare_live import Board, Lines
 
-    options: dict[str, Any] = {name: getattr(args, name) for name in ("methods", "alphas", "seeds", "jobs")}
-    options |= {"samples": args.samples, "device": args.device}
+    given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate")
+    options: dict[str, Any] = {name: getattr(args, name) for name in given}
     board = Board(err) if err.is_terminal else None
     with board or contextlib.nullcontext():
         folder = args.out or Path("runs") / f"compare-{args.task}"

@@ -4,18 +4,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from sgfn.cells import Cell, CellState, make_cell
 from sgfn.checks import in_range, one_of
 from sgfn.compare_results import Rows, result_row, summarise, write_results
 from sgfn.config import TrainConfig, differing, from_dict, to_dict
 from sgfn.contestants import CHOSEN, CONTESTANTS, DEFAULT, refusing
-from sgfn.crew import run_cells
+from sgfn.crew import Terms, run_cells
 from sgfn.files import sweep, write_json
 from sgfn.methods import check, refuse_unread
 from sgfn.offline import training_objects
 from sgfn.runs import FORMAT, Run, checksums, ours, read_ours, refuse_changed
+from sgfn.stepper import Accelerate
 from sgfn.tasks import Task, make_task
 from sgfn.train import absolute, pick_device, stoppable
 
@@ -69,6 +70,7 @@ def compare(
     seeds: int = 3,
     jobs: int = 1,
     device: str = "auto",
+    accelerate: str = "auto",
     samples: int = 2048,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -78,7 +80,8 @@ def compare(
     leaves the others alone and is tried again by the next call, which also continues what was stopped. Methods, noise
     levels and seeds may be added later; another configuration is refused.
     """
-    out, config = Path(out), _checked(task, absolute(config), alphas, jobs, device, samples)
+    terms = Terms(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
+    out, config = Path(out), _checked(task, absolute(config), alphas, terms)
     levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
     in_range("seeds", seeds, 1, 10**6)
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
@@ -102,7 +105,8 @@ def compare(
         watch(wanted)
         run_cells(
             missing,
-            **{"jobs": jobs, "device": device, "samples": samples, "stop": stop},
+            terms,
+            stop=stop,
             watch=lambda _: watch(wanted),
             ended=lambda _: pictures.write(now=False),
         )
@@ -115,13 +119,12 @@ def compare(
     return Comparison(path=out, rows=pictures.rows(), failed=failed)
 
 
-def _checked(
-    task: str, config: TrainConfig, alphas: Sequence[float] | None, jobs: int, device: str, samples: int
-) -> TrainConfig:
+def _checked(task: str, config: TrainConfig, alphas: Sequence[float] | None, terms: Terms) -> TrainConfig:
     """Everything that can be wrong before the first cell starts."""
-    in_range("jobs", jobs, 1, 4096)
-    in_range("samples", samples, 1, 10**9)
-    pick_device(device)
+    in_range("jobs", terms.jobs, 1, 4096)
+    in_range("samples", terms.samples, 1, 10**9)
+    one_of("accelerate", terms.accelerate, get_args(Accelerate))
+    pick_device(terms.device)
     default = TrainConfig()
     for name in CHOSEN:
         if getattr(config, name) != getattr(default, name):

@@ -22,8 +22,8 @@ from sgfn.runs import Run
 from sgfn.train import train
 
 
-def work(task: str, config: TrainConfig, path: Path, device: str, samples: int) -> None:
-    """Train into the folder, from the checkpoint where there is one, and evaluate."""
+def work(task: str, config: TrainConfig, path: Path, device: str, accelerate: str, samples: int) -> None:
+    """Train into the folder, from the checkpoint where there is one, and evaluate; who cannot be accelerated is not."""
     run = Run(path=path)
     begun = (path / "config.json").is_file()
     if begun and run.read_config() != (task, config):
@@ -34,7 +34,8 @@ def work(task: str, config: TrainConfig, path: Path, device: str, samples: int) 
     def note(step: int, row: dict[str, Any]) -> None:
         write_json(path / SECONDS, {"seconds": round(before + time.monotonic() - started, 3)})
 
-    train(task, config, path, resume=resume, overwrite=not resume, device=device, progress=note)
+    how = {"device": device, "accelerate": accelerate, "insist": False}
+    train(task, config, path, resume=resume, overwrite=not resume, progress=note, **how)
     evaluate(path, samples=samples, device=device)
 
 
@@ -50,7 +51,7 @@ def main() -> int | str:
     threading.Thread(target=stop_with_parent, daemon=True).start()
     try:
         config = from_dict(TrainConfig, job["config"])
-        work(job["task"], config, Path(job["path"]), job["device"], job["samples"])
+        work(job["task"], config, Path(job["path"]), job["device"], job["accelerate"], job["samples"])
     except KeyboardInterrupt:
         return STOPPED
     except (ValueError, NonFiniteError) as error:

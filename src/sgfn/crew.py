@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sgfn.cells import STOPPED, Cell, CellState, damage
@@ -22,10 +23,20 @@ PAUSE = 0.2  # seconds between looks at the workers
 Watch = Callable[[list[CellState]], None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """How cells are worked on."""
+
+    jobs: int
+    device: str
+    accelerate: str
+    samples: int
+
+
 class Worker:
     """A process that trains and evaluates one cell."""
 
-    def __init__(self, state: CellState, device: str, samples: int, alone: bool) -> None:
+    def __init__(self, state: CellState, terms: Terms) -> None:
         self.state, cell = state, state.cell
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
         self.process = subprocess.Popen(
@@ -33,12 +44,12 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=self.log,
             stderr=self.log,
-            env=_environment(alone),
+            env=_environment(terms.jobs == 1),
             start_new_session=True,  # Ctrl-C reaches the parent alone, which asks its workers to stop
         )
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it ended at once: its exit status tells
-            self.process.stdin.write(_job(cell, device, samples))
+            self.process.stdin.write(_job(cell, terms))
             self.process.stdin.flush()
 
     def stop(self) -> None:
@@ -67,9 +78,10 @@ class Worker:
         return " ".join(said.splitlines()[-1].split()) if said else f"ended with exit status {code}", said
 
 
-def _job(cell: Cell, device: str, samples: int) -> bytes:
-    job = {"task": cell.task, "config": to_dict(cell.config), "path": str(cell.path), "device": device}
-    return (json.dumps(job | {"samples": samples}) + "\n").encode()
+def _job(cell: Cell, terms: Terms) -> bytes:
+    job = {"task": cell.task, "config": to_dict(cell.config), "path": str(cell.path)}
+    job |= {"device": terms.device, "accelerate": terms.accelerate, "samples": terms.samples}
+    return (json.dumps(job) + "\n").encode()
 
 
 def _environment(alone: bool) -> dict[str, str]:
@@ -78,20 +90,18 @@ def _environment(alone: bool) -> dict[str, str]:
     return threads | os.environ | {"PYTHONPATH": os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)}
 
 
-def run_cells(
-    states: list[CellState], *, jobs: int, device: str, samples: int, stop: Stop, watch: Watch, ended: Watch
-) -> None:
-    """Bring cells to their end, `jobs` at a time; `watch` is called now and then, `ended` with those that ended."""
+def run_cells(states: list[CellState], terms: Terms, *, stop: Stop, watch: Watch, ended: Watch) -> None:
+    """Bring cells to their end, so many at a time; `watch` is called now and then, `ended` with those that ended."""
     waiting, workers, asked = list(reversed(states)), list[Worker](), False
     try:
         while workers or (waiting and not stop.asked):
-            while waiting and len(workers) < jobs and not stop.asked:
+            while waiting and len(workers) < terms.jobs and not stop.asked:
                 state = waiting.pop()
                 broken = damage(state.cell.path)
                 if broken:
                     _fail(state, broken)
                 else:
-                    workers.append(_start(state, device, samples, jobs == 1))
+                    workers.append(_start(state, terms))
             if stop.asked and not asked:
                 asked = True
                 for worker in workers:
@@ -99,7 +109,7 @@ def run_cells(
             gone = [worker for worker in workers if worker.process.poll() is not None]
             workers = [worker for worker in workers if worker not in gone]
             for worker in gone:
-                _end(worker, samples, stop)
+                _end(worker, terms.samples, stop)
             for worker in workers:
                 worker.state.follow()
             if gone:
@@ -123,10 +133,10 @@ def _let_go(workers: list[Worker]) -> None:
             worker.process.wait(60)
 
 
-def _start(state: CellState, device: str, samples: int, alone: bool) -> Worker:
+def _start(state: CellState, terms: Terms) -> Worker:
     (state.cell.path / ERROR).unlink(missing_ok=True)  # it is tried again
     state.status, state.error = "running", ""
-    return Worker(state, device, samples, alone)
+    return Worker(state, terms)
 
 
 def _end(worker: Worker, samples: int, stop: Stop) -> None:

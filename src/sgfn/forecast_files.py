@@ -12,6 +12,7 @@ import pandas as pd
 from sgfn.files import read_json, replacing, write_json
 from sgfn.series.panel import Panel
 from sgfn.series.prediction import Forecast
+from sgfn.table_files import kind_of
 
 FORECAST, BACKTEST, HISTORY, SCORES = "forecast.csv", "backtest.csv", "history.csv", "backtest.json"
 FILES = (FORECAST, BACKTEST, HISTORY, SCORES, "calibration.png", "report.html")
@@ -110,11 +111,9 @@ def path_table(ahead: Forecast) -> pd.DataFrame:
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """CSV or Parquet by the name's ending, whole or absent."""
-    ending = path.suffix.lower()
-    if ending not in WRITERS:
-        raise ValueError(f"{path}: tables are written as {' or '.join(WRITERS)}, not as {ending or 'a bare name'!r}")
+    kind = kind_of(path, WRITERS)
     with replacing(path) as aside:
-        WRITERS[ending](table, aside)
+        WRITERS[kind](table, aside)
 
 
 def read_table(path: Path) -> pd.DataFrame:

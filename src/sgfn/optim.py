@@ -27,16 +27,14 @@ class Optimiser:
         self.clip = clip
         self.parameters = [p for parameters, _ in groups for p in parameters]
         self.rates = torch.tensor([rate for _, rate in groups], device=device)
-        self.values = torch.cat([(p.detach().t() if _turned(p) else p.detach()).flatten() for p in self.parameters]).to(
-            device
-        )
+        flat = [(p.detach().t() if _turned(p) else p.detach()).flatten() for p in self.parameters]
+        self.values = torch.cat(flat).to(device)
         self.gradient, self.first, self.second = (torch.zeros_like(self.values) for _ in range(3))
         self.count = torch.zeros((), device=device)
         self.begun = False
-        sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
-        self.groups = list(
-            zip(*(buffer.split(sizes) for buffer in (self.values, self.gradient, self.first, self.second)), strict=True)
-        )
+        self.sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
+        buffers = (self.values, self.gradient, self.first, self.second)
+        self.groups = list(zip(*(buffer.split(self.sizes) for buffer in buffers), strict=True))
         for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
             parameter.data = home
         self.gradients = self.views(self.gradient)
@@ -62,32 +60,19 @@ class Optimiser:
 
         A parameter that never gets a gradient stays where it is.
         """
-        homes = self.gradients if parameters is None else [self.homes[id(p)] for p in parameters]
-        torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
-        excess = None
-        if self.clip > 0:
-            excess = (torch.linalg.vector_norm(self.gradient) / self.clip).clamp(min=1.0)
         self.begun = True
         self.count += 1.0
-        rates = (self.rates * factor).unbind()
-        for (values, gradient, first, second), rate in zip(self.groups, rates, strict=True):
-            torch._fused_adam_(  # pyright: ignore[reportPrivateImportUsage]
-                [values],
-                [gradient],
-                [first],
-                [second],
-                [],
-                [self.count],
-                lr=rate,
-                beta1=0.9,
-                beta2=0.999,
-                weight_decay=0.0,
-                eps=1e-8,
-                amsgrad=False,
-                maximize=False,
-                grad_scale=excess,
-                found_inf=None,
-            )
+        if torch.compiler.is_compiling():
+            given = dict(zip(map(id, self.parameters if parameters is None else parameters), gradients, strict=True))
+            whole = [given.get(id(p), home) for p, home in zip(self.parameters, self.gradients, strict=True)]
+            rates, spread = self.rates * factor / (1.0 - BETA1**self.count), (1.0 - BETA2**self.count).sqrt()
+            plain_adam(self.values, self.first, self.second, whole, rates, spread, self.sizes, self.clip)
+            return
+        homes = self.gradients if parameters is None else [self.homes[id(p)] for p in parameters]
+        torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
+        excess = norm_excess(self.gradient, self.clip)
+        for (values, gradient, first, second), rate in zip(self.groups, (self.rates * factor).unbind(), strict=True):
+            fused_adam(values, gradient, first, second, self.count, rate, excess)
 
     def forget_direction(self) -> None:
         """Begin the mean of gradients anew, for weights that were put elsewhere; their sizes stay."""
@@ -122,6 +107,62 @@ def step_together(parts: Sequence[tuple[Optimiser, Float[Tensor, ""]]], factor: 
         count = len(optimiser.parameters)
         optimiser.apply(gradients[:count], factor)
         gradients = gradients[count:]
+
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+
+def fused_adam(
+    values: Tensor, gradient: Tensor, first: Tensor, second: Tensor, count: Tensor, rate: Tensor, excess: Tensor
+) -> None:
+    """Adam in place, as one operation; the gradient is divided by `excess` first."""
+    torch._fused_adam_(  # pyright: ignore[reportPrivateImportUsage]
+        [values],
+        [gradient],
+        [first],
+        [second],
+        [],
+        [count],
+        lr=rate,
+        beta1=BETA1,
+        beta2=BETA2,
+        weight_decay=0.0,
+        eps=EPSILON,
+        amsgrad=False,
+        maximize=False,
+        grad_scale=excess,
+        found_inf=None,
+    )
+
+
+def plain_adam(
+    values: Float[Tensor, " P"],
+    first: Float[Tensor, " P"],
+    second: Float[Tensor, " P"],
+    gradients: list[Tensor],
+    rates: Float[Tensor, " G"],
+    spread: Float[Tensor, ""],
+    sizes: list[int],
+    clip: float,
+) -> None:
+    r"""The whole update, in operations that a compiler can fuse; bias corrections are in the rates and in `spread`.
+
+    .. math:: m \leftarrow \beta_1 m + (1-\beta_1) g, \quad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \quad
+              w \leftarrow w - \frac{\eta}{1-\beta_1^t} \frac{m}{\sqrt v/\sqrt{1-\beta_2^t} + \epsilon}
+    """
+    gradient = torch.cat([(g.t() if _turned(g) else g).flatten() for g in gradients])
+    gradient = gradient / norm_excess(gradient, clip)
+    first.lerp_(gradient, 1.0 - BETA1)
+    second.mul_(BETA2).addcmul_(gradient, gradient, value=1.0 - BETA2)
+    moved = first / (second.sqrt() / spread + EPSILON)
+    steps = [rate * part for rate, part in zip(rates.unbind(), moved.split(sizes), strict=True)]
+    values.sub_(torch.cat(steps))
+
+
+def norm_excess(gradient: Float[Tensor, " P"], clip: float) -> Float[Tensor, ""]:
+    """How many times the norm is too large; 1 where it is not, or where there is no clip."""
+    norm = torch.linalg.vector_norm(gradient)
+    return (norm / clip).clamp(min=1.0) if clip > 0 else torch.ones_like(norm)
 
 
 def _turned(parameter: Tensor) -> bool:

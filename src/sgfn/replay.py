@@ -1,7 +1,7 @@
 """A ring buffer of trajectories, in tensors of fixed size on the device."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
@@ -33,19 +33,27 @@ class Replay:
         self.log_reward[rows] = batch.log_reward[kept]
         self.added += rows.shape[0]
 
-    def pick(self, batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Intentions, outcomes and log-rewards: uniform draws, with replacement, from what has been added."""
-        filled = self.added.clamp(max=self.capacity)
-        uniform = torch.rand(batch, generator=generator, device=self.added.device, dtype=torch.float64)
-        rows = (uniform * filled).long()
+    def sample(self, batch: int, generator: torch.Generator) -> Trajectories:
+        """Uniform draws, with replacement, from what has been added."""
+        return self.rebuild(*self.pick(chances(batch, generator)))
+
+    def pick(self, uniform: Float64[Tensor, " B"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Intentions, outcomes and log-rewards where uniform numbers point to."""
+        rows = (uniform * self.added.clamp(max=self.capacity)).long()
         return self.intended[rows].long(), self.realised[rows].long(), self.log_reward[rows]
 
-    def sample(self, batch: int, generator: torch.Generator) -> Trajectories:
-        """As `pick`, with the states passed through."""
-        intended, realised, log_reward = self.pick(batch, generator)
+    def rebuild(
+        self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"], log_reward: Float[Tensor, " B"]
+    ) -> Trajectories:
+        """With the states passed through."""
         states, valid = unroll(self.env, realised)
         return Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=log_reward)
 
     def state(self) -> dict[str, Tensor]:
         """Tensors that a checkpoint keeps."""
         return {name: getattr(self, name) for name in ("intended", "realised", "log_reward", "added")}
+
+
+def chances(count: int, generator: torch.Generator) -> Float64[Tensor, " N"]:
+    """Uniform numbers for `Replay.pick`, fine enough for any buffer."""
+    return torch.rand(count, generator=generator, device=generator.device, dtype=torch.float64)

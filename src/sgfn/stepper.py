@@ -1,38 +1,115 @@
-"""How a step is run: as it is, or captured in a CUDA graph."""
+"""How steps are run: as they are, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
 
-from collections.abc import Callable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import torch
 
+from sgfn.checks import one_of
+from sgfn.compilation import compiler_missing
 from sgfn.learner import Learner
 
+Accelerate = Literal["auto", "eager", "compile", "graph"]
+PAYS = 50_000
+"""Steps from which on a compilation (half a minute) is earned back on a CPU: it saves about a millisecond a step."""
+REPLAYED = 8
+"""Steps in one replay of a CUDA graph."""
 
-def stepper(learner: Learner) -> Callable[[], None]:
-    """How to run `step` here: on a GPU with TF32 products, in a CUDA graph where it can be captured."""
-    if learner.device.type != "cuda":
-        return learner.step
-    torch.set_float32_matmul_precision("high")
-    return GraphedStep(learner) if learner.capturable else learner.step
+
+@runtime_checkable
+class Stepper(Protocol):
+    """Runs steps of a learner."""
+
+    burst: int
+    """How many steps are best asked for at once."""
+    notice: str
+    """What the user may want to know of how steps are run."""
+
+    def __call__(self, count: int = 1) -> None:
+        """So many steps."""
+        ...
+
+
+def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> tuple[str, str]:
+    """What is done about a choice, and a notice where something better is out of reach.
+
+    `auto` goes by device and length of the run: of the whole run, so that one that is resumed goes on as it was. What
+    cannot be had is an error, or where nobody insists a notice.
+    """
+    one_of("accelerate", accelerate, get_args(Accelerate))
+    wanted = accelerate if accelerate != "auto" else _best(learner)
+    why = _obstacle(learner, wanted)
+    if why and insist and accelerate != "auto":
+        raise ValueError(f"accelerate {accelerate!r} {why}: use eager")
+    return ("eager", f"steps run as they are: accelerate {wanted!r} {why}") if why else (wanted, "")
+
+
+def _best(learner: Learner) -> str:
+    if learner.device.type == "cuda":
+        return "graph" if learner.capturable else "eager"
+    return "compile" if learner.compilable and learner.config.steps >= PAYS else "eager"
+
+
+def _obstacle(learner: Learner, wanted: str) -> str:
+    """Why steps cannot be run so; empty where they can."""
+    if wanted == "graph" and learner.device.type != "cuda":
+        return "captures steps on a GPU, and this run is on a CPU"
+    if wanted == "graph" and not learner.capturable:
+        return "cannot hold steps of this run, which leave the GPU"
+    if wanted == "compile" and not learner.compilable:
+        return "is for flow networks with an mlp on sequences of one length, by other forms than published and eflow"
+    missing = compiler_missing(learner.device) if wanted == "compile" else ""
+    return f"needs {missing}, which is not installed" if missing else ""
+
+
+def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> Stepper:
+    """How to run `step` here: on a GPU with TF32 products."""
+    chosen, notice = choose(learner, accelerate, insist)
+    cuda = learner.device.type == "cuda"
+    if cuda:
+        torch.set_float32_matmul_precision("high")
+    if chosen == "compile":
+        learner.compile()
+    captured = chosen == "graph" or (chosen == "compile" and cuda and learner.capturable)
+    return GraphedStep(learner) if captured else PlainStep(learner, notice)
+
+
+class PlainStep:
+    """One step after the other."""
+
+    burst = 1
+
+    def __init__(self, learner: Learner, notice: str = "") -> None:
+        self.learner, self.notice = learner, notice
+
+    def __call__(self, count: int = 1) -> None:
+        """So many steps."""
+        for _ in range(count):
+            self.learner.step()
 
 
 class GraphedStep:
-    """Runs the first steps eagerly (they warm the allocator up), captures one, then replays the capture."""
+    """Runs the first steps as they are (they warm the allocator up), captures some in a graph, then replays it."""
 
     WARMUP = 3
+    burst, notice = REPLAYED, ""
 
     def __init__(self, learner: Learner) -> None:
         self.learner, self.warm = learner, 0
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.stream = torch.cuda.Stream()
 
-    def __call__(self) -> None:
-        """One step."""
-        if self.warm < self.WARMUP:
-            self._eager()
-            return
-        if self.graph is None:
-            self.graph = self._capture()
-        self.graph.replay()
+    def __call__(self, count: int = 1) -> None:
+        """So many steps: whole bursts, then one by one."""
+        while count > 0:
+            if self.warm < self.WARMUP:
+                self._eager()
+                done = 1
+            else:
+                done = self.burst if count >= self.burst else 1
+                if done not in self.graphs:
+                    self.graphs[done] = self._capture(done)
+                self.graphs[done].replay()
+            count -= done
 
     def _eager(self) -> None:
         self.stream.wait_stream(torch.cuda.current_stream())
@@ -41,9 +118,10 @@ class GraphedStep:
         torch.cuda.current_stream().wait_stream(self.stream)
         self.warm += 1
 
-    def _capture(self) -> torch.cuda.CUDAGraph:
+    def _capture(self, steps: int) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.learner.generator)
         with torch.cuda.graph(graph, stream=self.stream):
-            self.learner.step()
+            for _ in range(steps):
+                self.learner.step()
         return graph

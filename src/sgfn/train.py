@@ -12,12 +12,12 @@ import torch
 
 from sgfn import exact
 from sgfn.checks import one_of, require
-from sgfn.config import TrainConfig, differing
+from sgfn.config import LogConfig, TrainConfig, differing
 from sgfn.learner import Learner
 from sgfn.methods import build, check
 from sgfn.offline import training_objects
 from sgfn.runs import Run
-from sgfn.stepper import stepper
+from sgfn.stepper import Stepper, choose, stepper
 from sgfn.tasks import Task, make_task
 
 Progress = Callable[[int, dict[str, Any]], None]
@@ -71,12 +71,15 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     device: str = "auto",
+    accelerate: str = "auto",
+    insist: bool = True,
     progress: Progress | None = None,
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
     With `resume` the run continues bit for bit with the folder's own configuration, which None stands for; given one,
     only its number of steps may be another, and the schedule of the learning rate then follows it.
+    `accelerate` says how steps are run, not what they do (see `stepper`); what cannot be had is an error if we insist.
     """
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and overwrite:
@@ -88,13 +91,14 @@ def train(
         made = make_task(task, config or TrainConfig())
         check(made)
         learner = _learner(made, where)
+        choose(learner, accelerate, insist)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
         if learner is None:
             learner = _resumed(run, task, config, where)
         else:
             run.create(task, learner.config, overwrite=overwrite)
-        _loop(run, learner, progress, stop)
+        _loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
     if stop.asked and learner.done < learner.config.steps:
         again = f"sgfn train {task} --resume --out {run.path}"
         raise KeyboardInterrupt(f"stopped at step {learner.done:,}; continue with: {again}")
@@ -131,15 +135,16 @@ def absolute(config: TrainConfig) -> TrainConfig:
     return config.with_(**{name.replace(".", "__"): file.resolve() for name, file in config.files.items()})
 
 
-def _loop(run: Run, learner: Learner, progress: Progress | None, stop: Stop) -> None:
-    config, advance = learner.config.log, stepper(learner)
+def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | None, stop: Stop) -> None:
+    config = learner.config.log
     known = _known_target(learner) if config.exact_every else None
     started, first, last = time.monotonic(), learner.done, learner.config.steps
     if progress:
-        progress(first, {})
+        progress(first, {"notice": advance.notice} if advance.notice else {})
     while learner.done < last and not stop.asked:
-        advance()
-        learner.done += 1
+        burst = min(advance.burst, steps_ahead(learner.done, last, config))
+        advance(burst)
+        learner.done += burst
         ending = learner.done == last
         looks = config.exact_every > 0 and learner.done % config.exact_every == 0
         if learner.done % config.every == 0 or looks or ending:
@@ -154,6 +159,12 @@ def _loop(run: Run, learner: Learner, progress: Progress | None, stop: Stop) -> 
             _save(run, learner)
     if stop.asked and learner.done > first:
         _save(run, learner)
+
+
+def steps_ahead(done: int, last: int, config: LogConfig) -> int:
+    """Steps until there is something to do besides them."""
+    every = [config.every, config.checkpoint_every, *([config.exact_every] if config.exact_every else [])]
+    return min(last - done, *(period - done % period for period in every))
 
 
 def _figures(learner: Learner) -> dict[str, Any]:

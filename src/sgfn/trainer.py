@@ -1,11 +1,15 @@
 """The trainer: rollout -> score -> objective -> update. It knows no environment by name."""
 
+from dataclasses import dataclass
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from sgfn import dynamics, histories
-from sgfn.append_only import AppendOnly, fits
+from sgfn.append_only import AppendOnly, Past, fits
+from sgfn.append_rollout import Draws, Walked
+from sgfn.compilation import compiled
 from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
@@ -17,7 +21,7 @@ from sgfn.nets.layered import Layered, walking_kernel
 from sgfn.nets.shared import Judge, share, shared_levels
 from sgfn.objectives import make_objective
 from sgfn.optim import Optimiser, schedule, step_together
-from sgfn.replay import Replay
+from sgfn.replay import Replay, chances
 from sgfn.rollout import LogKernel, LogPolicy, retrace, rollout
 from sgfn.scoring import Scorer, score, score_expected
 from sgfn.tasks import Task
@@ -26,6 +30,18 @@ from sgfn.trajectories import Episodes, Scores, Trajectories, concatenate, tempe
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 LARGEST_WALK = 4096
 """Up to here a GPU is faster with what its walk kept; beyond, judging shared states once is less work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chances:
+    """All that is random in a step, drawn before it."""
+
+    draws: Draws | Walked | None
+    """For rollouts of append-only sequences; others draw their own on the way."""
+    replay: list[Float64[Tensor, " B"]]
+    """What is recalled from the buffer, update by update."""
+    fits: list[Float64[Tensor, " B"]]
+    """What the noise model learns from, round by round."""
 
 
 class Trainer(Learner):
@@ -43,8 +59,10 @@ class Trainer(Learner):
         self.objective = make_objective(self.config)
         self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
+        self.kernel = walking_kernel(self.env, self.nets.encoder, device)
         self._guess_log_z()
-        self.quick = self._quick()
+        self.append_only = self._append_only()
+        self.quick = self.append_only if self.kernel is None else None  # uncompiled, a kernel that walks is faster
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
 
@@ -64,13 +82,12 @@ class Trainer(Learner):
             Optimiser([(list(self.dynamics.parameters()), model.lr)], model.clip, self.device),
         )
 
-    def _quick(self) -> AppendOnly | None:
-        """The way of append-only sequences of one length, where it can be gone and no kernel walks faster."""
-        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
-        if walks or self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
+    def _append_only(self) -> AppendOnly | None:
+        """The way of append-only sequences of one length, where it can be gone."""
+        if self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
             return None
         table = isinstance(self.env, TabulatedEnv) and not self.task.landscape.on_host
-        return AppendOnly(self.task, self.nets, self.dynamics, table)
+        return AppendOnly(self.task, self.nets, self.dynamics, (self.optimiser, self.dynamics_optimiser), table)
 
     @torch.no_grad()
     def _guess_log_z(self) -> None:
@@ -115,8 +132,7 @@ class Trainer(Learner):
 
     def levels(self, batch: int) -> int:
         """How many levels of states to judge once for all; where a kernel walks, only for large batches."""
-        walks = walking_kernel(self.env, self.nets.encoder, self.device) is not None
-        return 0 if walks and batch <= LARGEST_WALK else shared_levels(self.env, self.nets, batch)
+        return 0 if self.kernel is not None and batch <= LARGEST_WALK else shared_levels(self.env, self.nets, batch)
 
     def judge(self, batch: int) -> FlowNets | Judge:
         """The networks as they are now, set to act for and to judge a batch of that size."""
@@ -129,41 +145,42 @@ class Trainer(Learner):
 
     def step(self) -> None:
         """One batch of rollouts, the updates that follow from it, and the meters."""
-        config = self.config
-        beta = beta_at(self.index, self.task.beta, config.reward.ramp)
-        rate = schedule(self.index, config.steps, config.optim)
-        own, loss, nll = (self.learn if self.quick is None else self.learn_quickly)(beta, rate)
+        self.advance(self.chances())
+
+    def chances(self) -> Chances:
+        """The random numbers of a step, in the same order however steps are run."""
+        config, draws = self.config, None
+        rounds = config.dynamics.rounds if config.dynamics.mode == "replay" else 0
+        replay = [chances(config.replay.batch or config.batch, self.generator) for _ in range(config.replay.updates)]
+        fits = [chances(config.batch, self.generator) for _ in range(rounds)]
+        if self.quick is not None:
+            draws = self.quick.roller.draw(config.batch, self.generator, config.explore, self.temperature)
+        return Chances(draws=draws, replay=replay, fits=fits)
+
+    def advance(self, chances: Chances) -> None:
+        """A step that follows from its random numbers, but for rollouts that draw their own."""
+        beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
+        rate = schedule(self.index, self.config.steps, self.config.optim)
+        own, loss, nll = self.learn(chances.draws, beta, rate)
         if self.buffer is not None:
             self.buffer.add(own)
-            for _ in range(config.replay.updates):
-                self.update_from(self.buffer, beta, rate)
-            if config.dynamics.mode == "replay":
-                for _ in range(config.dynamics.rounds):
-                    nll = self.fit_from(self.buffer, rate)
+            for uniform in chances.replay:
+                self.recall(self.buffer.pick(uniform), beta, rate)
+            for uniform in chances.fits:
+                nll = self.refit(self.buffer.pick(uniform), rate)
         self._record(own, loss, nll)
         self.index += 1.0
 
-    def learn(self, beta: Tensor, rate: Tensor) -> tuple[Trajectories, Tensor, Tensor]:
+    def learn(self, draws: Draws | Walked | None, beta: Tensor, rate: Tensor) -> tuple[Episodes, Tensor, Tensor]:
         """A batch of rollouts and an update: the agent's own part, the loss, and the noise model's."""
+        if self.quick is not None and draws is not None:
+            own, found = self.quick.learn(draws, beta, rate)
+            if found.figures is not None:
+                self.heed(found.figures)
+            return own, found.loss, found.nll
         judge = self.judge(self.config.batch)
         own, batch = self.collect(judge)
         return own, *self.update(judge, own, batch, beta, rate)
-
-    def learn_quickly(self, beta: Tensor, rate: Tensor) -> tuple[Episodes, Tensor, Tensor]:
-        """The same where sequences are append-only."""
-        assert self.quick is not None
-        config, way = self.config, self.quick
-        draws = way.roller.draw(config.batch, self.generator, config.explore, self.temperature)
-        walk, said = way.roller.roll(draws)
-        own = way.episodes(walk, way.log_reward(walk.realised))
-        learns = config.dynamics.mode == "batch"
-        found = way.slopes(walk, said, own, beta, self.objective, learns)
-        self.optimiser.apply(found.nets, rate, way.parameters)
-        if found.figures is not None:
-            self.heed(found.figures)
-        if found.model:
-            self.dynamics_optimiser.apply(found.model, rate, way.model.parameters)
-        return own, found.loss, found.nll
 
     def collect(self, judge: FlowNets | Judge) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
@@ -216,16 +233,12 @@ class Trainer(Learner):
             self.watch(scores, batch)
         return loss.detach(), nll.detach()
 
-    def update_from(self, buffer: Replay, beta: Tensor, rate: Tensor) -> None:
+    def recall(self, past: Past, beta: Tensor, rate: Tensor) -> None:
         """Balance objective on past trajectories: balance holds off-policy."""
-        size = self.config.replay.batch or self.config.batch
         if self.quick is not None:
-            intended, realised, log_reward = buffer.pick(size, self.generator)
-            walk, way = self.quick.roller.walk(intended, realised), self.quick
-            said, past = way.net.forced(walk.rows, walk.last, walk.realised), way.episodes(walk, log_reward)
-            found = way.slopes(walk, said, past, beta, self.objective, learn=False)
-            return self.optimiser.apply(found.nets, rate, way.parameters)
-        batch = buffer.sample(size, self.generator)
+            return self.quick.recall(past, beta, rate)
+        assert self.buffer is not None
+        batch = self.buffer.rebuild(*past)
         with torch.no_grad():
             thoughts = self.thoughts(batch)
             log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
@@ -256,17 +269,15 @@ class Trainer(Learner):
         self.figures.copy_(figures)
         self.heat.copy_(figures[ENTROPY_METERS.index("ratio")])
 
-    def fit_from(self, buffer: Replay, rate: Tensor) -> Tensor:
-        """One round of maximum likelihood on a batch of past outcomes."""
-        if self.quick is None:
-            return self.fit_dynamics(buffer.sample(self.config.batch, self.generator), rate)
-        intended, realised, _ = buffer.pick(self.config.batch, self.generator)
-        nll, gradients = self.quick.fit(self.quick.roller.walk(intended, realised))
-        self.dynamics_optimiser.apply(gradients, rate, self.quick.model.parameters)
-        return nll
+    def refit(self, past: Past, rate: Tensor) -> Tensor:
+        """One round of maximum likelihood on past outcomes."""
+        if self.quick is not None:
+            return self.quick.refit(past, rate)
+        assert self.buffer is not None
+        return self.fit_dynamics(self.buffer.rebuild(*past), rate)
 
     def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
-        """One round of maximum likelihood on past outcomes."""
+        """Maximum likelihood on outcomes."""
         thoughts = self.thoughts(batch)
         log_kernel = self.dynamics.log_kernel(batch.states[:, :-1], None if thoughts is None else thoughts[:, :-1])
         nll = dynamics.negative_log_likelihood(log_kernel, batch)
@@ -292,6 +303,20 @@ class Trainer(Learner):
     def trajectories(self) -> int:
         """A batch more than the steps had was drawn, to guess log Z; offline ones are no environment calls."""
         return (self.done + 1) * (self.config.batch - self.config.offline_batch)
+
+    @property
+    def compilable(self) -> bool:
+        """Where rollouts are append-only and scores do not come from the host."""
+        return self.append_only is not None and self.capturable
+
+    def compile(self) -> None:
+        """All but random numbers, and rollouts where a kernel makes them."""
+        assert self.append_only is not None
+        self.quick = self.append_only
+        if self.kernel is not None and isinstance(self.env, TabulatedEnv):
+            self.quick.walk_by(self.kernel, self.env)
+        self.quick.prepare()
+        self.advance = compiled(self.advance)
 
     @property
     def block(self) -> int:

@@ -40,7 +40,7 @@ def _columns(weight, along, across, N, K, BN: tl.constexpr, BK: tl.constexpr, TY
 def _walk(
     features, legal, kernel, following, clock, temperature, heat, share, rows,
     w0, w0_along, w0_across, b0, w1, w1_along, w1_across, b1, policy, policy_along, policy_across, policy_bias,
-    intended, realised, states, kept,
+    intended, realised, states, kept, by_row, by_step,
     T: tl.constexpr, F: tl.constexpr, H: tl.constexpr, A: tl.constexpr, LAYERS: tl.constexpr, NAME: tl.constexpr,  # noqa: N803
     BM: tl.constexpr, BF: tl.constexpr, BH: tl.constexpr, BA: tl.constexpr,  # noqa: N803
     KEEP: tl.constexpr, HEATED: tl.constexpr, TYPE: tl.constexpr,  # noqa: N803
@@ -66,7 +66,7 @@ def _walk(
         thinks, acts = tl.load(times, mask=asked, other=1.0), tl.load(times + rows * A, mask=asked, other=1.0)
         x = tl.load(features + state[:, None] * F + f[None, :], mask=f[None, :] < F, other=0.0)
         may = tl.load(legal + state[:, None] * A + a[None, :], mask=column, other=0) != 0
-        place = kept + ((row * T + t) * H)[:, None] + h[None, :]
+        place = kept + (row * by_row + t * by_step)[:, None] + h[None, :]
         shown = inside[:, None] & (h[None, :] < H)
         hidden = tl.dot(x.to(TYPE), entry, out_dtype=tl.float32) + entry_bias
         if KEEP:
@@ -111,11 +111,13 @@ def walk(
     explore: float,
     keep: bool,
     half: bool = True,
-) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Int[Tensor, "B T+1"], Float[Tensor, "layers B T H"] | None]:
-    """Intentions, outcomes, numbers of states and, where asked for, what goes into each activation."""
+    steps_first: bool = False,
+) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Int[Tensor, "B T+1"], Float[Tensor, "layers _ _ H"] | None]:
+    """Intentions, outcomes, numbers of states and, where asked for, what goes into each activation (B T or T B)."""
     horizon, _, batch, actions = clock.shape
     hidden, features, device = layers[0].out_features, layers[0].in_features, clock.device
-    kept = torch.empty(len(layers), batch, horizon, hidden, device=device) if keep else None
+    shape, by_row, by_step = ((horizon, batch), 1, batch) if steps_first else ((batch, horizon), horizon, 1)
+    kept = torch.empty(len(layers), *shape, hidden, device=device) if keep else None
     intended = torch.empty(batch, horizon, dtype=torch.int64, device=device)
     realised = torch.empty_like(intended)
     states = torch.empty(batch, horizon + 1, dtype=torch.int64, device=device)
@@ -125,7 +127,7 @@ def walk(
     _walk[(triton.cdiv(batch, block),)](
         env.feature_table, env.legal_table, env.kernel_table, env.following,
         clock, temperature if heated else clock, 1.0 if heated else float(temperature), float(explore), batch,
-        *weights, intended, realised, states, clock if kept is None else kept,
+        *weights, intended, realised, states, clock if kept is None else kept, by_row * hidden, by_step * hidden,
         T=horizon, F=features, H=hidden, A=actions, LAYERS=len(layers), NAME=NAMES[type(activation)],
         BM=block, BF=_padded(features), BH=_padded(hidden),
         BA=max(2 * block, _padded(actions)),  # wider than high: the warps then share the columns of every product

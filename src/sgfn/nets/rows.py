@@ -27,13 +27,13 @@ LARGEST = 4_000_000
 class Rows:
     """Which states of a batch are judged: every state of the first levels, then one for each later step and trajectory.
 
-    A level is shared if it has no more states than the batch has trajectories.
+    A level is shared if it has no more states than the batch has trajectories, unless it is beyond the `most` levels.
     """
 
-    def __init__(self, env: SequenceEnv, batch: int, device: torch.device) -> None:
+    def __init__(self, env: SequenceEnv, batch: int, device: torch.device, most: int | None = None) -> None:
         self.env, self.batch, self.length, self.vocab = env, batch, env.length, env.vocab
         fits = [env.vocab**t <= batch and env.offsets[t + 1] * env.features <= LARGEST for t in range(env.length)]
-        self.levels = max(1, sum(fits))  # L
+        self.levels = max(1, sum(fits[:most]))  # L
         self.shared = env.offsets[self.levels]  # M
         self.late = env.length - self.levels  # T - L
         states = [states for _, states in zip(range(self.levels), env.levels(), strict=False)]
@@ -89,6 +89,7 @@ class RowNet:
 
     def __init__(self, encoder: MLP, heads: Sequence[nn.Linear]) -> None:
         self.layers, self.heads = [layer for layer in encoder.layers if isinstance(layer, nn.Linear)], list(heads)
+        self.activation = encoder.activation
         self.activate, self.derive = ACTIVATIONS[type(encoder.activation)]
         self.parameters = [p for layer in [*self.layers, *self.heads] for p in (layer.weight, layer.bias)]
 
@@ -110,8 +111,17 @@ class RowNet:
         for layer in self.layers[1:]:
             before.append(F.linear(after[-1], layer.weight, layer.bias))
             after.append(self.activate(before[-1]))
+        return Pass(before=before, after=after, outputs=self.said(after[-1]))
+
+    def finished(self, before: list[Float[Tensor, "N H"]]) -> Pass:
+        """From what went into each activation on."""
+        after = [self.activate(sums) for sums in before]
+        return Pass(before=before, after=after, outputs=self.said(after[-1]))
+
+    def said(self, hidden: Float[Tensor, "N H"]) -> Float[Tensor, "O N"]:
+        """What the heads make of it."""
         weight, bias = self.head()
-        return Pass(before=before, after=after, outputs=torch.addmm(bias[:, None], weight, after[-1].t()))
+        return torch.addmm(bias[:, None], weight, hidden.t())
 
     def head(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
         """All heads as one."""

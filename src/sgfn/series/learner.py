@@ -278,15 +278,15 @@ class ForecastLearner(Learner):
         generator = torch.Generator(self.device).manual_seed(seed)
         return draw_paths(self.members, self.bins, inputs.to(self.device), self.deviation, samples, generator)
 
-    def draw(self, n: int, seed: int) -> Samples:
-        """Paths after the end of each series, the series in turn."""
+    def stream(self, n: int, seed: int) -> Iterator[Samples]:
+        """Paths after the end of each series, the series in turn; all in one block."""
         inputs = self.data.inputs_at_ends()
         windows = len(inputs.unit)
         drawn = self.draw_paths(inputs, -(-n // windows), seed)
         window = torch.arange(windows, device=self.device)[:, None, None].expand(-1, drawn.realised.shape[1], 1)
         objects = torch.cat([window, drawn.realised], -1).transpose(0, 1).flatten(0, 1)[:n].cpu()
         intended = drawn.intended.transpose(0, 1).flatten(0, 1)[:n].cpu()
-        return Samples(objects=objects, scores=paths_of(self.data.bins, inputs).scores(objects), intended=intended)
+        yield Samples(objects=objects, scores=paths_of(self.data.bins, inputs).scores(objects), intended=intended)
 
     def memoryless(self) -> LogPolicy:
         """The outcome policy at any state of the task's own windows."""

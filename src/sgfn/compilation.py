@@ -1,0 +1,37 @@
+"""Compiling functions of a step with torch.compile."""
+
+import itertools
+import os
+import shutil
+import types
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+NUMBERS = itertools.count()
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function compiled for good at its first call: later ones must bring tensors of the same shapes.
+
+    What the compiler assumed is not checked again, which would cost as much as the small operations that are saved.
+    That is sound as long as each function has a cache of its own, and caches go by code: hence a copy of it.
+    """
+
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    code = call.__code__.replace(co_name=f"compiled_{next(NUMBERS)}")
+    own = types.FunctionType(code, call.__globals__, code.co_name, None, call.__closure__)
+    options: dict[str, Any] = {"guard_filter_fn": lambda guards: [False] * len(guards)}
+    return torch.compile(own, fullgraph=True, dynamic=False, options=options)
+
+
+def compiler_missing(device: torch.device) -> str:
+    """What must be installed before anything can be compiled for the device; empty where nothing is missing."""
+    if device.type == "cuda":
+        return "" if find_spec("triton") is not None else "Triton"
+    wanted = os.environ.get("CXX", "g++")
+    return "" if shutil.which(wanted) or shutil.which("clang++") else f"a C++ compiler ({wanted})"
