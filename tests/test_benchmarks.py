@@ -119,3 +119,14 @@ def test_ours_is_nearest_on_the_published_budget(alpha: float) -> None:
 def test_speed_is_ten_times_the_published_loop() -> None:
     rows = {(r["batch"], r["method"]): r for r in read_results("speed_cpu.json")["rows"]}
     assert rows[256, "marginal, learned dynamics"]["times_published"] >= 10
+
+
+@pytest.mark.parametrize("name", [file.name for file in sorted(RESULTS.glob("sampling_*.json"))])
+def test_samples_come_fast_and_memory_stays_flat(name: str) -> None:
+    """Ten times as many samples may take a block's worth of memory more, where keeping them all would take 130 MiB."""
+    result = read_results(name)
+    rows = {(row["what"], row["sequences"]): row for row in result["rows"]}
+    for what in {what for what, _ in rows}:
+        few, many = rows[what, 100_000], rows[what, 1_000_000]
+        assert many["sequences_per_second"] >= result["goal_per_second"]
+        assert many["more_than_for_1000_mib"] - few["more_than_for_1000_mib"] < 64

@@ -10,9 +10,9 @@ import pytest
 from matplotlib import dates as mdates
 
 from forecast_tables import HORIZON, outcome, small_panel
-from sgfn.forecast_figure import calibration_chart, calibration_of, fan_chart, file_names, save
+from sgfn.forecast_figure import calibration_chart, calibration_of, fan_chart, file_names, save, unbroken
 from sgfn.forecast_files import Outcome, write_table
-from sgfn.page.forecast import write_forecast_page
+from sgfn.page.forecast import time_ticks, write_forecast_page
 
 
 def test_files_give_back_what_was_written(tmp_path: Path) -> None:
@@ -98,3 +98,22 @@ def test_only_the_first_of_many_series_are_drawn(tmp_path: Path) -> None:
     assert text.count('class="chart wide"') == 24
     assert "The first 24 of 30 series" in text
     assert len(many.forecast) == 30 * HORIZON
+
+
+def test_weekends_of_working_days_are_no_gaps() -> None:
+    """A line runs from Friday to Monday, and breaks where values are missing."""
+    days = pd.bdate_range("2024-01-01", periods=20)
+    seen = pd.DataFrame({"ds": days, "y": np.arange(20.0)})
+    assert len(unbroken(seen)) == 1
+    seen.loc[8:14, "y"] = np.nan
+    assert [len(times) for times, _ in unbroken(seen)] == [8, 5]
+    assert unbroken(seen.iloc[:1])[0][1].tolist() == [0.0]
+
+
+def test_days_are_written_with_their_month() -> None:
+    """From June into July: nobody takes the 22nd for one of July."""
+    first, last = (float(mdates.date2num(pd.Timestamp(day))) for day in ("2023-06-22", "2023-07-26"))
+    _, texts, shared = time_ticks(first, last)
+    assert texts[0] in ("22 Jun", "25 Jun")
+    assert all(text.endswith(("Jun", "Jul")) for text in texts)
+    assert shared == "2023"

@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -22,7 +23,7 @@ from sgfn.cli_forecast import Board
 from sgfn.config import TrainConfig
 from sgfn.forecast import Progress, forecast
 from sgfn.forecast_files import Outcome
-from sgfn.forecast_settings import Settings, spare
+from sgfn.forecast_settings import Settings, spares
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.scenarios import weighted_quantiles
@@ -198,6 +199,141 @@ def test_scenarios(
     assert (0 < told["ess"] <= 1, told["shift"] > 0, told["samples"]) == (True, True, 64)
     assert [file.name for file in run.glob("tilt-*.png")] == ["tilt-a.png"]
     assert outcome.names == ["a", "b"]
+    page = (run / "report.html").read_text()
+    assert "Scenarios of b: the median ends at" in page
+    assert "the cost liking:high" in page
+
+
+def test_scenarios_by_kl(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The objective reaches the trainer: the record names it, and weights differ."""
+    (tmp_path / "fondness.py").write_text("def high(paths):\n    return paths.mean(1)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sgfn.scenarios.LEAST", 64)
+    words = ["--tilt", "fondness:high", "--tilt-steps", "3", "--figures", "0", "--no-ets", "--samples", "16"]
+    weights = []
+    for objective in ("tb", "kl"):
+        folder = shutil.copytree(run, tmp_path / objective)
+        resumed = ["forecast", "--resume", "--out", str(folder), "--windows", "2"]
+        assert main([*resumed, *words, "--tilt-objective", objective]) == 0
+        assert json.loads((folder / "tilt.json").read_text())["objective"] == objective
+        weights.append(pd.read_csv(folder / "scenarios.csv")["weight"].to_numpy())
+    assert not np.array_equal(*weights)
+    capsys.readouterr()
+    assert main(["forecast", "--out", str(run), "--tilt-objective", "lk"]) == 2
+    assert "--tilt-objective 'lk' is unknown: choose from tb, kl; did you mean 'kl'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise KeyError('stock')", "tilt dislike:cost failed on paths of shape (2, 4) (KeyError: 'stock')"),
+        ("return paths", "tilt dislike:cost must give one number for each of 2 paths, got shape (2, 4)"),
+        ("return paths.mean(1) / 0 * float('inf')", "tilt dislike:cost must be finite, got"),
+        ("return None", "tilt dislike:cost must"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_a_wrong_cost_is_told_before_training(
+    body: str,
+    message: str,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "dislike.py").write_text(f"def cost(paths):\n    {body}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "dislike", raising=False)
+    assert main(["forecast", str(data), *FLAGS, "--out", str(tmp_path / "run"), "--tilt", "dislike:cost"]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_future_that_ends_too_early_is_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pd.read_csv(write_csv(tmp_path / "promo.csv", small_panel(("a",)), promo=1.0))
+    table.loc[len(table) - 3 :, "y"] = np.nan
+    table.to_csv(tmp_path / "promo.csv", index=False)
+    words = ["forecast", str(tmp_path / "promo.csv"), *FLAGS, "--known", "promo", "--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    told = "promo must be known 4 steps past the last value of series 'a' (2024-03-07T00:00:00), there are 3: add rows"
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    assert main([*words, "--horizon", "3", "--figures", "0"]) == 0
+
+
+def test_resuming_takes_the_windows_that_were_kept(run: Path, data: Path, tmp_path: Path) -> None:
+    """A run that kept two windows of each series is judged on these, though there is room for more."""
+    run = shutil.copytree(run, tmp_path / "run")
+    settings = Settings(samples=4, ets=False, figures=0)
+    assert len(settings.origins(small_panel(("a", "b")), 4)) > 4
+    assert forecast(small_config(data), settings, run, device="cpu", resume=True).outcome.scores["windows"] == 4
+
+
+# Panels whose series differ
+
+
+def test_series_of_unequal_length_have_the_windows_that_fit(tmp_path: Path) -> None:
+    """Each series keeps its own windows from training; a short one has fewer, and that is told."""
+    long, short = small_panel(("long", "short"), count=70).series
+    shift = np.timedelta64(100, "D")
+    short = replace(short.until(9), stamps=short.stamps[:9] + shift, future=short.future[:0], known=short.known[:9])
+    file, told = write_csv(tmp_path / "two.csv", Panel(series=(long, short), step=np.timedelta64(1, "D"))), list[str]()
+    settings = Settings(windows=3, samples=4, ets=False, figures=0)
+    progress = Progress(notice=told.append)
+    found = forecast(small_config(file), settings, tmp_path / "run", device="cpu", progress=progress)
+    assert found.outcome.backtest.groupby("unique_id")["cutoff"].nunique().to_dict() == {"long": 3}
+    assert told == [
+        "the backtest has fewer than 3 windows of series 'short': too short, too many values missing, or gaps "
+        "between stamps"
+    ]
+    config = Run(path=tmp_path / "run").read_config()[1].series
+    assert (config.spare, config.spares, config.kept(2)) == (0, "12,0", (12, 0))
+    again = forecast(small_config(file), settings, tmp_path / "run", device="cpu", resume=True)
+    pd.testing.assert_frame_equal(again.outcome.backtest, found.outcome.backtest)
+
+
+def test_windows_pass_over_gaps_and_stay_in_the_last_fifth() -> None:
+    """Where windows at the end are empty, older ones are taken, but none that training needs."""
+    (one,) = small_panel(("a",), count=140).series
+    values = one.values.copy()
+    values[-14:] = np.nan
+    panel = Panel(series=(replace(one, values=values),), step=np.timedelta64(1, "D"))
+    assert [origin.cut for origin in Settings().origins(panel, 7)] == [112, 119]
+    assert [origin.cut for origin in Settings(windows=3).origins(panel, 7)] == [105, 112, 119]
+
+
+def test_a_history_that_never_changes_has_no_scale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing was sold until the last windows: MASE is told of, is null in JSON, and a dash in table and page."""
+    (one,) = small_panel(("a",), count=40).series
+    values = np.where(np.arange(40) < 36, 0.0, np.arange(40.0))
+    file = write_csv(tmp_path / "zero.csv", Panel(series=(replace(one, values=values),), step=np.timedelta64(1, "D")))
+    words = ["forecast", str(file), *FLAGS, "--windows", "1", "--figures", "0", "--out", str(tmp_path / "run")]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert "MASE leaves out 1 of 1 windows: nothing changes in the history before" in err
+    assert "\N{EN DASH}" in out
+    text = (tmp_path / "run" / "backtest.json").read_text()
+    assert json.loads(text)["methods"]["sgfn"]["mase"] is None
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+def test_irregular_stamps_of_the_windows_are_said_to_be_known(data: Path, run: Path, tmp_path: Path) -> None:
+    table = pd.read_csv(data, parse_dates=["ds"])
+    table["ds"] += pd.to_timedelta(np.random.default_rng(0).integers(0, 300, len(table)), unit="min")
+    table.to_csv(tmp_path / "uneven.csv", index=False)
+    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    found = forecast(small_config(tmp_path / "uneven.csv"), settings, tmp_path / "run", device="cpu")
+    assert found.outcome.scores["future_stamps"] == "known"
+    assert "every method was told when the values of a window came" in (tmp_path / "run" / "report.html").read_text()
+    assert Outcome.read(run).scores["future_stamps"] == "regular"
+    assert "was told when" not in (run / "report.html").read_text()
 
 
 @given(st.integers(1, 20), st.integers(1, 4), st.integers(0, 99))
@@ -297,6 +433,7 @@ def test_bars(tmp_path: Path) -> None:
         (["birhts"], "DATA 'birhts' is unknown: choose from births, weather, glucose; did you mean 'births'?"),
         (["nowhere.csv"], "nowhere.csv: no such file; check the path"),
         (["DATA", "--windows", "99"], "--windows 99 of horizon 4 leave none to learn from; take --windows 16 or fewer"),
+        (["DATA", "--lag", "90"], "no window holds a value and has 91 before it; take a shorter --lag or --horizon"),
         (["DATA", "--known", "promo"], "no column 'promo' among unique_id, ds, y; choose one with --known"),
         (["DATA", "--levels", "0.5", "0.1"], "levels must rise within (0, 1)"),
         (["DATA", "--levels", "0.25", "0.5"], "levels must hold 0.1, 0.5 and 0.9"),
@@ -376,5 +513,5 @@ def test_windows_by_default() -> None:
     assert len(Settings().origins(small_panel(("a",), count=140), 7)) == 4
     assert Settings().origins(small_panel(("a",), count=30), 7) == ()
     assert Settings(windows=0).origins(small_panel(), 7) == ()
-    assert spare(Settings(windows=3).origins(small_panel(), 7)) == 21
-    assert spare(()) == 0
+    assert spares(Settings(windows=3).origins(small_panel(), 7), small_panel()) == (21, 21)
+    assert spares((), small_panel()) == (0, 0)

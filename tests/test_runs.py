@@ -75,7 +75,8 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "other buffer": (
         lambda f: configure(f, replay={"updates": 1}),
-        "{run}/checkpoint/state.safetensors does not fit config.json (the buffer differs): were the two mixed?",
+        "{run}/checkpoint/state.safetensors does not fit config.json (the buffer differs): were the two mixed, "
+        "or written by another version of sgfn?",
     ),
 }
 

@@ -236,7 +236,7 @@ def test_the_csv_is_well_formed(name: str, request: pytest.FixtureRequest, tmp_p
 
 
 def test_seeds_decide_the_csv(grid_run: Path, tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("a", "b", "c")]
+    paths = [tmp_path / name for name in ("a.csv", "b.csv", "c.csv")]
     for path, seed in zip(paths, (0, 0, 1), strict=True):
         sample(grid_run, 30, path, seed=seed, device="cpu")
     first, second, third = (path.read_bytes() for path in paths)

@@ -19,6 +19,7 @@ from tyro.conf import Positional, arg
 import sgfn
 from sgfn.checks import one_of
 from sgfn.cli_forecast import Forecast, next_command, run_forecast
+from sgfn.cli_sample import Sample, run_sample
 from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.contestants import DEFAULT
 from sgfn.files import read_json
@@ -85,26 +86,6 @@ class Train:
     json: bool = False
     """Print the last figures as JSON instead of a progress bar."""
     config: Config = field(default_factory=TrainConfig)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """Draw objects from a trained run into a CSV: what is realised, its score, and what was intended."""
-
-    run: Annotated[Positional[Path], arg(metavar="RUN")]
-    """Run folder."""
-    n: Annotated[int, arg(aliases=["-n"])] = 1000
-    """How many."""
-    out: Path | None = None
-    """CSV file; by default samples.csv in the run folder."""
-    seed: int = 0
-    """Seed of the draws."""
-    overwrite: bool = False
-    """Replace a file that is there."""
-    device: Device = "auto"
-    """Where to run."""
-    json: bool = False
-    """Print JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,15 +227,6 @@ def figures(row: dict[str, Any]) -> str:
     loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
     score = f"mean score {row['reward']:.3f}  " if "reward" in row else ""
     return f"{tv}{loss}{score}{row['rate']:,.0f} trajectories/s"
-
-
-def run_sample(args: Sample) -> None:
-    """`sgfn sample`."""
-    file = args.out or args.run / "samples.csv"
-    count = sgfn.sample(args.run, args.n, file, seed=args.seed, device=args.device, overwrite=args.overwrite)
-    if args.json:
-        return print_json({"samples": count, "file": str(file)})
-    return out.print(f"{count:,} samples in {file}", soft_wrap=True)
 
 
 def run_evaluate(args: Evaluate) -> None:
@@ -438,7 +410,7 @@ def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[st
     """Flags with a fixed set of values, those of nested components included."""
     for name, hint in get_type_hints(kind).items():
         if get_origin(hint) is Literal:
-            yield prefix + name, get_args(hint)
+            yield prefix + name.replace("_", "-"), get_args(hint)
         elif is_dataclass(hint):
             yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
 

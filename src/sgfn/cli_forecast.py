@@ -103,7 +103,7 @@ def print_scores(scores: dict[str, Any]) -> None:
     from sgfn.page.forecast import score_text
 
     table = Table(box=None, header_style="bold")
-    table.add_column(f"{scores['windows']} windows", no_wrap=True)
+    table.add_column(f"{scores['windows']:,} window{'s' * (scores['windows'] != 1)}", no_wrap=True)
     for head in HEADS.values():
         table.add_column(head, justify="right", no_wrap=True)
     for method, values in scores["methods"].items():

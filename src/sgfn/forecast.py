@@ -10,12 +10,12 @@ import pandas as pd
 
 from sgfn.config import TrainConfig, differing
 from sgfn.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names, save
-from sgfn.forecast_files import FILES, Outcome, history_table, path_table, write_table
-from sgfn.forecast_settings import TESTED, Settings, spare
+from sgfn.forecast_files import FILES, Outcome, history_table, nulls, path_table, write_table
+from sgfn.forecast_settings import TESTED, Settings, fewer_windows, spares
 from sgfn.page.forecast import write_forecast_page
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
-from sgfn.scenarios import PREFIX, SCENARIOS, SUMMARY, summaries, tilted, write_tilted
+from sgfn.scenarios import PREFIX, SCENARIOS, SUMMARY, check_cost, scenarios_of, summaries, tilted, write_tilted
 from sgfn.series import datasets
 from sgfn.series.backtest import (
     Forecasts,
@@ -27,16 +27,17 @@ from sgfn.series.backtest import (
     scores_by_series,
 )
 from sgfn.series.baselines import NEEDS, Setting, ets_is_there
-from sgfn.series.data import columns_of
+from sgfn.series.data import before_end, columns_of
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.frames import Reading, read_panel
 from sgfn.series.panel import Panel
+from sgfn.series.plan import unread
 from sgfn.series.prediction import Forecast
-from sgfn.series.protocol import Origin
+from sgfn.series.protocol import Origin, scales
 from sgfn.series_config import SeriesConfig
 from sgfn.train import absolute, train
 
-TASK, REFIT = "series", "refit"
+TASK, REFIT, PAGE = "series", "refit", "report.html"
 SHOWN_HORIZONS = 8
 """Horizons of history that pictures may need."""
 Notice = Callable[[str], None]
@@ -68,9 +69,9 @@ class Forecasted:
     def summary(self) -> dict[str, Any]:
         """Scores and files, for JSON."""
         series = {"run": str(self.path), "series": len(self.outcome.names)}
-        files = {"forecast": "forecast.csv", "backtest": "backtest.csv", "page": "report.html", "scenarios": SCENARIOS}
+        files = {"forecast": "forecast.csv", "backtest": "backtest.csv", "page": PAGE, "scenarios": SCENARIOS}
         files = {name: str(self.path / file) for name, file in files.items() if (self.path / file).is_file()}
-        told = series | self.outcome.scores | ({"tilt": self.tilt} if self.tilt else {})
+        told = series | self.outcome.scores | ({"tilt": nulls(self.tilt)} if self.tilt else {})
         return told | {"files": files | {"pictures": [str(self.path / name) for name in self.pictures]}}
 
 
@@ -93,13 +94,20 @@ def forecast(
     check_output(settings, overwrite=overwrite, resume=resume)
     if resume:
         config = resumed(Run(path=out), config)
+    else:
+        Run(path=out).check(overwrite=overwrite)
     reading = read_series(config.series)
     for line in reading.notices:
         progress.notice(line)
     panel, origins = reading.panel, settings.origins(reading.panel, config.series.horizon)
-    if not origins and settings.windows is None:
-        progress.notice(f"no backtest: the shortest series has fewer than {TESTED} horizons; ask for some by --windows")
-    config = kept_apart(config, origins, resume=resume, out=out)
+    check_future(config.series, panel)
+    if settings.tilt:
+        check_cost(settings, panel, config.series.horizon)
+    if resume and settings.windows is None:
+        origins = kept_windows(origins, panel, config.series)
+    config = kept_apart(config, origins, panel, resume=resume, out=out)
+    for line in remarks(config.series, panel, origins, settings):
+        progress.notice(line)
     trained(config, out, resume=resume, overwrite=overwrite, device=device, progress=progress)
     forecaster = Forecaster.load(out, device=device)
     found = judged(forecaster, origins, panel, settings, progress)
@@ -111,13 +119,24 @@ def forecast(
 
 
 def with_scenarios(done: Forecasted, forecaster: Forecaster, settings: Settings, progress: Progress) -> Forecasted:
-    """The same with tilted scenarios of each series."""
+    """The same with tilted scenarios of each series, on the page too."""
     found = tilted(forecaster, settings, progress.windows)
     pictures = write_tilted(done.path, found, done.outcome, settings)
-    return replace(done, pictures=(*done.pictures, *pictures), tilt=summaries(found))
+    outcome = replace(done.outcome, scenarios=scenarios_of(found, settings))
+    write_forecast_page(done.path / PAGE, *headline(forecaster.config, outcome), outcome)
+    return replace(done, outcome=outcome, pictures=(*done.pictures, *pictures), tilt=summaries(found))
 
 
 # Before
+
+
+def remarks(config: SeriesConfig, panel: Panel, origins: tuple[Origin, ...], settings: Settings) -> list[str]:
+    """What the user should know of the backtest and of the calendar before training begins."""
+    found = [*unread(before_end(panel, config.kept(len(panel))), config)]
+    if not origins and settings.windows is None:
+        why = f"no window in the last 1/{TESTED} of a series holds a value and has {settings.lag + 1} before it"
+        found.append(f"no backtest: {why}; ask for one by --windows, or take a shorter --horizon")
+    return [*found, *filter(None, [fewer_windows(panel, origins, settings.windows)])]
 
 
 def read_series(config: SeriesConfig) -> Reading:
@@ -142,7 +161,7 @@ def resumed(run: Run, wanted: TrainConfig) -> TrainConfig:
     task, stored = run.read_config()
     if task != TASK:
         raise ValueError(f"{run.path} holds a run of {task}, not a forecast: give --out another name")
-    mine = absolute(wanted).with_(series__spare=stored.series.spare)
+    mine = absolute(wanted).with_(series__spare=stored.series.spare, series__spares=stored.series.spares)
     wrong = set(differing(mine, stored)) & set(differing(mine, PRESETS["forecast"]))
     if wrong:
         flags = ", ".join(flag.replace("--series.", "--") for flag in sorted(wrong))
@@ -150,15 +169,39 @@ def resumed(run: Run, wanted: TrainConfig) -> TrainConfig:
     return stored
 
 
-def kept_apart(config: TrainConfig, origins: tuple[Origin, ...], *, resume: bool, out: Path) -> TrainConfig:
-    """With so many steps kept from training as the backtest needs."""
-    needed = max(config.series.spare, spare(origins))
-    if resume and config.series.spare != needed:
+def check_future(config: SeriesConfig, panel: Panel) -> None:
+    """Refuse covariates known in advance that are not known as far as the horizon, before hours are spent."""
+    for series in panel.series if panel.known_names else ():
+        if len(series.future) < config.horizon:
+            known, end = ", ".join(panel.known_names), np.datetime_as_string(series.stamps[-1], unit="s")
+            raise ValueError(
+                f"{config.file}: {known} must be known {config.horizon} steps past the last value of series "
+                f"{series.name!r} ({end}), there are {len(series.future)}: add rows with {config.target_col} left "
+                "empty, or take a shorter --horizon"
+            )
+
+
+def kept_windows(origins: tuple[Origin, ...], panel: Panel, config: SeriesConfig) -> tuple[Origin, ...]:
+    """The windows that a trained run has not learned from."""
+    names = [series.name for series in panel.series]
+    kept = dict(zip(names, config.kept(len(names)), strict=True))
+    return tuple(one for one in origins if len(one.series) - one.cut <= kept[one.series.name])
+
+
+def kept_apart(
+    config: TrainConfig, origins: tuple[Origin, ...], panel: Panel, *, resume: bool, out: Path
+) -> TrainConfig:
+    """With so many steps of each series kept from training as its windows of the backtest need."""
+    kept = config.series.kept(len(panel))
+    needed = tuple(map(max, kept, spares(origins, panel)))
+    if resume and kept != needed:
         raise ValueError(
-            f"{out} was trained with {config.series.spare} steps kept from it, the backtest needs {needed}: "
-            f"take --windows {config.series.spare // config.series.horizon}"
+            f"{out} was trained with {max(kept)} steps kept from it, the backtest needs {max(needed)}: "
+            f"take --windows {max(kept) // config.series.horizon}"
         )
-    return config.with_(series__spare=needed)
+    alike = len(set(needed)) == 1
+    many = "" if alike else ",".join(map(str, needed))
+    return config.with_(series__spare=needed[0] if alike else 0, series__spares=many)
 
 
 # Training
@@ -178,7 +221,7 @@ def trained(config: TrainConfig, out: Path, *, resume: bool, overwrite: bool, de
 def refitted(config: TrainConfig, out: Path, device: str, progress: Progress) -> Forecaster:
     """A forecaster that learned from all data, in a run folder inside the first; one that is there is finished."""
     resume = (out / "config.json").is_file()
-    whole = config.with_(series__spare=0)
+    whole = config.with_(series__spare=0, series__spares="")
     if resume and Run(path=out).read_config()[1] != absolute(whole):
         resume = False
     trained(whole, out, resume=resume, overwrite=not resume, device=device, progress=progress)
@@ -194,6 +237,8 @@ def judged(
     """Our forecasts of the windows, then those of the baselines."""
     if not origins:
         return []
+    if unscaled := int((~(scales(origins, settings.lag) > 0)).sum()):
+        progress.notice(f"MASE leaves out {unscaled} of {len(origins)} windows: nothing changes in the history before")
     cuts = [(one.series.name, one.cut) for one in origins]
     if progress.windows:
         progress.windows(OUR_METHOD, 0, len(origins))
@@ -244,7 +289,8 @@ def written(
         old.unlink(missing_ok=True)
     future = quantile_table(list(ahead.names), ahead.stamps, forecasts_of(ahead, settings))
     backtest = backtest_table(found, origins) if found else empty_backtest(future)
-    scores = {"horizon": config.series.horizon} | scores_of(found, origins, settings)
+    stamps = "known" if panel.step is None else "regular"
+    scores = {"horizon": config.series.horizon, "future_stamps": stamps} | nulls(scores_of(found, origins, settings))
     if found:
         levels, shares = calibration_of(backtest[backtest["method"] == OUR_METHOD])
         scores["calibration"] = {f"{level:g}": float(share) for level, share in zip(levels, shares, strict=True)}
@@ -257,7 +303,7 @@ def written(
     )
     outcome.write(out)
     pictures = drawn(out, outcome, settings.figures)
-    write_forecast_page(out / "report.html", *headline(config, outcome), outcome)
+    write_forecast_page(out / PAGE, *headline(config, outcome), outcome)
     return Forecasted(path=out, outcome=outcome, pictures=pictures)
 
 

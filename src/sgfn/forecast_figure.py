@@ -22,8 +22,8 @@ OTHER = (MUTED, ":", "D")
 SHOWN_WINDOWS = 3
 """Backtest windows in a fan chart, the newest."""
 SHOWN_PATHS = 5
-CLOSE = 1.5
-"""A line joins values no further apart than so many typical gaps."""
+CLOSE, USUAL = 1.5, 0.9
+"""A line joins values no further apart than so many times a gap that this share of gaps do not exceed."""
 
 
 def save(figure: Figure, path: Path) -> Path:
@@ -111,14 +111,31 @@ def _paths(axis: Axes, paths: pd.DataFrame | None) -> None:
 
 def draw_observed(axis: Axes, seen: pd.DataFrame) -> None:
     """Observed values; the line breaks at gaps."""
+    pieces = unbroken(seen)
+    gap = [np.array([np.nan])]
+    times = np.concatenate([part for piece in pieces for part in (piece[0], *gap)][:-1])
+    values = np.concatenate([part for piece in pieces for part in (piece[1], *gap)][:-1])
+    mark = "o" if seen["y"].count() < 60 else ""
+    axis.plot(times, values, color=INK, linewidth=1.2, marker=mark, markersize=2.5, label="observed")
+
+
+def unbroken(seen: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Times and values of what was seen, in pieces without a gap; weekends of working days are none."""
     rows = seen.dropna(subset=["y"])
     times, values = mdates.date2num(rows["ds"]), rows["y"].to_numpy(dtype=np.float64)
-    gaps = np.diff(times)
-    if len(gaps):
-        breaks = np.flatnonzero(gaps > CLOSE * np.median(np.diff(mdates.date2num(seen["ds"])))) + 1
-        times, values = np.insert(times, breaks, np.nan), np.insert(values, breaks, np.nan)
-    mark = "o" if len(rows) < 60 else ""
-    axis.plot(times, values, color=INK, linewidth=1.2, marker=mark, markersize=2.5, label="observed")
+    usual = np.quantile(np.diff(mdates.date2num(seen["ds"])), USUAL) if len(seen) > 1 else 0.0
+    breaks = np.flatnonzero(np.diff(times) > CLOSE * usual) + 1
+    return list(zip(np.split(times, breaks), np.split(values, breaks), strict=True))
+
+
+def date_texts(locator: mdates.AutoDateLocator) -> mdates.ConciseDateFormatter:
+    """Short dates; days are written with their month, as an axis may hold the end of one and most of another."""
+    formatter = mdates.ConciseDateFormatter(locator)
+    formatter.formats[2] = formatter.zero_formats[3] = "%d %b"
+    formatter.zero_formats[2] = "%d %b"
+    formatter.offset_formats[2] = "%Y"
+    formatter.offset_formats[3] = formatter.offset_formats[4] = "%d %b %Y"
+    return formatter
 
 
 def time_panel(figure: Figure) -> Axes:
@@ -130,7 +147,7 @@ def time_panel(figure: Figure) -> Axes:
     axis.set_axisbelow(True)
     locator = mdates.AutoDateLocator(minticks=4, maxticks=9)
     axis.xaxis.set_major_locator(locator)
-    axis.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))
+    axis.xaxis.set_major_formatter(date_texts(locator))
     return axis
 
 

@@ -1,5 +1,6 @@
 """What a forecast leaves in its run folder: four tables and the scores of the backtest."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import pandas as pd
 from sgfn.files import read_json, replacing, write_json
 from sgfn.series.panel import Panel
 from sgfn.series.prediction import Forecast
+from sgfn.table_files import kind_of
 
 FORECAST, BACKTEST, HISTORY, SCORES = "forecast.csv", "backtest.csv", "history.csv", "backtest.json"
 FILES = (FORECAST, BACKTEST, HISTORY, SCORES, "calibration.png", "report.html")
@@ -19,6 +21,18 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
     ".csv": lambda table, path: table.to_csv(path, index=False, float_format=DIGITS, date_format=None),
     ".parquet": lambda table, path: table.to_parquet(path, index=False),
 }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scenarios:
+    """Tilted scenarios as pictures need them."""
+
+    quantiles: pd.DataFrame
+    """unique_id, ds and a column per quantile, by weight."""
+    figures: dict[str, dict[str, float]]
+    """How far the scenarios of each series can be trusted."""
+    cost: str
+    temperature: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +48,7 @@ class Outcome:
     scores: dict[str, Any]
     paths: pd.DataFrame | None = None
     """unique_id, sample, ds, y: sample paths, where they were asked for."""
+    scenarios: Scenarios | None = None
 
     @property
     def names(self) -> list[str]:
@@ -60,6 +75,19 @@ class Outcome:
         )
 
 
+def nulls(data: Any) -> Any:
+    """Nested figures with None for those that are not finite, as JSON has no word for them.
+
+    >>> nulls({"mase": float("nan"), "by_series": [{"a": 1.5}]})
+    {'mase': None, 'by_series': [{'a': 1.5}]}
+    """
+    if isinstance(data, dict):
+        return {name: nulls(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [nulls(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
 def history_table(panel: Panel, rows: int) -> pd.DataFrame:
     """The last rows of each series."""
     parts = [
@@ -83,11 +111,9 @@ def path_table(ahead: Forecast) -> pd.DataFrame:
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """CSV or Parquet by the name's ending, whole or absent."""
-    ending = path.suffix.lower()
-    if ending not in WRITERS:
-        raise ValueError(f"{path}: tables are written as {' or '.join(WRITERS)}, not as {ending or 'a bare name'!r}")
+    kind = kind_of(path, WRITERS)
     with replacing(path) as aside:
-        WRITERS[ending](table, aside)
+        WRITERS[kind](table, aside)
 
 
 def read_table(path: Path) -> pd.DataFrame:

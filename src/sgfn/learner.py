@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NoReturn
 
 import torch
@@ -12,10 +13,12 @@ from torch import Tensor, nn
 
 from sgfn import exact
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
+from sgfn.noise import HiddenRate
 from sgfn.optim import Optimiser
 from sgfn.rollout import LogPolicy, Policy, rollout
+from sgfn.table_walk import MOST_STATES, TableWalk, look_up
 from sgfn.tasks import Task
-from sgfn.trajectories import Samples
+from sgfn.trajectories import Samples, gathered
 
 SAMPLE_BLOCK = 16384
 
@@ -160,21 +163,42 @@ class Learner(ABC):
         log_policy = self.memoryless()
         if not isinstance(self.env, TabulatedEnv) or log_policy is None:
             return exact.law(self.task.env, self.policy)
+        return self.env.law(self._everywhere(log_policy)).cpu()
+
+    def _everywhere(self, log_policy: LogPolicy) -> Float[Tensor, "M A"]:
+        """Probabilities at all unfinished states of a tabulated environment."""
         rows = torch.arange(self.env.num_states, device=self.device)[:, None]
-        return self.env.law(torch.cat([log_policy(block).exp() for block in rows.split(self.block)])).cpu()
+        return torch.cat([log_policy(block).exp() for block in rows.split(self.block)])
 
     def draw(self, n: int, seed: int) -> Samples:
         """Run the policy in its noisy environment, without exploration."""
+        return gathered(list(self.stream(n, seed)))
+
+    @torch.no_grad()
+    def stream(self, n: int, seed: int) -> Iterator[Samples]:
+        """What `draw` draws, a block at a time: memory does not grow with n."""
         generator = torch.Generator(self.device).manual_seed(seed)
-        env, block = self.env, min(SAMPLE_BLOCK, self.block)
-        objects, scores, intended = [], [], []
+        log_policy, block = self.memoryless(), min(SAMPLE_BLOCK, self.block)
+        draw = self._roll
+        if isinstance(self.env, TabulatedEnv) and self.env.num_states <= MOST_STATES and log_policy is not None:
+            policy = self._everywhere(log_policy)
+            if isinstance(self.env.noise, HiddenRate):  # outcomes cannot be tabulated: each episode has a rate
+                draw = partial(self._roll, actor=look_up(policy))
+            else:
+                block = SAMPLE_BLOCK * (1 if self.device.type == "cpu" else 16)
+                draw = TableWalk(self.env, policy, self.task.landscape, block).draw
         for start in range(0, n, block):
-            size = min(block, n - start)
-            batch = rollout(env, self.actor(), self.task.landscape.scores, batch=size, generator=generator)
-            objects.append(env.objects(batch.states[:, -1]).cpu())
-            scores.append(batch.log_reward.cpu())  # scores, as asked for above
-            intended.append(torch.where(batch.valid, batch.intended, -1).cpu())
-        return Samples(objects=torch.cat(objects), scores=torch.cat(scores), intended=torch.cat(intended))
+            yield draw(min(block, n - start), generator)
+
+    def _roll(self, count: int, generator: torch.Generator, actor: Policy | None = None) -> Samples:
+        """As many rollouts."""
+        env, actor = self.env, self.actor() if actor is None else actor  # a memory is never passed on
+        batch = rollout(env, actor, self.task.landscape.scores, batch=count, generator=generator)
+        return Samples(
+            objects=env.objects(batch.states[:, -1]).cpu(),
+            scores=batch.log_reward.cpu(),  # scores, as asked for above
+            intended=torch.where(batch.valid, batch.intended, -1).cpu(),
+        )
 
     # checkpoints
 

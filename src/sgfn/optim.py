@@ -75,6 +75,10 @@ class Optimiser:
         for (values, gradient, first, second), rate in zip(self.groups, (self.rates * factor).unbind(), strict=True):
             fused_adam(values, gradient, first, second, self.count, rate, excess)
 
+    def forget_direction(self) -> None:
+        """Begin the mean of gradients anew, for weights that were put elsewhere; their sizes stay."""
+        self.first.zero_()
+
     def state(self) -> dict[str, Tensor]:
         """Moments and counters, named by parameter number; nothing before the first step."""
         if not self.begun:

@@ -191,7 +191,8 @@ class Run:
             load(state)
         except (RuntimeError, KeyError) as error:
             reason = str(error).splitlines()[0]
-            raise ValueError(f"{self.checkpoint} does not fit config.json ({reason}): were the two mixed?") from None
+            what = f"{self.checkpoint} does not fit config.json ({reason})"
+            raise ValueError(f"{what}: were the two mixed, or written by another version of sgfn?") from None
 
     def append(self, row: dict[str, Any]) -> None:
         """One more line of metrics."""

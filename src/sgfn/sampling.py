@@ -1,5 +1,6 @@
 """Sampling from a trained model, and what an order can be expected to give."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,10 +10,13 @@ from torch import Tensor
 
 from sgfn.checks import in_range
 from sgfn.envs import Env, SequenceEnv
-from sgfn.files import replacing
 from sgfn.landscapes.base import Landscape
+from sgfn.learner import Learner
 from sgfn.rollout import clocks, draw
 from sgfn.runs import Run
+from sgfn.sample_files import WRITERS, writing
+from sgfn.spelling import Letters, spell, spell_objects
+from sgfn.table_files import kind_of
 from sgfn.train import pick_device
 from sgfn.trajectories import Samples
 
@@ -128,12 +132,24 @@ def _intact_at(env: SequenceEnv, orders: Int[Tensor, "N O"], rate: float | None)
     return chance
 
 
-def sample(
-    run: Path | str, n: int, out: Path | str, *, seed: int = 0, device: str = "auto", overwrite: bool = False
-) -> int:
-    """Draw n objects from a trained run into a CSV: what was realised, its score, and what was intended.
+Progress = Callable[[int], None]
+"""Told how many samples are written, block by block."""
 
-    Of a forecast: n paths of each series, as unique_id, sample, ds, y.
+
+def sample(
+    run: Path | str,
+    n: int,
+    out: Path | str,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Draw n objects from a trained run into a CSV (or .csv.gz, or .parquet), block by block: memory stays flat.
+
+    Columns: what was realised, its score, and what was intended. Of a forecast: n paths of each series, as unique_id,
+    sample, ds, y.
     """
     out = Path(out)
     if n < 1:
@@ -143,28 +159,36 @@ def sample(
         raise ValueError(f"{out} exists: add --overwrite to replace it, or give --out another name")
     if Run(path=Path(run)).read_config()[0] == "series":
         return sample_paths(Path(run), n, out, seed, device)
-    learner = Run(path=Path(run)).load(pick_device(device))
-    samples, env = learner.draw(n, seed), learner.task.env
-    texts = env.decode(samples.objects)
-    if isinstance(env, SequenceEnv):
-        meant = env.decode(as_orders(env, samples.intended))
-    else:
-        meant = [" ".join(str(a) for a in row if a >= 0) for row in samples.intended.tolist()]
-    with replacing(out) as aside, aside.open("w", encoding="utf-8", newline="") as file:
-        file.write("sequence,score,intended\n")
-        quoted = [f'"{text}"' if "," in text else text for text in texts]
-        file.writelines(
-            f"{text},{score:.6g},{order}\n"
-            for text, score, order in zip(quoted, samples.scores.tolist(), meant, strict=True)
-        )
+    kind_of(out, WRITERS)
+    write_samples(Run(path=Path(run)).load(pick_device(device)), n, out, seed, progress)
     return n
+
+
+def write_samples(learner: Learner, n: int, out: Path, seed: int, progress: Progress | None = None) -> None:
+    """Draw from a learner into a file, whole or absent."""
+    env, done = learner.task.env, 0
+    with writing(out) as write:
+        for block in learner.stream(n, seed):
+            texts = spell_objects(env, block.objects.numpy())
+            write(texts, block.scores.numpy(), _spell_intended(env, block.intended))
+            done += block.scores.shape[0]
+            if progress is not None:
+                progress(done)
+
+
+def _spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> Letters:
+    """Orders as text; on a grid, the numbers of the moves."""
+    if isinstance(env, SequenceEnv):
+        return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())
+    return spell(intended.numpy(), [str(i) for i in range(env.actions)], " ")
 
 
 def sample_paths(run: Path, n: int, out: Path, seed: int, device: str) -> int:
     """Draw n paths of each series that a forecast has learned, from its end on, into a CSV or Parquet file."""
-    from sgfn.forecast_files import path_table, write_table  # the forecaster needs this package's other verbs
+    from sgfn import forecast_files  # the forecaster needs this package's other verbs
     from sgfn.series.forecaster import Forecaster
 
+    kind_of(out, forecast_files.WRITERS)
     drawn = Forecaster.load(run, device=device).predict(samples=n, seed=seed)
-    write_table(out, path_table(drawn))
+    forecast_files.write_table(out, forecast_files.path_table(drawn))
     return n * len(drawn)

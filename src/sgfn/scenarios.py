@@ -2,21 +2,23 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 from matplotlib.figure import Figure
 
+from sgfn.checks import require
 from sgfn.files import write_json
 from sgfn.forecast_figure import draw_fan, draw_observed, file_names, first_shown, new_figure, save, time_panel
-from sgfn.forecast_files import Outcome, write_table
+from sgfn.forecast_files import Outcome, Scenarios, nulls, write_table
 from sgfn.forecast_settings import Settings
 from sgfn.landscapes.function import load_function
 from sgfn.report import INK, OURS, TARGET
 from sgfn.series.backtest import level_name
 from sgfn.series.forecaster import Forecaster
+from sgfn.series.panel import Panel
 from sgfn.series.tilt import Cost, Tilted, tilt
 
 SCENARIOS, SUMMARY, PREFIX = "scenarios.csv", "tilt.json", "tilt-"
@@ -27,22 +29,53 @@ Told = Callable[[str, int, int], None]
 
 def tilted(forecaster: Forecaster, settings: Settings, told: Told | None = None) -> list[Tilted]:
     """Scenarios at the end of each series, in proportion to p(path) exp(cost / T)."""
-    cost, series = cast(Cost, load_function(settings.tilt)), forecaster.fitted.data.panel.series
+    cost, series = cost_of(settings), forecaster.fitted.data.panel.series
+    options: dict[str, Any] = {
+        "temperature": settings.temperature,
+        "objective": settings.tilt_objective,
+        "steps": settings.tilt_steps,
+    }
+    options |= {"samples": max(settings.samples, LEAST), "seed": forecaster.config.seed}
     found = []
     for done, one in enumerate(series, start=1):
-        origin, seed = (one.name, len(one)), forecaster.config.seed
-        heat, steps, samples = settings.temperature, settings.tilt_steps, max(settings.samples, LEAST)
-        found.append(tilt(forecaster, cost, temperature=heat, origin=origin, steps=steps, samples=samples, seed=seed))
+        found.append(tilt(forecaster, cost, origin=(one.name, len(one)), **options))
         if told:
             told("tilt", done, len(series))
     return found
 
 
+def cost_of(settings: Settings) -> Cost:
+    """The named function; whatever it raises comes back as one line."""
+    function = cast(Cost, load_function(settings.tilt))
+
+    def cost(paths: Float64[np.ndarray, "N H"]) -> Any:
+        try:
+            return function(paths)
+        except Exception as error:
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ValueError(f"tilt {settings.tilt} failed on paths of shape {paths.shape} ({why})") from error
+
+    return cost
+
+
+def check_cost(settings: Settings, panel: Panel, horizon: int) -> None:
+    """Try the cost on two paths before hours are spent."""
+    values = panel.series[0].values
+    paths = np.resize(values[~np.isnan(values)], (2, horizon))
+    try:
+        found = np.asarray(cost_of(settings)(paths), dtype=np.float64)
+    except TypeError:
+        raise ValueError(f"tilt {settings.tilt} must return one number for each path") from None
+    require(found.shape == (2,), f"tilt {settings.tilt}", "give one number for each of 2 paths", f"shape {found.shape}")
+    require(bool(np.isfinite(found).all()), f"tilt {settings.tilt}", "be finite", found.tolist())
+
+
 def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Settings) -> tuple[str, ...]:
     """scenarios.csv, tilt.json, and a picture of each of the first series."""
     write_table(out / SCENARIOS, pd.concat([scenario_table(one) for one in found], ignore_index=True))
-    record = {"cost": settings.tilt, "temperature": settings.temperature, "series": summaries(found)}
-    write_json(out / SUMMARY, record)
+    record = {"cost": settings.tilt, "temperature": settings.temperature, "objective": settings.tilt_objective}
+    record |= {"series": summaries(found)}
+    write_json(out / SUMMARY, nulls(record))
     files = file_names([one.name for one in found[: settings.figures]], PREFIX)
     for one, file in zip(found, files.values(), strict=False):  # as many as there are files
         save(tilt_chart(one, outcome, settings), out / file)
@@ -84,13 +117,26 @@ def weighted_quantiles(
     return paths[order[at, steps], steps]
 
 
+def scenarios_of(found: list[Tilted], settings: Settings) -> Scenarios:
+    """Weighted quantiles of each series, and how far to trust them."""
+    tables = [scenario_quantiles(one, settings).assign(unique_id=one.name) for one in found]
+    quantiles = pd.concat(tables, ignore_index=True)
+    cost, heat = settings.tilt, settings.temperature
+    return Scenarios(quantiles=quantiles, figures=summaries(found), cost=cost, temperature=heat)
+
+
+def scenario_quantiles(found: Tilted, settings: Settings) -> pd.DataFrame:
+    """ds, and a column per quantile."""
+    quantiles = weighted_quantiles(found.paths, found.weight, settings.array)
+    columns = {level_name(level): quantiles[:, at] for at, level in enumerate(settings.levels)}
+    return pd.DataFrame({"ds": found.stamps} | columns)
+
+
 def tilt_chart(found: Tilted, outcome: Outcome, settings: Settings) -> Figure:
     """The forecast, and beside it the scenarios by their weight."""
     seen = outcome.history[outcome.history["unique_id"] == found.name]
     ahead = outcome.forecast[outcome.forecast["unique_id"] == found.name]
-    quantiles = weighted_quantiles(found.paths, found.weight, settings.array)
-    columns = {level_name(level): quantiles[:, at] for at, level in enumerate(settings.levels)}
-    rows = pd.DataFrame({"ds": found.stamps} | columns)
+    rows = scenario_quantiles(found, settings)
     figure = new_figure(11.0, 4.2)
     axis = time_panel(figure)
     draw_observed(axis, seen[seen["ds"] >= first_shown(seen, ahead, [])])

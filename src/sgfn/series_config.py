@@ -78,8 +78,13 @@ class SeriesConfig:
     rests."""
     average: float = 0.98
     """Weights are judged and kept as a running mean, which keeps this share at each step; 0 is no mean."""
+    recall: float = 8.0
+    """Horizons over which the forecaster remembers how far it was off, to widen or narrow its law; 0 leaves the law as
+    it was learned."""
     spare: int = 0
     """Steps at the end of each series that are kept from training, for a backtest."""
+    spares: str = ""
+    """The same where series differ, in their order (`60,48`); empty is `spare` for all."""
 
     def __post_init__(self) -> None:
         one_of("series.dataset", self.dataset, get_args(Dataset))
@@ -102,7 +107,11 @@ class SeriesConfig:
         in_range("series.check", self.check, 1, 10**9)
         in_range("series.patience", self.patience, 1, 10**9)
         in_range("series.average", self.average, 0.0, 1.0, open_high=True)
+        in_range("series.recall", self.recall, 0.0, 1e6)
         in_range("series.spare", self.spare, 0, 10**9)
+        if self.spares:
+            whole = all(word.strip().isdecimal() for word in self.spares.split(","))
+            require(whole, "series.spares", "be whole numbers with commas between them, like 60,48", self.spares)
         self._check_lags()
         if self.noise == "known":
             require(self.deviation > 0, "series.deviation", "be above 0 where series.noise is known", self.deviation)
@@ -122,6 +131,14 @@ class SeriesConfig:
         if self.lags in ("auto", "none"):
             return None if self.lags == "auto" else ()
         return tuple(map(int, self.lags.split(",")))
+
+    def kept(self, series: int) -> tuple[int, ...]:
+        """Steps kept from training at the end of each of so many series."""
+        if not self.spares:
+            return (self.spare,) * series
+        found = tuple(map(int, self.spares.split(",")))
+        require(len(found) == series, "series.spares", f"hold a number for each of {series} series", self.spares)
+        return found
 
     @property
     def known_columns(self) -> tuple[str, ...]:

@@ -89,3 +89,9 @@ class Samples:
     objects: Int[Tensor, "N O"]
     scores: Float[Tensor, " N"]
     intended: Int[Tensor, "N T"]
+
+
+def gathered(parts: list[Samples]) -> Samples:
+    """Samples one after the other."""
+    names = [field.name for field in fields(Samples)]
+    return Samples(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})

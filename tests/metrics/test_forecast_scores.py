@@ -109,6 +109,17 @@ def test_crps_of_few_paths_by_hand() -> None:
         metrics.crps(paths[:, :1], np.array([[1.0]]))
 
 
+def test_windows_without_a_scale_are_left_out_of_mase() -> None:
+    """A history of zeros, and one without two neighbours: their errors would count as infinite."""
+    truth, points = np.array([[2.0, 4.0], [1.0, 1.0], [9.0, 9.0]]), np.zeros((3, 2))
+    histories = [np.array([1.0, 3.0]), np.zeros(5), np.array([1.0, np.nan, 2.0])]
+    scale = np.array([metrics.seasonal_error(one) for one in histories])
+    np.testing.assert_array_equal(scale, [2.0, 0.0, np.nan])
+    assert metrics.mase(points, truth, scale) == 1.5
+    assert np.isnan(metrics.mase(points[1:], truth[1:], scale[1:]))
+    assert np.isnan(metrics.wql(np.ones((1, 2, 9)), np.zeros((1, 2))))
+
+
 def test_wrong_fields_are_named() -> None:
     with pytest.raises(ValueError, match=r"lag must lie in \[1, 2\] for a history of 3 values, got 3"):
         metrics.seasonal_error(np.arange(3.0), 3)

@@ -69,6 +69,9 @@ def test_absence_of_statsforecast_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(__import__("sys").modules, "statsforecast.models", None)
     with pytest.raises(ValueError, match=r"pip install 'sgfn\[forecast\]'"):
         baselines.auto_ets(wave(), 5, LEVELS)
+    assert not baselines.ets_is_there()
+    monkeypatch.undo()
+    assert baselines.ets_is_there()
 
 
 def daily(values: np.ndarray, name: str = "a") -> Series:
@@ -104,3 +107,18 @@ def test_baselines_on_windows() -> None:
     irregular = Panel(series=panel.series, step=None)
     by_time = baselines.seasonal_naive_at(origins[1], baselines.Setting.of(irregular))
     np.testing.assert_allclose(by_time, baselines.seasonal_naive_at(origins[1], setting))
+
+
+def test_working_days_have_a_season_of_five_rows() -> None:
+    """Mondays are forecast by Mondays, though stamps are irregular; a season that is given counts rows."""
+    days = np.busday_offset(np.datetime64("2024-01-01"), np.arange(60)).astype("datetime64[ns]")
+    weekly = np.tile([10.0, 20.0, 30.0, 40.0, 50.0], 12) + np.arange(60) / 1000
+    none = np.zeros((60, 0))
+    panel = Panel(series=(Series(name="a", stamps=days, values=weekly, known=none, past=none),), step=None)
+    (origin,) = rolling_origins(panel, horizon=5, windows=1)
+    setting = baselines.Setting.of(panel)
+    assert (setting.season, setting.period) == (5, None)
+    np.testing.assert_allclose(baselines.seasonal_naive_at(origin, setting)[:, 4], weekly[-10:-5])
+    assert baselines.Setting.of(panel, season=10).season == 10
+    uneven = Panel(series=(daily(wave(80)),), step=None)
+    assert baselines.Setting.of(uneven).period == np.timedelta64(7, "D")

@@ -1,5 +1,6 @@
 """`Forecaster(...).fit(data).predict()`: shapes, agreement of its parts, folders, errors."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pandas as pd
 import pytest
 
 from sgfn.series.data import columns_of, to_long
-from sgfn.series.forecaster import Forecaster
+from sgfn.series.forecaster import Forecaster, check_data
 from sgfn.series.frames import read_panel
+from sgfn.series.panel import Panel, Series
 from sgfn.series.prediction import Forecast
 from small_panels import mixed_panel
 
@@ -125,6 +127,84 @@ def test_frames_and_files_are_read(tmp_path: Path) -> None:
     by_frame, by_file = (forecaster().fit(one).predict(samples=4) for one in (frame, tmp_path / "data.csv"))
     assert np.allclose(by_frame.paths, by_file.paths)
     assert by_frame.stamps[0, 0] == np.datetime64("2024-03-01", "ns")
+
+
+def test_notices_of_the_reader_are_warnings() -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=60, freq="D"), "y": np.sin(np.arange(60.0))})
+    with pytest.warns(UserWarning, match="rows are not in the order of time; they were sorted"):
+        made = forecaster().fit(frame.iloc[::-1])
+    with pytest.warns(UserWarning, match="1 step has no row"):
+        made.predict(frame.drop(index=30), samples=2)
+
+
+@pytest.mark.parametrize(
+    ("days", "every", "settings", "why"),
+    [
+        (600, 1, {}, "there are 1.6 years to learn from, 2 are needed"),
+        (800, 7, {}, "steps are longer than a day"),
+        (800, 1, {"calendar": False}, "the calendar is left out"),
+    ],
+)
+def test_holidays_that_are_not_read_are_told_of(days: int, every: int, settings: dict[str, Any], why: str) -> None:
+    stamps = pd.date_range("2020-01-01", periods=days, freq="D")[::every]
+    frame = pd.DataFrame({"ds": stamps, "y": np.sin(np.arange(float(len(stamps))))})
+    with pytest.warns(UserWarning, match=f"holidays US are not read: {why}"):
+        made = forecaster(holidays="US", steps=1, **settings).fit(frame)
+    assert "christmas_+0" not in made.fitted.data.plan.calendar_names
+
+
+def test_holidays_of_two_years_are_read_in_silence() -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2020-01-01", periods=800), "y": np.sin(np.arange(800.0))})
+    assert "christmas_+0" in forecaster(holidays="US", steps=1).fit(frame).fitted.data.plan.calendar_names
+
+
+def test_another_step_is_refused(fitted: Forecaster) -> None:
+    """Fitted to hours: days and uneven stamps are not read as if they were hours."""
+    day = np.timedelta64(1, "D")
+    days = [replace(one, stamps=stamps, future=future) for one, stamps, future in spaced(mixed_panel(), day)]
+    with pytest.raises(ValueError, match=r"fitted to steps of 1 hour, this data has steps of 1 day: give data with"):
+        fitted.predict(replace(mixed_panel(), series=tuple(days), step=day.astype("timedelta64[ns]")))
+    with pytest.raises(ValueError, match="this data has irregular stamps"):
+        fitted.predict(mixed_panel(irregular=True))
+    fitted.predict(mixed_panel(seed=1), samples=2)
+
+
+def spaced(panel: Panel, step: np.timedelta64) -> list[tuple[Series, np.ndarray, np.ndarray]]:
+    """Each series with stamps by another step."""
+    found = []
+    for one in panel.series:
+        stamps = one.stamps[0] + np.arange(len(one) + len(one.future)) * step
+        found.append((one, stamps[: len(one)], stamps[len(one) :]))
+    return found
+
+
+def test_fitting_needs_no_future() -> None:
+    """Covariates known in advance: the future comes with the data that is forecast, not with what is learned."""
+    rng, stamps = np.random.default_rng(0), pd.date_range("2024-01-01", periods=60)
+    frame = pd.DataFrame({"ds": stamps, "y": rng.normal(size=60), "promo": rng.integers(0, 2, 60)})
+    made = forecaster(known=["promo"]).fit(frame.iloc[:56])
+    with pytest.raises(ValueError, match="their rows do not reach 4 steps past value 56"):
+        made.predict()
+    ahead = frame.assign(y=frame["y"].where(frame.index < 56))
+    assert made.predict(ahead, samples=2).stamps[0].tolist() == stamps[56:].to_numpy().tolist()
+
+
+def test_what_data_may_be() -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=60), "y": np.sin(np.arange(60.0)), 3: 1.0})
+    assert forecaster().read(frame).past_names == ("3",)
+    assert len(forecaster().read("births").series[0]) == 7305
+    for wrong in (frame["y"], frame["y"].to_numpy(), None):
+        with pytest.raises(ValueError, match=r"^data must be a DataFrame, a file or a panel, got"):
+            check_data(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"samples": 0}, r"samples must lie in \[1, inf\), got 0"), ({"seed": -1}, "seed must lie")]
+)
+def test_wrong_arguments_of_predict(fitted: Forecaster, wrong: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(**wrong)  # pyright: ignore[reportArgumentType]
+    assert fitted.predict(samples=1).paths.shape[1] == 1
 
 
 def test_settings_are_those_of_the_configuration() -> None:

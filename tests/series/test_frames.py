@@ -106,12 +106,85 @@ def test_frames_with_types_of_their_own() -> None:
         },
         index=[5, 5, 5],
     )
-    panel = panel_of(frame, Columns(id_col="shop", time_col="when", target_col="sales"))
+    with pytest.warns(UserWarning, match="stamps are local time"):
+        panel = panel_of(frame, Columns(id_col="shop", time_col="when", target_col="sales"))
     np.testing.assert_array_equal(panel["x"].values, [1, np.nan, 3])
     np.testing.assert_array_equal(panel["x"].past[:, 0], [1, 0, 1])
-    assert str(panel["x"].stamps[0])[:16] == "2019-12-31T23:00"
+    assert str(panel["x"].stamps[0])[:16] == "2020-01-01T00:00"
+    frame = frame.assign(when=frame["when"].dt.tz_localize(None))
     with pytest.warns(UserWarning, match="rows are not in the order of time"):
         panel_of(frame.iloc[::-1], Columns(id_col="shop", time_col="when", target_col="sales"))
+
+
+def test_local_days_stay_days_where_clocks_change(tmp_path: Path) -> None:
+    """Midnight in New York over the change of clocks: days of 23 and 25 hours are days; hours take universal time."""
+    days = pd.date_range("2024-03-08", periods=6, tz="America/New_York")
+    for source in (pd.DataFrame({"ds": days, "y": range(6)}), pd.DataFrame({"ds": days.astype(str), "y": range(6)})):
+        source.to_csv(tmp_path / "days.csv", index=False)
+        for one in (source, tmp_path / "days.csv"):
+            reading = read_panel(one, Columns())
+            assert reading.panel.step == np.timedelta64(1, "D")
+            assert str(reading.panel.series[0].stamps[3])[:16] == "2024-03-11T00:00"
+            assert "column 'ds': offsets from universal time are left out" in reading.notices[0]
+    hours = pd.date_range("2024-11-03", periods=6, freq="h", tz="America/New_York")  # 01:00 comes twice
+    reading = read_panel(pd.DataFrame({"ds": hours, "y": range(6)}), Columns())
+    assert reading.panel.step == np.timedelta64(1, "h")
+    assert str(reading.panel.series[0].stamps[0])[:16] == "2024-11-03T04:00"
+    assert "universal time" in reading.notices[0]
+    fixed = pd.DataFrame({"ds": pd.date_range("2024-03-09", periods=60, freq="h", tz="UTC"), "y": range(60)})
+    assert read_panel(fixed, Columns()).notices == ()
+
+
+def test_some_stamps_with_an_offset(tmp_path: Path) -> None:
+    text = "ds,y\n2020-01-01T00:00Z,1\n2020-01-02 00:00,2\n"
+    with pytest.raises(ValueError, match=r"line 3, column 'ds': '2020-01-02 00:00' has no offset.*'2020-01-01T00:00Z'"):
+        read(text, tmp_path)
+
+
+def test_an_index_is_named(tmp_path: Path) -> None:
+    """Times or names in the index: the error says how they become columns; a Parquet file needs nothing."""
+    frame = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2020-01-01", periods=3), "y": [1.0, 2.0, 4.0]})
+    with pytest.raises(ValueError, match=r"'ds' is the index, not a column; give data.reset_index\(\)"):
+        read_panel(frame.set_index("ds"), Columns())
+    with pytest.raises(ValueError, match="'ds' is the index"):
+        read_panel(frame.set_index("ds").rename_axis(None), Columns())
+    with pytest.raises(ValueError, match="'unique_id' is the index"):
+        read_panel(frame.set_index("unique_id"), Columns())
+    frame.set_index("ds").to_parquet(tmp_path / "indexed.parquet")
+    np.testing.assert_array_equal(panel_of(tmp_path / "indexed.parquet")["a"].values, [1, 2, 4])
+
+
+def test_a_column_of_names_that_was_asked_for(tmp_path: Path) -> None:
+    """Absent, it is no reason to take all rows for one series."""
+    text = "stores,ds,y\n1,2020-01-01,3\n1,2020-01-02,4\n"
+    with pytest.raises(ValueError, match=r"no column 'store' among stores, ds, y; did you mean 'stores'"):
+        read(text, tmp_path, id_col="store")
+    assert read(text, tmp_path, id_col="stores").panel.series[0].name == "1"
+
+
+def test_numbers_as_days_with_one_empty() -> None:
+    """A column of 20240131 with an empty cell holds floats: the empty cell is blamed, not the first."""
+    frame = pd.DataFrame({"ds": [20240101.0, 20240102.0, np.nan], "y": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="row 2, column 'ds': the time stamp is empty"):
+        read_panel(frame, Columns())
+    assert str(read_panel(frame.iloc[:2], Columns()).panel.series[0].stamps[1])[:10] == "2024-01-02"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"known": ("y",)}, "target_col and known both name the column 'y'"),
+        ({"ignore": ("ds",)}, "time_col and ignore both name the column 'ds'"),
+        ({"known": ("unique_id",)}, "id_col and known both name"),
+        ({"known": ("a", "b"), "ignore": ("b",)}, "ignore and known both name the column 'b'"),
+        ({"known": ("a", "a")}, "known and known both name"),
+        ({"time_col": "y"}, "target_col and time_col both name"),
+    ],
+)
+def test_a_column_has_one_role(names: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Columns(**names)  # pyright: ignore[reportArgumentType]
+    Columns(known=("a", "b"), ignore=("c",))
 
 
 @given(
@@ -166,14 +239,19 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
         ("ds,y\n2020-01-01,1\n\n2020-01-02,many\n", "line 4, column 'y': 'many' is not a number"),
         ("ds;y\n2020-01-01;1\n2020-01-02;2,5\n", "line 3, column 'y': '2,5' has a decimal comma"),
         ("ds,y\n2020-01-01,inf\n2020-01-02,2\n", "line 2, column 'y': inf is not finite"),
-        ("ds,y\n2020-01-01,1e40\n2020-01-02,2\n", "line 2, column 'y': 1e40 is not finite"),
+        ("ds,y\n2020-01-01,1e40\n2020-01-02,2\n", "line 2, column 'y': 1e40 is too large; write a number within"),
         (
             "ds,y,x\n2020-01-01,1,Easter\n2020-01-02,2,\n",
-            "line 2, column 'x': 'Easter' is not a number.*ignore the column",
+            "line 2, column 'x': 'Easter' is not a number.*--ignore x",
         ),
-        ("ds,y\n2020-01-01,3\n2020-01-02,3\n", r"series 'y' is constant \(3\)"),
+        ("ds,y\n2020-01-01,3\n2020-01-02,3\n", r"line 2, column 'y': series 'y' is constant \(3\)"),
         ("ds,y\n2020-01-01,3\n2020-01-02,\n", "series 'y' has 1 value, 2 are needed"),
         ("ds,y\n2020-01-01,\n2020-01-02,\n", "series 'y' has 0 values, 2 are needed"),
+        ("item_id,ds,y\na1,2020-01-01,3\n", r"column 'item_id': 'a1' is not a number.*by it \(--id-col item_id\)"),
+        (
+            "store,ds,y\n1,2020-01-01,3\n2,2020-01-01,3\n",
+            "is on line 2 already; name each series in a column 'unique_id', or choose 'store' with --id-col",
+        ),
         ("ds,y,y\n2020-01-01,1,2\n", "two columns are named 'y'"),
         ("ds,y\n2020-01-01,1,2\n", "line 2: 3 fields where the header has 2"),
         ('ds,y\n2020-01-01,1\n"2020-01-01,2\n', "line 3: not valid CSV"),

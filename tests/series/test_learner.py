@@ -1,17 +1,20 @@
 """The forecaster as a method: what it learns from, what it holds out, noise, checkpoints."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch.testing import assert_close
 
 from sgfn.config import TrainConfig
 from sgfn.learner import NonFiniteError
 from sgfn.methods import make_learner
 from sgfn.presets import PRESETS
-from sgfn.series.learner import FALLS, ForecastLearner
+from sgfn.series.forecaster import Forecaster
+from sgfn.series.learner import FALLS, ForecastLearner, threads
 from sgfn.tasks import make_task, series_task
 from small_panels import panel, series
 
@@ -64,11 +67,23 @@ def test_a_continued_run_is_the_same_run() -> None:
     assert differ(advance(learner_of(seed=1), 6).state(), whole.state())
 
 
+def test_a_run_of_an_older_version_says_so_when_it_is_continued(tmp_path: Path) -> None:
+    """Its networks still forecast."""
+    made = Forecaster(config_of())
+    made.learner = advance(learner_of(), 3)
+    run = made.save(tmp_path / "run")
+    kept = run.load_state()
+    save_file({name: value for name, value in kept.items() if name != "judging.falls"}, run.checkpoint)
+    with pytest.raises(ValueError, match=r"\(the judging differs\): were the two mixed, or written by another version"):
+        run.restore(learner_of())
+    assert Forecaster.load(tmp_path / "run").predict(samples=2).paths.shape == (1, 2, 3)
+
+
 def test_what_a_member_holds_out_teaches_it_nothing() -> None:
     """Values of its own fold may be anything as targets; as what came before they are read like all others."""
     learner = learner_of(series__members=1)
     cuts = learner.cuts[40:60]
-    held = learner._holds_out(0, cuts)
+    held = learner.holds_out(0, cuts)
     assert bool(held.any())
     assert not bool(held.all())
     inputs, bins, seen = learner._batch(cuts)
@@ -87,12 +102,12 @@ def test_what_a_member_holds_out_teaches_it_nothing() -> None:
 def test_the_folds_of_members_differ_and_are_judged() -> None:
     learner = learner_of()
     cuts = learner.cuts
-    one, two = (learner._holds_out(member, cuts) for member in (0, 1))
+    one, two = (learner.holds_out(member, cuts) for member in (0, 1))
     assert not bool((one & two).any())
     for member, batch in enumerate(learner.held_out):
         assert batch is not None
         assert bool(batch[2].any())
-        assert len(batch[1]) <= int(learner._holds_out(member, cuts).any(-1).sum())
+        assert len(batch[1]) <= int(learner.holds_out(member, cuts).any(-1).sum())
 
 
 def test_the_best_weights_are_kept_and_members_come_to_rest() -> None:
@@ -170,6 +185,51 @@ def test_training_that_leaves_the_numbers_is_stopped() -> None:
     advance(learner, 1)
     with pytest.raises(NonFiniteError, match=r"^training left the finite numbers near step 1"):
         learner.read_meters()
+
+
+def test_a_held_out_loss_that_is_no_number_stops_training() -> None:
+    """Otherwise nothing would ever be better, and the first weights would be kept."""
+    learner = learner_of()
+    with torch.no_grad():
+        next(learner.average.parameters()).fill_(torch.nan)
+    with pytest.raises(NonFiniteError, match=r"^training left the finite numbers near step"):
+        learner._keep_best()
+
+
+def test_a_part_held_out_without_any_value_judges_nothing() -> None:
+    values = WAVE.copy()
+    learner = learner_of()
+    held = learner.windows.folds(torch.tensor([[0, cut] for cut in range(200)]), 4)[:, 0] == 0
+    values[held.numpy()] = np.nan
+    found = learner_of(values)
+    assert found.held_out[0] is None
+    assert found.held_out[1] is not None
+    advance(found, 2)
+    assert float(found.scores[0]) == -torch.inf
+    assert "held_out" in found.read_meters()
+
+
+def test_after_a_fall_the_direction_is_forgotten() -> None:
+    learner = advance(learner_of(steps=200, series__patience=1), 3)
+    learner.scores.fill_(-torch.inf)  # nothing is better
+    size = learner.steps[0].second.clone()
+    learner._keep_best()
+    assert learner.falls.tolist() == [1, 1]
+    assert float(learner.steps[0].first.abs().max()) == 0.0
+    assert torch.equal(learner.steps[0].second, size)
+    assert float(size.max()) > 0.0
+
+
+def test_a_step_leaves_the_number_of_threads_as_it_was() -> None:
+    before = torch.get_num_threads()
+    with threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    advance(learner_of(), 1)
+    assert torch.get_num_threads() == before
+
+
+def test_a_step_is_not_captured() -> None:
+    assert not learner_of().capturable
 
 
 def test_forecasting_is_for_series_and_series_for_forecasting() -> None:

@@ -1,10 +1,13 @@
 """Rolling origins against the published figures of GIFT-Eval, and against hand-counted windows."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sgfn.files import read_json
 from sgfn.metrics import forecast as metrics
 from sgfn.series import baselines, datasets
 from sgfn.series.panel import Panel, Series
@@ -70,3 +73,12 @@ def test_every_series_has_its_windows_and_gaps_are_passed_over() -> None:
     within = rolling_origins(panel, 2, 3, span=np.timedelta64(3, "D"))
     assert [(one.series.name, one.cut) for one in within][3:] == [("b", 8), ("b", 14), ("b", 18)]
     assert scales(within).tolist() == [1.0] * 6
+
+
+def test_committed_baselines_on_births_are_the_published_ones() -> None:
+    """GIFT-Eval prints .518/.0267 for AutoETS and .596/.0333 for seasonal naive; AutoETS takes minutes, so its row."""
+    rows = read_json(Path(__file__).parents[2] / "benchmarks" / "results" / "forecast.json")["rows"]
+    found = {row["method"]: (round(row["mase"], 3), round(row["wql"], 4)) for row in rows if row["data"] == "births"}
+    assert found["AutoETS"] == (0.518, 0.0267)
+    assert found["seasonal naive"] == (0.596, 0.0333)
+    assert found["naive"] == (1.865, 0.1195)

@@ -120,7 +120,8 @@ def test_gaps_of_irregular_stamps_are_read() -> None:
     assert np.allclose(gaps[:, 0], np.log2(minutes / typical), atol=1e-5)
     age = (one.series[0].stamps[24:34] - one.series[0].stamps[29]) / plan.gap
     assert np.allclose(gaps[:, 1], np.sign(age) * np.log1p(np.abs(age)), atol=1e-5)
-    assert plan.season == 1
+    assert plan.season == CONFIG.season == 3  # asked for
+    assert plan_for(one, replace(CONFIG, season=0)).season == 1
     assert plan_for(mixed_panel(), CONFIG).features == plan.features  # 2 of the gaps here, 2 of the level there
 
 
@@ -226,3 +227,33 @@ def test_spread_makes_targets_of_size_one() -> None:
     windows = windows_of(panel(series(1e6 * np.random.default_rng(5).normal(size=200))))
     assert float(windows.targets(windows.cuts()).abs().nanmean()) == pytest.approx(1.0, abs=0.05)
     assert windows.plan.gap == HOUR
+
+
+# Outages
+
+
+@pytest.mark.parametrize("reference", ["season", "level", "last"])
+def test_after_an_outage_a_window_is_scaled_by_what_came_before_it(reference: str) -> None:
+    """Whole seasons back, so that each step keeps its own reference; and as before where two values were seen."""
+    values = 100.0 + np.tile([0.0, 5.0, -5.0], 20) + np.random.default_rng(0).normal(size=60)
+    values[25:50] = np.nan  # twice the history of 12
+    one = panel(series(values))
+    windows = Windows(one, replace(plan_for(one, CONFIG), reference=reference))
+    found = windows.scale(torch.tensor([[0, 25], [0, 40], [0, 46], [0, 51], [0, 52]]))
+    whole = windows.scale(torch.tensor([[0, 25], [0, 34], [0, 34], [0, 36], [0, 52]]))
+    assert torch.equal(found.unit, whole.unit)
+    assert torch.equal(found.reference, whole.reference)
+    assert bool(((found.reference - 100).abs() < 8).all())  # and not around nought
+    if reference == "season":
+        assert_close(found.reference[1], torch.tensor(values)[(40 + windows.offsets) % 3 + 21], atol=3.0, rtol=0.0)
+
+
+def test_outages_do_not_show_what_follows() -> None:
+    values = np.sin(np.arange(60.0))
+    values[20:45] = np.nan
+    one = panel(series(values))
+    plan = plan_for(one, CONFIG)
+    for cut in (30, 44, 46):
+        cuts = torch.tensor([[0, cut]])
+        assert differing(Windows(one, plan).inputs(cuts), Windows(changed_after(one, cut, 0), plan).inputs(cuts)) == []
+    assert differing(Windows(one, plan).inputs(cuts), Windows(changed_after(one, 45, 0), plan).inputs(cuts))

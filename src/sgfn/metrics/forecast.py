@@ -31,22 +31,27 @@ def mae(points: Points, truth: Truth) -> float:
 
 
 def seasonal_error(history: Float64[np.ndarray, " T"], lag: int = 1) -> float:
-    r"""Mean absolute change over a lag, $\overline{|y_t - y_{t-m}|}$ over the history before a window.
+    r"""Mean absolute change over a lag, $\overline{|y_t - y_{t-m}|}$ over the history before a window; nan if unseen.
 
     >>> seasonal_error(np.array([1.0, 2.0, 4.0]))
     1.5
     """
     if not 1 <= lag < len(history):
         raise ValueError(f"lag must lie in [1, {len(history) - 1}] for a history of {len(history)} values, got {lag}")
-    return float(np.nanmean(np.abs(history[lag:] - history[:-lag])))
+    change = np.abs(history[lag:] - history[:-lag])
+    return float(np.nanmean(change)) if (~np.isnan(change)).any() else float("nan")
 
 
 def mase(points: Points, truth: Truth, scale: Float64[np.ndarray, " N"]) -> float:
     r"""Mean absolute scaled error $\overline{|y - \hat y| / s_n}$, with `seasonal_error` as the scale of each window.
 
+    Windows without a scale above 0 are left out: nothing changed in their history. If none is left, nan.
+
     Reference: Hyndman and Koehler (2006), Another look at measures of forecast accuracy, IJF 22:679.
     """
-    return float(np.nanmean(np.abs(truth - points) / scale[:, None]))
+    there = scale > 0
+    error = np.abs(truth[there] - points[there]) / scale[there, None]
+    return float(np.nanmean(error)) if (~np.isnan(error)).any() else float("nan")
 
 
 def pinball(quantiles: Quantiles, truth: Truth, levels: Levels) -> Quantiles:
@@ -64,8 +69,9 @@ def wql(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS) -> float:
 
 
 def wql_by_level(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS) -> Levels:
-    """The weighted quantile loss of each level."""
-    return np.nansum(pinball(quantiles, truth, levels), axis=(0, 1)) / np.nansum(np.abs(truth))
+    """The weighted quantile loss of each level; nan where all that came is 0."""
+    size = float(np.nansum(np.abs(truth)))
+    return np.nansum(pinball(quantiles, truth, levels), axis=(0, 1)) / (size if size > 0 else np.nan)
 
 
 def coverage(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS, interval: float = 0.8) -> float:

@@ -9,13 +9,14 @@ from jaxtyping import Float
 from matplotlib import dates as mdates
 
 from sgfn.files import write_text
-from sgfn.forecast_figure import OUR_METHOD, calibration_of, first_shown, last_windows, mirrored
-from sgfn.forecast_files import Outcome
+from sgfn.forecast_figure import OUR_METHOD, calibration_of, date_texts, first_shown, last_windows, mirrored, unbroken
+from sgfn.forecast_files import Outcome, Scenarios
 from sgfn.page.charts import Frame, axes, mark, plain, style, swatch, ticks
 from sgfn.page.document import shell
 from sgfn.page.markup import serialise, tag
 from sgfn.page.sections import Section, box
 from sgfn.series.backtest import level_name
+from sgfn.series.frames import plural
 
 SHOWN_SERIES = 24
 COLUMNS = (
@@ -31,6 +32,8 @@ COLUMNS = (
 def write_forecast_page(out: Path, title: str, lead: str, outcome: Outcome) -> Path:
     """One HTML file with everything inside."""
     parts = [_fans(outcome)]
+    if outcome.scenarios is not None:
+        parts.append(_scenarios(outcome, outcome.scenarios))
     if outcome.scores["methods"]:
         parts = [_scores(outcome), *parts, _calibration(outcome)]
     write_text(out, "<!DOCTYPE html>\n" + serialise(shell(title, [lead], parts)) + "\n")
@@ -41,29 +44,33 @@ def write_forecast_page(out: Path, title: str, lead: str, outcome: Outcome) -> P
 
 
 def _scores(outcome: Outcome) -> Section:
-    methods: dict[str, dict[str, float]] = outcome.scores["methods"]
+    methods: dict[str, dict[str, float | None]] = outcome.scores["methods"]
     head = tag("tr", tag("th", "method", scope="col"), [tag("th", name, scope="col") for _, name, _ in COLUMNS])
     best = {key: _best(key, {name: scores[key] for name, scores in methods.items()}) for key, *_ in COLUMNS}
     rows = [_row(at, name, scores, best) for at, (name, scores) in enumerate(methods.items())]
     table = tag("table", tag("thead", head), tag("tbody", rows), class_="figures scores")
     told = tag("dl", [[tag("dt", name), tag("dd", about)] for _, name, about in COLUMNS])
     about = (
-        f"Every method forecast the same {outcome.scores['windows']} windows of {outcome.scores['horizon']} steps, "
-        "each from what came before it. The best value of a column is marked."
+        f"Every method forecast the same {plural(outcome.scores['windows'], 'window', 'windows')} of "
+        f"{plural(outcome.scores['horizon'], 'step', 'steps')}, each from what came before it. The best value of a "
+        "column is marked."
     )
+    if outcome.scores.get("future_stamps") == "known":
+        about += " Stamps are irregular: every method was told when the values of a window came, not what came."
     parts = [box(table, "Scores"), tag("details", tag("summary", "What the columns mean"), told)]
     return Section(key="scores", title="Backtest", about=about, parts=parts)
 
 
-def _best(key: str, values: dict[str, float]) -> str:
+def _best(key: str, values: dict[str, float | None]) -> str:
     """Whose value is best; a width is good or bad only beside its coverage."""
-    if key == "width_80" or len(values) < 2:
+    there = {name: value for name, value in values.items() if value is not None}
+    if key == "width_80" or len(there) < 2:
         return ""
-    off = {name: abs(value - 0.8) if key == "coverage_80" else value for name, value in values.items()}
+    off = {name: abs(value - 0.8) if key == "coverage_80" else value for name, value in there.items()}
     return min(off, key=lambda name: off[name])
 
 
-def _row(at: int, name: str, scores: dict[str, float], best: dict[str, str]) -> Element:
+def _row(at: int, name: str, scores: dict[str, float | None], best: dict[str, str]) -> Element:
     label = tag("th", swatch(at), tag("span", name, class_="label"), scope="row")
     cells = []
     for key, *_ in COLUMNS:
@@ -73,12 +80,14 @@ def _row(at: int, name: str, scores: dict[str, float], best: dict[str, str]) -> 
     return tag("tr", label, cells)
 
 
-def score_text(key: str, value: float) -> str:
-    """A score to four digits, without exponents where it is large.
+def score_text(key: str, value: float | None) -> str:
+    """A score to four digits, without exponents where it is large; a dash where there is none.
 
     >>> score_text("coverage_80", 0.8125), score_text("mse", 397812.4), score_text("wql", 0.023456)
     ('81.2%', '397,812', '0.02346')
     """
+    if value is None:
+        return "\N{EN DASH}"
     if key == "coverage_80":
         return f"{value:.1%}"
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
@@ -105,14 +114,17 @@ def fan(name: str, outcome: Outcome) -> Element:
     seen = outcome.history[outcome.history["unique_id"] == name]
     ahead = outcome.forecast[outcome.forecast["unique_id"] == name]
     windows = last_windows(outcome.backtest, name)
-    shown = seen[seen["ds"] >= first_shown(seen, ahead, windows)].dropna(subset=["y"])
+    shown = seen[seen["ds"] >= first_shown(seen, ahead, windows)]
     frame = _frame(shown, [*windows, ahead])
     end = f"{ahead['q0.5'].iloc[-1]:.4g} on {ahead['ds'].iloc[-1]}"
-    parts = [tag("title", f"{name}: forecast of {len(ahead)} steps"), time_axes(frame)]
+    parts = [tag("title", f"{name}: forecast of {len(ahead)} steps"), *time_axes(frame)]
     parts += [_band(frame, rows, "then") for rows in windows]
     parts += [_band(frame, ahead, style(0))]
     parts.append(tag("path", d=_broken(frame, shown), class_="seen"))
-    said = f"Fan chart of {name}: the median forecast ends at {end}"
+    return _chart(frame, parts, f"Fan chart of {name}: the median forecast ends at {end}")
+
+
+def _chart(frame: Frame, parts: list[Element], said: str) -> Element:
     view = f"0 0 {frame.width:g} {frame.height:g}"
     return tag("svg", parts, viewBox=view, role="img", aria_label=said, class_="chart wide")
 
@@ -126,7 +138,7 @@ def _frame(shown: pd.DataFrame, fans: list[pd.DataFrame]) -> Frame:
     up = (low - room, high + room)
     left = 16 + 8.0 * max((len(text) for _, text in ticks(*up)), default=3)
     across = (float(times.min()), float(times.max()))
-    return Frame(width=920.0, height=300.0, left=left, right=16.0, top=10.0, bottom=44.0, across=across, up=up)
+    return Frame(width=920.0, height=300.0, left=left, right=30.0, top=10.0, bottom=44.0, across=across, up=up)
 
 
 def time_axes(frame: Frame) -> list[Element]:
@@ -151,7 +163,7 @@ def time_ticks(first: float, last: float) -> tuple[list[float], list[str], str]:
     locator = mdates.AutoDateLocator(minticks=4, maxticks=8)
     low, high = mdates.num2date(first), mdates.num2date(last)
     places = [float(place) for place in locator.tick_values(low, high) if first <= place <= last]  # pyright: ignore
-    formatter = mdates.ConciseDateFormatter(locator)
+    formatter = date_texts(locator)
     texts = formatter.format_ticks(places)
     return places, texts, formatter.get_offset()
 
@@ -170,10 +182,44 @@ def _band(frame: Frame, rows: pd.DataFrame, kind: str) -> Element:
 
 def _broken(frame: Frame, shown: pd.DataFrame) -> str:
     """A line through what was seen, broken at gaps."""
-    times, values = mdates.date2num(shown["ds"]), shown["y"].to_numpy(dtype=np.float64)
-    breaks = np.flatnonzero(np.diff(times) > 1.5 * np.median(np.diff(times))) + 1 if len(times) > 1 else []
-    pieces = zip(np.split(times, breaks), np.split(values, breaks), strict=True)
-    return "".join(f"M{frame.path(x, y)}" for x, y in pieces)
+    return "".join(f"M{frame.path(*piece)}" for piece in unbroken(shown))
+
+
+# Scenarios
+
+
+def _scenarios(outcome: Outcome, scenarios: Scenarios) -> Section:
+    names = outcome.names[:SHOWN_SERIES]
+    figures = [
+        tag("figure", tag("figcaption", _trust(name, scenarios)), box(tilted_fan(name, outcome, scenarios), name))
+        for name in names
+    ]
+    about = (
+        f"Paths in proportion to p(path) exp(cost / {scenarios.temperature:g}), the cost {scenarios.cost}: what is "
+        "likely and matters. All paths with their weights are in scenarios.csv."
+    )
+    keys = [tag("li", swatch(at), name) for at, name in enumerate(("forecast", "scenarios"))]
+    parts = [tag("ul", keys, class_="key"), tag("div", figures, class_="fans")]
+    return Section(key="scenarios", title="Scenarios", about=about, parts=parts)
+
+
+def _trust(name: str, scenarios: Scenarios) -> str:
+    found = scenarios.figures[name]
+    return f"{name}: {found['samples']:,.0f} paths count as {found['ess'] * found['samples']:,.0f}"
+
+
+def tilted_fan(name: str, outcome: Outcome, scenarios: Scenarios) -> Element:
+    """One series as SVG: its forecast, and the scenarios over it."""
+    seen = outcome.history[outcome.history["unique_id"] == name]
+    ahead = outcome.forecast[outcome.forecast["unique_id"] == name]
+    rows = scenarios.quantiles[scenarios.quantiles["unique_id"] == name]
+    shown = seen[seen["ds"] >= first_shown(seen, ahead, [])]
+    frame = _frame(shown, [ahead, rows])
+    parts = [tag("title", f"{name}: scenarios beside the forecast"), *time_axes(frame)]
+    parts += [_band(frame, ahead, style(0)), _band(frame, rows, style(1))]
+    parts.append(tag("path", d=_broken(frame, shown), class_="seen"))
+    ends = f"{rows['q0.5'].iloc[-1]:.4g}, that of the forecast at {ahead['q0.5'].iloc[-1]:.4g}"
+    return _chart(frame, parts, f"Scenarios of {name}: the median ends at {ends}")
 
 
 # Calibration

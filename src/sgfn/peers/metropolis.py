@@ -1,5 +1,6 @@
 """Metropolis-Hastings over finished objects: edit, order the edit in the noisy environment, accept or stay."""
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,19 +145,26 @@ class MetropolisHastings(Learner):
 
     # what comes out
 
-    def draw(self, n: int, seed: int) -> Samples:
+    def stream(self, n: int, seed: int) -> Iterator[Samples]:
         """Kept states, without replacement; where they do not suffice, also what copies of the chains come to."""
         generator = torch.Generator(self.device).manual_seed(seed)
         rows = torch.randperm(int(self.kept.filled), generator=generator, device=self.device)[:n]
-        kept, chains = self.kept.read(rows), self.chains
-        objects, intended = [kept["objects"]], [kept["intended"]]
-        for _ in range(-((rows.shape[0] - n) // self.config.batch)):
-            chains, _ = self.advance(chains, self.beta, generator)
-            objects.append(chains.objects)
-            intended.append(chains.intended)
-        found = torch.cat(objects)[:n]
-        scores = torch.cat([self.task.landscape.scores(block) for block in found.split(SAMPLE_BLOCK)])
-        return Samples(objects=found.cpu(), scores=scores.cpu(), intended=torch.cat(intended)[:n].cpu())
+        for some in rows.split(SAMPLE_BLOCK) if rows.shape[0] else ():
+            yield self._scored(**self.kept.read(some))
+        chains, left = self.chains, n - rows.shape[0]
+        while left > 0:
+            objects, intended, size = [], [], min(left, SAMPLE_BLOCK)
+            for _ in range(-(-size // self.config.batch)):
+                chains, _ = self.advance(chains, self.beta, generator)
+                objects.append(chains.objects)
+                intended.append(chains.intended)
+            found = self._scored(torch.cat(objects)[:left], torch.cat(intended)[:left])
+            left -= found.scores.shape[0]
+            yield found
+
+    def _scored(self, objects: Int[Tensor, "N O"], intended: Int[Tensor, "N T"]) -> Samples:
+        """Objects with their scores, on the host."""
+        return Samples(objects=objects.cpu(), scores=self.task.landscape.scores(objects).cpu(), intended=intended.cpu())
 
     def memoryless(self) -> None:
         """A chain has no policy."""

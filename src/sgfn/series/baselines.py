@@ -6,14 +6,14 @@ All give normal quantiles [H, Q] around a point forecast, as statsforecast and h
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
 
 import numpy as np
 from jaxtyping import Float64
 from scipy.special import ndtri
 
 from sgfn.metrics.forecast import LEVELS, Levels
-from sgfn.series.calendar import season_length, typical_gap
+from sgfn.series.calendar import never_on_weekends, season_length, typical_gap
 from sgfn.series.panel import Panel, Series
 from sgfn.series.protocol import Origin
 
@@ -24,6 +24,7 @@ LONGEST_SEASON = 24
 """Exponential smoothing estimates a start value per step of the season; longer seasons are left out."""
 LONGEST_HISTORY = 1_000
 """Exponential smoothing reads so many values by default: older ones have hardly any weight, and cost time."""
+WORKING_DAYS = 5
 SHORTEST = 8
 """Values from which exponential smoothing can be fitted."""
 NEEDS = "AutoETS needs statsforecast; install it with `pip install 'sgfn[forecast]'`"
@@ -107,8 +108,12 @@ def quantile_name(level: float) -> str:
 
 
 def ets_is_there() -> bool:
-    """Whether statsforecast is installed."""
-    return find_spec("statsforecast") is not None
+    """Whether statsforecast is installed, and works."""
+    try:
+        import_module("statsforecast.models")
+    except ImportError:
+        return False
+    return True
 
 
 # On windows
@@ -116,18 +121,23 @@ def ets_is_there() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What baselines are told beside the history: the step, the season in steps, the levels."""
+    """What baselines are told beside the history: the season in rows or, of irregular stamps, in time; the levels."""
 
-    step: np.timedelta64 | None
     season: int
+    period: np.timedelta64 | None = None
+    """How far seasonal naive looks back where rows are no measure of time."""
     levels: Levels
 
     @staticmethod
     def of(panel: Panel, season: int = 0, levels: Levels = LEVELS) -> "Setting":
-        """The season is what the step suggests, unless it is given."""
-        longest = max(panel.series, key=len)
-        found = season or season_length(typical_gap(longest.stamps, panel.step))
-        return Setting(step=panel.step, season=found, levels=levels)
+        """The season is what the step suggests, unless it is given; that of working days is 5 rows."""
+        stamps = max(panel.series, key=len).stamps
+        gap = typical_gap(stamps, panel.step)
+        if season or panel.step is not None:
+            return Setting(season=season or season_length(gap), levels=levels)
+        if never_on_weekends(stamps, np.diff(stamps)):
+            return Setting(season=WORKING_DAYS, levels=levels)
+        return Setting(season=1, period=season_length(gap) * gap, levels=levels)
 
 
 def naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
@@ -138,9 +148,8 @@ def naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
 def seasonal_naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
     """The last season, by time where stamps are irregular."""
     history = origin.history
-    if setting.step is None:
-        period = setting.season * typical_gap(history.stamps, None)
-        return periodic_naive(history, origin.stamps, period, setting.levels)
+    if setting.period is not None:
+        return periodic_naive(history, origin.stamps, setting.period, setting.levels)
     return seasonal_naive(history.values, origin.horizon, setting.levels, setting.season)
 
 

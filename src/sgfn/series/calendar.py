@@ -188,6 +188,7 @@ __all__ = [
     "features",
     "following",
     "in_months",
+    "never_on_weekends",
     "one_step",
     "season_length",
     "typical_gap",

@@ -34,9 +34,13 @@ class SeriesData:
     bins: Bins
 
     def inputs_at_ends(self) -> Inputs:
-        """What is known at the end of each series."""
+        """What is known at the end of each series, or before it where no more is known in advance."""
         windows = Windows(self.panel, self.plan)
-        return windows.inputs(windows.ends())
+        cuts = windows.ends()
+        if self.plan.known_names:
+            ahead = torch.tensor([len(series.future) for series in self.panel.series])
+            cuts[:, 1] = (cuts[:, 1] - (self.plan.horizon - ahead).clamp(min=0)).clamp(min=1)
+        return windows.inputs(cuts)
 
 
 def read_data(config: SeriesConfig) -> Panel:
@@ -59,7 +63,7 @@ def columns_of(config: SeriesConfig) -> Columns:
 
 def series_data(panel: Panel, config: SeriesConfig) -> SeriesData:
     """Plan and bins from the part of a panel that may be learned from."""
-    training = before_end(panel, config.spare)
+    training = before_end(panel, config.kept(len(panel)))
     plan = plan_for(training, config)
     windows = Windows(training, plan)
     cuts = windows.cuts()
@@ -68,17 +72,16 @@ def series_data(panel: Panel, config: SeriesConfig) -> SeriesData:
     return SeriesData(panel=panel, training=training, plan=plan, bins=bins)
 
 
-def before_end(panel: Panel, steps: int) -> Panel:
+def before_end(panel: Panel, kept: tuple[int, ...]) -> Panel:
     """A panel without the last steps of each series."""
-    if steps == 0:
-        return panel
-    for series in panel.series:
+    parts = list(zip(panel.series, kept, strict=True))
+    for series, steps in parts:
         if len(series) <= steps:
             raise ValueError(
-                f"series.spare keeps {steps} steps of each series from training, and {series.name!r} has "
-                f"{len(series)}: take fewer or shorter test windows"
+                f"series.spare keeps {steps} steps of series {series.name!r} from training, which has {len(series)}: "
+                "take fewer or shorter test windows"
             )
-    return replace(panel, series=tuple(series.until(len(series) - steps) for series in panel.series))
+    return replace(panel, series=tuple(series.until(len(series) - steps) for series, steps in parts))
 
 
 def measurement(bins: Bins, deviation: Float64[Tensor, " W"] | None) -> Noise:
@@ -106,8 +109,11 @@ def cuts_of(panel: Panel, origins: list[tuple[str, int]]) -> Int[Tensor, "N 2"]:
     for name, cut in origins:
         if name not in numbers:
             raise ValueError(f"no series {name!r} in the panel: there are {', '.join(list(numbers)[:8])}")
-        if not 1 <= cut <= len(panel.series[numbers[name]]):
-            raise ValueError(f"series {name!r} has {len(panel.series[numbers[name]])} values: no origin after {cut}")
+        values = panel.series[numbers[name]].values
+        if not 1 <= cut <= len(values):
+            raise ValueError(f"series {name!r} has {len(values)} values: no origin after {cut}")
+        if np.isnan(values[:cut]).all():
+            raise ValueError(f"series {name!r} has no value in its first {cut} steps: a forecast needs one before it")
         rows.append([numbers[name], cut])
     return torch.tensor(rows, dtype=torch.int64).reshape(-1, 2)
 

@@ -1,5 +1,6 @@
 """The forecaster in Python: `Forecaster(horizon=30).fit(data).predict()`."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -11,16 +12,20 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
+from sgfn.checks import in_range
 from sgfn.config import TrainConfig, differing
 from sgfn.files import write_text
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
+from sgfn.series import datasets
 from sgfn.series.bins import Bins
 from sgfn.series.data import columns_of, cuts_of, to_long
-from sgfn.series.frames import read_panel
+from sgfn.series.frames import panel_of
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
+from sgfn.series.plan import check_like, unread
 from sgfn.series.prediction import Forecast
+from sgfn.series.recall import laws
 from sgfn.series.windows import Inputs, Windows
 from sgfn.series_config import SeriesConfig
 from sgfn.stepper import stepper
@@ -28,10 +33,13 @@ from sgfn.tasks import make_task, series_task
 from sgfn.train import pick_device
 
 Data = Panel | pd.DataFrame | Path | str
-"""A panel, a table in the long format (unique_id, ds, y, covariates), or the name of a CSV or Parquet file."""
+"""A panel, a table in the long format (unique_id, ds, y, covariates), the name of a CSV or Parquet file, or of embedded
+data."""
 Progress = Callable[[int, dict[str, float]], None]
 """Called with the step and the newest figures."""
 COPY = "data.csv"
+LISTS = ("known", "ignore", "lags")
+"""Settings that may be lists of names or numbers."""
 OWN = ("steps", "batch", "seed")
 """Settings of the training that have short names here."""
 
@@ -48,6 +56,8 @@ class Forecaster:
 
     def __init__(self, config: TrainConfig | None = None, *, device: str = "cpu", **settings: Any) -> None:
         known = {field.name for field in fields(SeriesConfig)}
+        lists = {name: ",".join(map(str, v)) for name, v in settings.items() if isinstance(v, list | tuple)}
+        settings = settings | {name: text for name, text in lists.items() if name in LISTS}
         named = {name if name in OWN or name not in known else f"series__{name}": v for name, v in settings.items()}
         self.config = (config or PRESETS["forecast"]).with_(**named)
         self.device = pick_device(device)
@@ -68,6 +78,8 @@ class Forecaster:
     def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
         """Learn from the data: plan, bins and networks."""
         learner = ForecastLearner(series_task(self.read(data), self.config), self.device)
+        for line in unread(learner.data.training, self.config.series):
+            warnings.warn(line, UserWarning, stacklevel=2)
         advance, every = stepper(learner), self.config.log.every
         while learner.done < self.config.steps:
             advance()
@@ -83,7 +95,10 @@ class Forecaster:
         """Any form of data as a panel."""
         if isinstance(data, Panel):
             return data
-        return read_panel(data, columns_of(self.config.series)).panel
+        check_data(data)
+        if isinstance(data, str) and data in datasets.NAMES:
+            return datasets.load(data)
+        return panel_of(data, columns_of(self.config.series), told_at=4)
 
     # forecasting
 
@@ -102,15 +117,15 @@ class Forecaster:
         before. With a measurement error, `latent` forecasts what would be seen without it.
         """
         learner = self.fitted
+        in_range("samples", samples, 1)
+        in_range("seed", seed, 0, 2**63 - 1)
         panel = learner.data.panel if data is None else self.read(data)
+        check_like(learner.data.plan, panel)
         windows = Windows(panel, learner.data.plan)
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         inputs = windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
-        law, walked = learner.marginals(inputs), drawn.law.cpu()
-        if learner.deviation > 0 and not latent:
-            kernel = bins.blur(learner.deviation / inputs.unit)
-            law, walked = law @ kernel, walked @ kernel
+        walked, law = laws(learner, windows, cuts, drawn, latent=latent)
         found = (drawn.intended if latent else drawn.realised).cpu()
         return Forecast(
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
@@ -160,6 +175,13 @@ class Forecaster:
         assert isinstance(learner, ForecastLearner)
         made.learner = learner
         return made
+
+
+def check_data(data: Any) -> None:
+    """Raise for an array or a column alone, which has no times."""
+    if not isinstance(data, pd.DataFrame | Path | str):
+        fix = "put the values into a column y beside their times, ds"
+        raise ValueError(f"data must be a DataFrame, a file or a panel, got {type(data).__name__}: {fix}")
 
 
 def continuous(

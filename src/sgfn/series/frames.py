@@ -36,6 +36,16 @@ class Columns:
     ignore: tuple[str, ...] = ()
     """Columns that are no covariates."""
 
+    def __post_init__(self) -> None:
+        parts = {"id_col": self.id_col, "time_col": self.time_col, "target_col": self.target_col}
+        roles = {"known": self.known, "ignore": self.ignore} | {part: (name,) for part, name in parts.items()}
+        taken: dict[str, str] = {}
+        for role, names in roles.items():
+            for name in names:
+                if name in taken:
+                    raise ValueError(f"{role} and {taken[name]} both name the column {name!r}: each has one role")
+                taken[name] = role
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -95,11 +105,13 @@ def spread(rows: Float64[np.ndarray, "R *rest"], at: Int64[np.ndarray, " R"], co
     return wide
 
 
-def panel_of(source: Path | str | pd.DataFrame, columns: Columns | None = None, shortest: int = 2) -> Panel:
-    """A panel out of a DataFrame or a file; what `read_panel` would tell is warned of."""
+def panel_of(
+    source: Path | str | pd.DataFrame, columns: Columns | None = None, shortest: int = 2, told_at: int = 2
+) -> Panel:
+    """A panel out of a DataFrame or a file; what `read_panel` would tell is warned of, so many calls up."""
     reading = read_panel(source, columns or Columns(), shortest)
     for notice in reading.notices:
-        warnings.warn(notice, UserWarning, stacklevel=2)
+        warnings.warn(notice, UserWarning, stacklevel=told_at)
     return reading.panel
 
 
@@ -148,7 +160,10 @@ class _Reader:
 
     def rows(self, past_names: tuple[str, ...]) -> list[_Rows]:
         """Rows of each series, series in the order of their first row."""
-        stamps, values = self.table.stamps(self.columns.time_col), self.table.numbers(self.columns.target_col)
+        times, values = self.table.stamps(self.columns.time_col), self.table.numbers(self.columns.target_col)
+        if times.notice:
+            self.notices.append(f"{self.table.name}, column {self.columns.time_col!r}: {times.notice}")
+        stamps = times.stamps
         known, past = self.numbers(self.columns.known), self.numbers(past_names)
         self.check_known(known)
         code, names = self.series_of()
@@ -158,7 +173,7 @@ class _Reader:
         self.check_twice(order, code, stamps, names)
         parts = np.split(order, np.cumsum(np.bincount(code))[:-1])
         for name, part in zip(names, parts, strict=True):
-            self.check_values(name, values[part])
+            self.check_values(name, values[part], int(part[0]))
         return [
             _Rows(name=name, stamps=stamps[part], values=values[part], known=known[part], past=past[part])
             for name, part in zip(names, parts, strict=True)
@@ -166,6 +181,8 @@ class _Reader:
 
     def series_of(self) -> tuple[Int64[np.ndarray, " R"], list[str]]:
         """The number of each row's series, and the names of the series."""
+        if self.columns.id_col in self.table.index or self.columns.id_col != Columns.id_col:
+            self.table.require(self.columns.id_col, "id_col")
         if self.columns.id_col not in self.table.frame.columns:
             return np.zeros(len(self.table.frame), dtype=np.int64), [self.columns.target_col]
         code, names = pd.factorize(self.table.labels(self.columns.id_col))
@@ -195,17 +212,20 @@ class _Reader:
         stamp = self.table.frame[self.columns.time_col].iloc[again]
         what = f"{stamp} of series {names[code[again]]!r} is on {where} already"
         alone = self.columns.id_col not in self.table.frame.columns
+        near = self.table.nearest(self.columns.id_col) if alone else ""
         fix = f"name each series in a column {self.columns.id_col!r}" if alone else "remove one of them"
+        fix += f", or choose {near!r} with --id-col (id_col in Python)" if near else ""
         raise self.table.problem(f"{what}; {fix}", again, self.columns.time_col)
 
-    def check_values(self, name: str, values: Float64[np.ndarray, " R"]) -> None:
-        """Raise where a series has too few values, or only one."""
-        seen = values[~np.isnan(values)]
+    def check_values(self, name: str, values: Float64[np.ndarray, " R"], row: int) -> None:
+        """Raise where a series, whose first row is told, has too few values, or only one."""
+        seen, column = values[~np.isnan(values)], self.columns.target_col
         if len(seen) < self.shortest:
             has = f"series {name!r} has {plural(len(seen), 'value', 'values')}, {self.shortest} are needed"
-            raise self.table.problem(f"{has}; add some or remove the series")
+            raise self.table.problem(f"{has}; add some or remove the series", row, column)
         if len(seen) > 1 and np.ptp(seen) == 0:
-            raise self.table.problem(f"series {name!r} is constant ({seen[0]:g}); remove it, it needs no forecast")
+            what = f"series {name!r} is constant ({seen[0]:g}); remove it, it needs no forecast"
+            raise self.table.problem(what, row, column)
 
 
 def plural(count: int, one: str, many: str) -> str:

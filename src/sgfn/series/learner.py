@@ -9,6 +9,9 @@ are laid onto these (`Bins.carry`). Balance with a reward such as exp(-error) wo
 future, and what it fits then is a bell whose width is the reward's temperature (docs/forecast.md).
 """
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -22,7 +25,7 @@ from sgfn.optim import Optimiser, schedule
 from sgfn.rollout import LogPolicy
 from sgfn.series.bins import neighbours
 from sgfn.series.data import SeriesData, paths_of
-from sgfn.series.ensemble import Drawn, Ensemble, draw_paths, mixed
+from sgfn.series.ensemble import Drawn, Ensemble, draw_paths
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
 from sgfn.trajectories import Samples
@@ -41,8 +44,23 @@ WIDEN = 0.05
 FASTER = 10.0
 """How much faster the measurement error learns than the networks."""
 
+NARROW = 128
+"""Networks up to this width learn on one thread: others would wait for each other longer than they work, and much
+longer where cores are shared. A seed then is a forecast whatever the number of cores."""
+
 Batch = tuple[Inputs, Int[Tensor, "B H"], Bool[Tensor, "B H"]]
 """What is known, the bins that came (K where missing), and which of them count."""
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Products on so many threads; afterwards as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class ForecastLearner(Learner):
@@ -98,6 +116,10 @@ class ForecastLearner(Learner):
 
     def step(self) -> None:
         """One batch of windows for each member, and now and then a look at what is held out."""
+        with threads(1 if self.config.net.hidden <= NARROW else torch.get_num_threads()):
+            self._step()
+
+    def _step(self) -> None:
         rate = schedule(self.index, self.config.steps, self.config.optim)
         for member, falls in enumerate(self.falls.tolist()):
             if falls < FALLS:
@@ -111,7 +133,7 @@ class ForecastLearner(Learner):
         rows = torch.randint(len(self.cuts), (self.config.batch,), generator=self.generator, device=self.device)
         cuts = self.cuts[rows]
         inputs, bins, seen = self._batch(cuts)
-        batch = inputs, bins, seen & ~self._holds_out(member, cuts)
+        batch = inputs, bins, seen & ~self.holds_out(member, cuts)
         net, drop = (
             self._each(self.nets)[member],
             partial(dropout, share=self.settings.dropout, generator=self.generator),
@@ -171,7 +193,7 @@ class ForecastLearner(Learner):
 
     # what is held out
 
-    def _holds_out(self, member: int, cuts: Int[Tensor, "B 2"]) -> Bool[Tensor, "B H"]:
+    def holds_out(self, member: int, cuts: Int[Tensor, "B 2"]) -> Bool[Tensor, "B H"]:
         """Which steps of windows lie in the part of the time that a member does not learn from."""
         if self.settings.folds == 0:
             return torch.zeros(len(cuts), self.data.plan.horizon, dtype=torch.bool, device=self.device)
@@ -179,13 +201,14 @@ class ForecastLearner(Learner):
 
     def _held_out(self, member: int) -> Batch | None:
         """Windows that reach into what a member holds out, evenly spread; None where nothing is."""
-        held = torch.cat([self._holds_out(member, part).any(-1) for part in self.cuts.split(65536)])
+        held = torch.cat([self.holds_out(member, part).any(-1) for part in self.cuts.split(65536)])
         cuts = self.cuts[held]
         if not len(cuts):
             return None
         cuts = cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
         inputs, bins, seen = self._batch(cuts)
-        return inputs, bins, seen & self._holds_out(member, cuts)
+        counts = seen & self.holds_out(member, cuts)
+        return (inputs, bins, counts) if bool(counts.any()) else None
 
     @torch.no_grad()
     def _keep_best(self) -> None:
@@ -195,6 +218,8 @@ class ForecastLearner(Learner):
                 continue
             net, average, best = (self._each(nets)[member] for nets in (self.nets, self.average, self.best))
             score = -torch.inf if batch is None else self._score(average, batch)
+            if math.isnan(score):
+                self._complain(score)
             if batch is None or score < self.scores[member]:
                 best.load_state_dict(average.state_dict())
                 self.scores[member], self.waited[member] = score, 0
@@ -203,6 +228,7 @@ class ForecastLearner(Learner):
             if self.waited[member] >= self.settings.patience:
                 net.load_state_dict(best.state_dict())
                 average.load_state_dict(best.state_dict())
+                self.steps[member].forget_direction()
                 self.falls[member], self.waited[member] = self.falls[member] + 1, 0
 
     @torch.no_grad()
@@ -233,33 +259,43 @@ class ForecastLearner(Learner):
         return float(torch.stack(learned).mean())
 
     @torch.no_grad()
-    def marginals(self, inputs: Inputs) -> Float64[Tensor, "W H K"]:
-        """The law of each step before the measurement, blind to those before it."""
+    def member_laws(self, inputs: Inputs) -> Float64[Tensor, "M W H K"]:
+        """The law of each step before the measurement, blind to those before it, of each member."""
         parts = []
         for some in torch.arange(len(inputs.unit)).split(BLOCK):
             here = inputs[some].to(self.device)
             nothing = torch.full((len(some), self.data.plan.horizon), self.bins.count, device=self.device)
-            parts.append(mixed([net.log_law(net(here, nothing)) for net in self.members]).exp().double().cpu())
-        return torch.cat(parts)
+            found = [net.log_law(net(here, nothing)).double().exp() for net in self.members]
+            parts.append(torch.stack(found).cpu())
+        return torch.cat(parts, 1)
+
+    def as_measured(self, law: Float64[Tensor, "W H K"], inputs: Inputs) -> Float64[Tensor, "W H K"]:
+        """A law of values as a law of what is measured of them."""
+        return law if self.deviation == 0 else law @ self.data.bins.blur(self.deviation / inputs.unit.cpu())
 
     def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> Drawn:
         """Paths of windows, as bins, and the law of each step."""
         generator = torch.Generator(self.device).manual_seed(seed)
         return draw_paths(self.members, self.bins, inputs.to(self.device), self.deviation, samples, generator)
 
-    def draw(self, n: int, seed: int) -> Samples:
-        """Paths after the end of each series, the series in turn."""
+    def stream(self, n: int, seed: int) -> Iterator[Samples]:
+        """Paths after the end of each series, the series in turn; all in one block."""
         inputs = self.data.inputs_at_ends()
         windows = len(inputs.unit)
         drawn = self.draw_paths(inputs, -(-n // windows), seed)
         window = torch.arange(windows, device=self.device)[:, None, None].expand(-1, drawn.realised.shape[1], 1)
         objects = torch.cat([window, drawn.realised], -1).transpose(0, 1).flatten(0, 1)[:n].cpu()
         intended = drawn.intended.transpose(0, 1).flatten(0, 1)[:n].cpu()
-        return Samples(objects=objects, scores=paths_of(self.data.bins, inputs).scores(objects), intended=intended)
+        yield Samples(objects=objects, scores=paths_of(self.data.bins, inputs).scores(objects), intended=intended)
 
     def memoryless(self) -> LogPolicy:
         """The outcome policy at any state of the task's own windows."""
         return Ensemble(self.env, self.members, self.data.inputs_at_ends().to(self.device)).log_law
+
+    @property
+    def capturable(self) -> bool:
+        """What a step does depends on how its members fare."""
+        return False
 
     @property
     def has_law(self) -> bool:

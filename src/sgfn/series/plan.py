@@ -47,7 +47,7 @@ class Plan:
         """The plan for a training panel, all but the choice of the reference and the spread: see `windows.plan_for`."""
         longest = max(panel.series, key=len)
         gap = typical_gap(longest.stamps, panel.step)
-        season = 1 if panel.step is None else config.season or season_length(gap)
+        season = config.season or (1 if panel.step is None else season_length(gap))
         return Plan(
             horizon=config.horizon,
             context=config.context or _context(config.horizon, season),
@@ -93,11 +93,53 @@ class Plan:
 
 def _covered(panel: Panel, config: SeriesConfig, gap: np.timedelta64) -> tuple[str, ...]:
     """Calendar features whose period the data covers twice: of half a year, the time of year says where one is, and
-    nothing of what comes next."""
-    span = max(series.stamps[-1] - series.stamps[0] for series in panel.series)
-    stamps = panel.series[0].stamps[:1]
-    names = features(stamps, gap, None if config.holidays == "none" else config.holidays)[1]
-    return tuple(name for name in names if span >= 2 * PERIODS.get(name.partition("_")[0], YEAR))
+    nothing of what comes next. Holidays are those of days, and of stamps within a day."""
+    country = None if config.holidays == "none" or gap > DAY else config.holidays
+    names = features(panel.series[0].stamps[:1], gap, country)[1]
+    return tuple(name for name in names if _span(panel) >= 2 * PERIODS.get(name.partition("_")[0], YEAR))
+
+
+def _span(panel: Panel) -> np.timedelta64:
+    return max(series.stamps[-1] - series.stamps[0] for series in panel.series)
+
+
+def unread(panel: Panel, config: SeriesConfig) -> tuple[str, ...]:
+    """What was asked for and is not read of a training panel, one line each."""
+    if config.holidays == "none":
+        return ()
+    longest = max(panel.series, key=len)
+    if not config.calendar:
+        return (f"holidays {config.holidays} are not read: the calendar is left out (--no-calendar)",)
+    if typical_gap(longest.stamps, panel.step) > DAY:
+        return (f"holidays {config.holidays} are not read: steps are longer than a day",)
+    if (years := _span(panel) / YEAR) < 2:
+        return (f"holidays {config.holidays} are not read: there are {years:.1f} years to learn from, 2 are needed",)
+    return ()
+
+
+def check_like(plan: Plan, panel: Panel) -> None:
+    """Raise where a panel has another step than the one the plan was made for."""
+    longest = max(panel.series, key=len)
+    gap = typical_gap(longest.stamps, panel.step)
+    if plan.irregular or (panel.step is not None and gap == plan.gap):
+        return
+    has = "irregular stamps" if panel.step is None else f"steps of {in_words(gap)}"
+    raise ValueError(
+        f"the forecaster was fitted to steps of {in_words(plan.gap)}, this data has {has}: "
+        "give data with the same step, missing values left empty, or fit another forecaster"
+    )
+
+
+def in_words(gap: np.timedelta64) -> str:
+    """A step for people.
+
+    >>> [in_words(np.timedelta64(*gap)) for gap in [(1, "h"), (90, "m"), (7, "D"), (2, "s")]]
+    ['1 hour', '1.5 hours', '7 days', '2 seconds']
+    """
+    units = {"day": DAY, "hour": DAY // 24, "minute": DAY // 1440, "second": DAY // 86_400}
+    name = next((name for name, size in units.items() if gap >= size), "second")
+    count = f"{gap / units[name]:.4g}"
+    return f"{count} {name}{'' if count == '1' else 's'}"
 
 
 def _context(horizon: int, season: int) -> int:

@@ -10,7 +10,7 @@ from sgfn.checks import in_range
 from sgfn.metrics.forecast import seasonal_error
 from sgfn.series.panel import Panel, Series
 
-__all__ = ["Origin", "rolling_origins", "scales", "truths"]
+__all__ = ["Origin", "last_windows", "rolling_origins", "scales", "truths"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +68,11 @@ def rolling_origins(
 
 
 def last_windows(
-    series: Series, horizon: int, windows: int, stride: int, span: np.timedelta64 | None, shortest: int
+    series: Series, horizon: int, windows: int, stride: int, span: np.timedelta64 | None, shortest: int, first: int = 1
 ) -> list[Origin]:
-    """Windows of one series, walking back from its end until there are enough."""
+    """Windows of one series, walking back from its end until there are enough, or fewer than `first` steps before."""
     found: list[Origin] = []
-    for cut in range(len(series) - horizon, 0, -stride):
+    for cut in range(len(series) - horizon, first - 1, -stride):
         one = Origin(series=series, cut=cut, horizon=horizon)
         if np.count_nonzero(~np.isnan(series.values[:cut])) < shortest or len(found) == windows:
             break

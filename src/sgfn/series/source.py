@@ -6,6 +6,7 @@ Every problem is a ValueError of one line, `FILE, line N, column 'C': what; fix`
 import csv
 import gzip
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -19,8 +20,15 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
 SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 PARQUET = (".parquet", ".pq")
 DELIMITERS = ",;\t|"
-ALIASES = {"ds": ("date", "datetime", "timestamp", "time", "day", "month"), "y": ("value", "target", "sales", "demand")}
+ALIASES = {
+    "unique_id": ("id", "series", "series_id", "item", "item_id", "name", "sku", "store", "shop", "product"),
+    "ds": ("date", "datetime", "timestamp", "time", "day", "month"),
+    "y": ("value", "target", "sales", "demand"),
+}
 SLASHED = ("%m/%d/%Y", "%d/%m/%Y")
+OFFSET = re.compile(r"\s*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$")
+"""From universal time, at the end of a time of day."""
+RESET = "give data.reset_index(), or data.reset_index(names='ds') where the index has no name"
 LARGEST = 1e30
 """Training reads values in float32: what is larger would become infinite there."""
 
@@ -33,6 +41,8 @@ class Table:
     frame: pd.DataFrame
     lines: Int64[np.ndarray, " R"]
     unit: str = "line"
+    index: tuple[str, ...] = ()
+    """Names of a DataFrame's index, which is not read; `ds` where it has none and holds times."""
 
     def problem(self, what: str, row: int | None = None, column: str | None = None) -> ValueError:
         """An error that names the place."""
@@ -43,13 +53,19 @@ class Table:
         """Raise unless a column is there, and suggest the nearest name."""
         if column in self.frame.columns:
             return
-        there = list(map(str, self.frame.columns))
-        folded = {name.lower(): name for name in there}
+        if column in self.index:
+            raise self.problem(f"{column!r} is the index, not a column; {RESET}")
+        near, flag = self.nearest(column), f"--{option.replace('_', '-')} ({option} in Python)"
+        hint = f"did you mean {near!r}? Choose it with {flag}" if near else f"choose one with {flag}"
+        there = ", ".join(map(str, self.frame.columns))[:120]
+        raise self.problem(f"no column {column!r} among {there}; {hint}")
+
+    def nearest(self, column: str) -> str:
+        """A column that may be meant by a name; empty where there is none."""
+        folded = {str(name).lower(): str(name) for name in self.frame.columns}
         near = [name for name in ALIASES.get(column, ()) if name in folded]
         near += get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
-        flag = f"--{option.replace('_', '-')} ({option} in Python)"
-        hint = f"did you mean {folded[near[0]]!r}? Choose it with {flag}" if near else f"choose one with {flag}"
-        raise self.problem(f"no column {column!r} among {', '.join(there)[:120]}; {hint}")
+        return folded[near[0]] if near else ""
 
     def numbers(self, column: str) -> Float64[np.ndarray, " R"]:
         """A column as finite numbers, nan where it is empty."""
@@ -59,10 +75,9 @@ class Table:
         else:
             found = self.parsed(column, text_of(cells))
         if wrong := where(np.isinf(found) | (np.abs(found) > LARGEST)):
-            what = (
-                f"{cells.iloc[wrong[0]]!s} is not finite; write a finite number, or leave it empty where it is missing"
-            )
-            raise self.problem(what, wrong[0], column)
+            what = f"{cells.iloc[wrong[0]]!s} is {'not finite' if np.isinf(found[wrong[0]]) else 'too large'}"
+            fix = f"write a number within {LARGEST:g}, or leave it empty where it is missing"
+            raise self.problem(f"{what}; {fix}", wrong[0], column)
         return found
 
     def parsed(self, column: str, text: pd.Series) -> Float64[np.ndarray, " R"]:
@@ -71,22 +86,39 @@ class Table:
         empty = folded.isin(MISSING)
         found = pd.to_numeric(folded.replace(SWITCHES), errors="coerce").to_numpy(dtype=np.float64)
         if wrong := where(np.isnan(found) & ~empty.to_numpy()):
-            raise self.problem(not_a_number(text.iloc[wrong[0]]), wrong[0], column)
+            what = not_a_number(text.iloc[wrong[0]])
+            raise self.problem(f"{what}; {self.way_out(column)}", wrong[0], column)
         return found
 
-    def stamps(self, column: str) -> Shaped[np.ndarray, " R"]:
-        """A column as times, datetime64[ns]; offsets from universal time are applied and dropped."""
+    def way_out(self, column: str) -> str:
+        """What to do about a column that should hold numbers."""
+        named = column in ALIASES["unique_id"] and "unique_id" not in self.frame.columns
+        other = f"name the series by it (--id-col {column})" if named else f"leave a covariate out (--ignore {column})"
+        return f"write a number such as 2.5, leave it empty where it is missing, or {other}"
+
+    def stamps(self, column: str) -> "Times":
+        """A column as times, datetime64[ns], without offsets from universal time."""
         cells = self.frame[column]
-        if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
-            cells = cells.astype("Int64").astype(str) if (cells == cells.round()).all() else cells.astype(str)
-        if isinstance(cells.dtype, pd.DatetimeTZDtype) or pd.api.types.is_datetime64_dtype(cells):
-            text, found = cells, pd.to_datetime(cells, utc=True)
+        if pd.api.types.is_datetime64_any_dtype(cells):
+            text, universal, local = cells, pd.to_datetime(cells, utc=True), cells.dt.tz_localize(None)
         else:
-            text = text_of(cells)
-            found = parse_times(text)
-        if wrong := where(found.isna().to_numpy()):
+            text = text_of(whole_numbers(cells))
+            universal, local = parse_times(text), None
+        if wrong := where(universal.isna().to_numpy()):
             raise self.problem(not_a_time(str(text.iloc[wrong[0]]), text), wrong[0], column)
-        return found.dt.tz_localize(None).to_numpy().astype("datetime64[ns]")
+        return one_clock(universal, self.local(column, text, universal) if local is None else local)
+
+    def local(self, column: str, text: pd.Series, universal: pd.Series) -> pd.Series:
+        """Times as they are written, offsets left out; all have one or none has."""
+        timed = text.str.contains("[:T]")
+        aware = timed & text.str.contains(OFFSET)
+        if not aware.any():
+            return universal.dt.tz_localize(None)
+        if wrong := where(~aware.to_numpy()):
+            there, other = text.iloc[wrong[0]], text[aware].iloc[0]
+            what = f"{there!r} has no offset from universal time, but {other!r} has; write all with one, or none"
+            raise self.problem(what, wrong[0], column)
+        return parse_times(text.str.replace(OFFSET, "", regex=True)).dt.tz_localize(None)
 
     def labels(self, column: str) -> Shaped[np.ndarray, " R"]:
         """A column as names, none of them empty."""
@@ -94,6 +126,14 @@ class Table:
         if wrong := where((text == "").to_numpy()):
             raise self.problem("the name of the series is empty; fill it in", wrong[0], column)
         return text.to_numpy(dtype=object)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Stamps of each row, and what should be said of them."""
+
+    stamps: Shaped[np.ndarray, " R"]
+    notice: str = ""
 
 
 # Cells
@@ -111,9 +151,8 @@ def text_of(cells: pd.Series) -> pd.Series:
 
 def not_a_number(text: str) -> str:
     """What to say of a cell that should be a number."""
-    if pd.notna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
-        return f"{text[:40]!r} has a decimal comma; write a point"
-    return f"{text[:40]!r} is not a number; write one, leave it empty where it is missing, or ignore the column"
+    comma = pd.notna(pd.to_numeric(text.replace(",", "."), errors="coerce"))
+    return f"{text[:40]!r} {'has a decimal comma' if comma else 'is not a number'}"
 
 
 def not_a_time(text: str, column: pd.Series) -> str:
@@ -135,13 +174,35 @@ def parse_times(text: pd.Series) -> pd.Series:
     return fits[0] if len(fits) == 1 else found
 
 
+def whole_numbers(cells: pd.Series) -> pd.Series:
+    """Numbers such as 20240131.0 without the point; a column with an empty cell holds its numbers so."""
+    if not pd.api.types.is_float_dtype(cells):
+        return cells
+    seen = cells.dropna()
+    whole = np.isfinite(seen).all() and (seen == seen.round()).all() and (seen.abs() < 2**53).all()
+    return cells.astype("Int64") if whole else cells
+
+
+def one_clock(universal: pd.Series, local: pd.Series) -> Times:
+    """Local time where it is as regular as universal time is: one offset for all, or one time of day for all."""
+    there, offset = local.to_numpy().astype("datetime64[ns]"), local - universal.dt.tz_localize(None)
+    if not offset.any():
+        return Times(stamps=there)
+    if offset.nunique() == 1 or local.dt.time.nunique() == 1:
+        return Times(stamps=there, notice="offsets from universal time are left out; stamps are local time")
+    return Times(
+        stamps=universal.dt.tz_localize(None).to_numpy().astype("datetime64[ns]"),
+        notice="offsets from universal time differ; stamps are read, and written, in universal time",
+    )
+
+
 # Files
 
 
 def open_table(source: Path | str | pd.DataFrame) -> Table:
     """A DataFrame, or a CSV (plain or .gz) or Parquet file, as a table of cells."""
     if isinstance(source, pd.DataFrame):
-        table = Table(name="DataFrame", frame=source.reset_index(drop=True), lines=np.arange(len(source)), unit="row")
+        table = frame_table(source)
     else:
         table = parquet(Path(source)) if Path(source).suffix.lower() in PARQUET else text_table(Path(source))
     if not len(table.frame):
@@ -149,6 +210,15 @@ def open_table(source: Path | str | pd.DataFrame) -> Table:
     if len(twice := table.frame.columns[table.frame.columns.duplicated()]):
         raise table.problem(f"two columns are named {twice[0]!r}; rename one")
     return table
+
+
+def frame_table(frame: pd.DataFrame) -> Table:
+    """A DataFrame; its index is no column."""
+    names = [str(name) for name in frame.index.names if name is not None]
+    if not names and isinstance(frame.index, pd.DatetimeIndex):
+        names = ["ds"]
+    plain = frame.reset_index(drop=True).set_axis(frame.columns.map(str), axis=1)
+    return Table(name="DataFrame", frame=plain, lines=np.arange(len(frame)), unit="row", index=tuple(names))
 
 
 def parquet(file: Path) -> Table:
@@ -163,7 +233,8 @@ def parquet(file: Path) -> Table:
         raise ValueError(f"{file}: no such file; check the path") from None
     except (OSError, ValueError) as error:
         raise ValueError(f"{file}: not a readable Parquet file ({str(error).splitlines()[0][:120]})") from None
-    return Table(name=str(file), frame=frame.reset_index(drop=True), lines=np.arange(len(frame)), unit="row")
+    named = [name for name in frame.index.names if name is not None]  # pandas stores an index as columns
+    return Table(name=str(file), frame=frame.reset_index(drop=not named), lines=np.arange(len(frame)), unit="row")
 
 
 def text_table(file: Path) -> Table:

@@ -2,14 +2,16 @@ r"""Scenarios in proportion to how much they matter: paths of a fitted forecast,
 
 .. math:: q(\mathrm{path}) \propto p(\mathrm{path})\, e^{\mathrm{cost}(\mathrm{path}) / T}
 
-A policy that begins as the forecast itself is trained by trajectory balance (or `kl`) on the forecast environment with
-this reward. Importance weights then say how far it got: their effective sample size, and the tilted mean against that
-of the forecast's own paths, weighted by exp(cost/T).
+A policy over bins that begins as the forecast itself is trained by trajectory balance (or `kl`) on the forecast
+environment with this reward, the mean over places within the bins. Each drawn path then takes one of its places, in
+proportion to exp(cost/T). Importance weights say how far the policy got: their effective sample size, and the tilted
+mean against that of the forecast's own paths, weighted by exp(cost/T).
 
 Reference: Hu et al. (2024), Amortizing intractable inference in large language models, ICLR.
 """
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -33,8 +35,10 @@ from sgfn.nets.transformer import Cache
 from sgfn.rollout import Policy, rollout
 from sgfn.scoring import score
 from sgfn.series.data import cuts_of, forecast_env
-from sgfn.series.ensemble import Ensemble
+from sgfn.series.ensemble import Drawn, Ensemble
 from sgfn.series.forecaster import Forecaster
+from sgfn.series.learner import ForecastLearner
+from sgfn.series.recall import laws
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
 from sgfn.trainer import Trainer
@@ -44,34 +48,65 @@ Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
 """Paths, in units of the data, to one number each: the larger, the more the path matters."""
 BLOCK = 512
 """Paths drawn at a time."""
+PLACES = 16
+"""Places within a bin at which the cost is asked for; the outermost lies 3.5 mean excesses beyond the last edge."""
 WALKS = 512
 """Paths from which the law of the walk is taken."""
 
 
+def places(count: int, horizon: int, seed: int) -> Float64[Tensor, "J H"]:
+    """Shares of a bin's mass at which a path may lie: all of `count` even ones at each step, in orders of their own."""
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.stack([torch.randperm(count, generator=generator) for _ in range(horizon)], 1)
+    return (order + 0.5).double() / count
+
+
 class TiltedPaths(Paths):
-    """log R = log p(path) + cost(path)/T, with p the fitted forecast."""
+    r"""log R = log p(path) + log of the mean of $e^{(cost - level)/T}$ over places within the path's bins.
+
+    p is the fitted forecast; the level makes the mean of R one, at first.
+    """
 
     on_host = True
 
     def __init__(
-        self, table: Float[Tensor, "W H K"], law: Ensemble, env: ForecastEnv, cost: Cost, temperature: float
+        self, table: Float64[Tensor, "J H K"], law: Ensemble, env: ForecastEnv, cost: Cost, temperature: float
     ) -> None:
         super().__init__(table)
         self.law, self.env, self.cost, self.temperature = law, env, cost, temperature
+        self.level = 0.0
 
-    def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+    def paths(self, objects: Int[Tensor, "N O"]) -> Float64[Tensor, "J N H"]:
+        """Each object at each of its places, in units of the data."""
+        return self.table[:, torch.arange(self.env.horizon, device=objects.device), objects[:, 1:]]
+
+    def cost_of(self, paths: Float64[Tensor, "J N H"]) -> Float64[Tensor, "J N"]:
         """The cost, checked."""
-        paths = self.values(objects).flatten(0, -2).cpu().numpy()
-        found = np.asarray(self.cost(paths), dtype=np.float64)
-        if found.shape != (len(paths),):
-            raise ValueError(f"the cost must give one number for each of {len(paths)} paths, got shape {found.shape}")
+        rows = paths.flatten(0, 1).cpu().numpy()
+        found = np.asarray(self.cost(rows), dtype=np.float64)
+        if found.shape != (len(rows),):
+            raise ValueError(f"the cost must give one number for each of {len(rows)} paths, got shape {found.shape}")
         if not np.isfinite(found).all():
             raise ValueError(f"the cost must be finite, got {found[~np.isfinite(found)][0]} for a path")
-        return torch.from_numpy(found).float().to(objects.device).view(objects.shape[:-1])
+        return torch.from_numpy(found).to(paths.device).view(paths.shape[:-1])
+
+    def log_tilt(self, cost: Float64[Tensor, "J N"]) -> Float64[Tensor, " N"]:
+        """Logarithm of the mean of exp((cost - level)/T) over places."""
+        return torch.logsumexp((cost - self.level) / self.temperature, 0) - math.log(len(cost))
+
+    def levelled(self, drawn: Int[Tensor, "N O"]) -> None:
+        """Choose the level by the forecast's own paths."""
+        found = self.log_tilt(self.cost_of(self.paths(drawn)))
+        self.level += self.temperature * float(torch.logsumexp(found, 0) - math.log(len(drawn)))
+
+    def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """What the cost adds to the log-reward."""
+        found = self.log_tilt(self.cost_of(self.paths(objects.flatten(0, -2))))
+        return found.float().view(objects.shape[:-1])
 
     def log_reward(self, objects: Int[Tensor, "*batch O"], config: RewardConfig) -> Float[Tensor, "*batch"]:
         """The forecast's log-probability, raised by the cost."""
-        return self.log_forecast(objects) + self.scores(objects) / self.temperature
+        return self.log_forecast(objects) + self.scores(objects)
 
     @torch.no_grad()
     def log_forecast(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
@@ -178,7 +213,8 @@ class Tilted:
     @property
     def summary(self) -> dict[str, float]:
         """Figures for a table: effective sample sizes, and the largest difference of means in standard errors."""
-        apart = np.abs(self.mean - self.mean_checked) / self.error
+        away = np.abs(self.mean - self.mean_checked)
+        apart = np.divide(away, self.error, out=np.zeros_like(away), where=self.error > 0)
         figures = {"ess": self.ess, "ess_forecast": self.ess_forecast, "mean_cost": float(self.cost.mean())}
         return figures | {"apart": float(apart.max()), "shift": float((self.mean - self.mean_forecast).mean())}
 
@@ -202,9 +238,7 @@ def tilt(
     name, cut = origin if origin is not None else (panel.series[0].name, len(panel.series[0]))
     windows = Windows(panel, forecaster.fitted.data.plan)
     cuts = cuts_of(panel, [(name, cut)])
-    trainer = tilt_trainer(
-        forecaster, windows.inputs(cuts), cost, temperature, tilt_config(objective, steps, batch, seed)
-    )
+    trainer = tilt_trainer(forecaster, windows, cuts, cost, temperature, tilt_config(objective, steps, batch, seed))
     for _ in range(steps):
         trainer.step()
     trainer.read_meters()
@@ -242,47 +276,57 @@ def tilt_config(objective: Literal["tb", "kl"], steps: int, batch: int, seed: in
 
 
 def tilt_trainer(
-    forecaster: Forecaster, inputs: Inputs, cost: Cost, temperature: float, config: TrainConfig
+    forecaster: Forecaster,
+    windows: Windows,
+    cuts: Int[Tensor, "1 2"],
+    cost: Cost,
+    temperature: float,
+    config: TrainConfig,
 ) -> TiltTrainer:
     """A trainer whose policy is the forecast of one window, and whose reward is the tilted law."""
     learner = forecaster.fitted
-    inputs = inputs.to(learner.device)
+    inputs = windows.inputs(cuts).to(learner.device)
     env = forecast_env(learner.data.bins, inputs, learner.deviation)
     members = [copy.deepcopy(net).requires_grad_(False) for net in learner.members]
-    table = bin_values(forecaster, inputs, config.seed).to(learner.device)
+    drawn = learner.draw_paths(inputs, WALKS, config.seed)
+    table = bin_values(learner, windows, cuts, drawn).to(learner.device)
     landscape = TiltedPaths(table, Ensemble(env, members, inputs), env, cost, temperature)
+    landscape.levelled(torch.nn.functional.pad(drawn.realised[0], (1, 0)))
     summary = f"{env.horizon} steps of a forecast, tilted"
     task = Task(name="tilt", summary=summary, env=env, landscape=landscape, beta=1.0, config=config)
     tables = tabulate(env, learner.device)  # as the trainer has it
     return TiltTrainer(task, learner.device, TiltReader(tables, Ensemble(tables, members, inputs), inputs))
 
 
-def bin_values(forecaster: Forecaster, inputs: Inputs, seed: int) -> Float64[Tensor, "W H K"]:
-    """What each bin is worth at each step: its middle, laid from the law of the walk onto that of the forecast."""
-    learner, bins = forecaster.fitted, forecaster.fitted.data.bins
-    inputs = inputs.to(torch.device("cpu"))
-    walked, law = learner.draw_paths(inputs, WALKS, seed).law.cpu(), learner.marginals(inputs)
-    if learner.deviation > 0:
-        kernel = bins.blur(learner.deviation / inputs.unit)
-        walked, law = walked @ kernel, law @ kernel
+def bin_values(
+    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "1 2"], drawn: Drawn
+) -> Float64[Tensor, "J H K"]:
+    """What each bin of a window is worth at each step and place: laid from the law of the walk onto the forecast's."""
+    inputs, bins = windows.inputs(cuts), learner.data.bins
+    walked, law = laws(learner, windows, cuts, drawn)  # 1 H K
     index = torch.arange(bins.count).expand(walked.shape)
-    scaled = bins.carry(index, torch.full(walked.shape, 0.5, dtype=torch.float64), walked, law)
-    return scaled * inputs.unit[:, None, None] + inputs.reference[..., None]
+    shares = places(PLACES, walked.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
+    scaled = torch.cat([bins.carry(index, share[None], walked, law) for share in shares])
+    return scaled * inputs.unit[0] + inputs.reference[0, :, None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Weighed:
     """Paths with the logarithm of their importance."""
 
-    objects: Int[Tensor, "N O"]
     values: Float64[np.ndarray, "N H"]
     cost: Float64[np.ndarray, " N"]
     weight: Float64[np.ndarray, " N"]
 
     @property
+    def count(self) -> float:
+        r"""Effective number of paths, $(\sum w)^2 / \sum w^2$."""
+        return float(self.weight.sum() ** 2 / (self.weight**2).sum())
+
+    @property
     def ess(self) -> float:
-        r"""$(\sum w)^2 / (N \sum w^2)$."""
-        return float(self.weight.sum() ** 2 / (self.weight**2).sum() / len(self.weight))
+        """The same as a share."""
+        return self.count / len(self.weight)
 
     @property
     def mean(self) -> Float64[np.ndarray, " H"]:
@@ -291,13 +335,15 @@ class _Weighed:
 
     @property
     def variance(self) -> Float64[np.ndarray, " H"]:
-        """Of the weighted mean, by the delta method."""
+        """Of the weighted mean, by the delta method; where one path has most of the weight, that of a path."""
+        if self.count < 2.0:
+            return self.values.var(0)
         away = self.weight[:, None] * (self.values - self.mean)
         return (away**2).sum(0) / self.weight.sum() ** 2
 
 
 def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilted: bool) -> _Weighed:
-    """Paths of the policy, or of the forecast, weighed against the tilted law."""
+    """Paths of the policy, or of the forecast, from within their bins, weighed against the tilted law."""
     landscape = trainer.task.landscape
     assert isinstance(landscape, TiltedPaths)
     generator, parts = torch.Generator(trainer.device).manual_seed(seed), []
@@ -306,8 +352,11 @@ def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilte
         batch = rollout(trainer.env, actor, trainer.task.log_reward, batch=count, generator=generator)
         objects = trainer.env.objects(batch.states[:, -1])
         log_drawn = trainer.log_drawn(batch) if tilted else landscape.log_forecast(objects)
-        parts.append((objects, landscape.scores(objects), batch.log_reward - log_drawn))
-    objects, cost, log_weight = (torch.cat(part).cpu() for part in zip(*parts, strict=True))
-    weight = (log_weight.double() - log_weight.double().max()).exp().numpy()
-    values = landscape.values(objects.to(trainer.device)).cpu().numpy()
-    return _Weighed(objects=objects, values=values, cost=cost.double().numpy(), weight=weight)
+        paths = landscape.paths(objects)
+        cost = landscape.cost_of(paths)
+        taken = torch.multinomial((cost.t() / landscape.temperature).softmax(-1), 1, generator=generator)[:, 0]
+        each = torch.arange(count, device=taken.device)
+        log_weight = landscape.log_forecast(objects) - log_drawn + landscape.log_tilt(cost)
+        parts.append((paths[taken, each], cost[taken, each], log_weight))
+    values, cost, log_weight = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
+    return _Weighed(values=values, cost=cost, weight=np.exp(log_weight - log_weight.max()))

@@ -20,6 +20,8 @@ from sgfn.series_config import SeriesConfig
 
 JUDGED = 2048
 """Windows on which references are compared."""
+SCALED_BY = 2
+"""Values that a history must hold at least to scale a window by."""
 LARGEST = 10.0
 """Scaled values that a network reads are clipped here."""
 
@@ -69,6 +71,7 @@ class Windows:
         self.past = self._flat([plan.past_scaled(_padded(s.past, size)) for s, size in self._sized()])
         self.known = self._flat([self._known(i) for i in range(len(panel))]).float()
         self.clock = self._flat([plan.clock(stamps) for stamps in self.stamps])
+        self.scaled_at = self._flat([_scaled_at(self._enough(s, size), plan.season) for s, size in self._sized()])
         self.offsets = torch.arange(-plan.context, plan.horizon, device=device)
 
     def _sized(self) -> list[tuple[Series, int]]:
@@ -92,11 +95,11 @@ class Windows:
         """(series, cut) of every window to learn from: values before it, and at least one within it."""
         found = []
         for number, series in enumerate(self.panel.series):
-            seen = np.concatenate([[0], np.cumsum(~np.isnan(series.values))])
+            seen = counted(series.values)
             first = max(2, min(self.plan.context, (len(series) - self.plan.horizon) // 2))
             cut = np.arange(first, len(series) - self.plan.horizon + 1)
-            before = seen[cut] - seen[np.maximum(cut - self.plan.history, 0)]
-            cut = cut[(before >= 2) & (seen[cut + self.plan.horizon] > seen[cut])] if len(cut) else cut
+            enough = self._enough(series, len(series) + 1)[cut]
+            cut = cut[enough & (seen[cut + self.plan.horizon] > seen[cut])] if len(cut) else cut
             found.append(np.stack([np.full_like(cut, number), cut], 1))
         cuts = np.concatenate(found)
         if not len(cuts):
@@ -118,13 +121,26 @@ class Windows:
         block = torch.maximum(-(-length // (count * rounds)), torch.full_like(length, horizon))
         return (cuts[:, 1, None] + self.offsets[self.plan.context :]) // block[:, None] % count
 
+    def _enough(self, series: Series, size: int) -> Bool[np.ndarray, " N"]:
+        """Whether the history before each of the first cuts holds the two values that a scale needs."""
+        cut, seen = np.minimum(np.arange(size), len(series)), counted(series.values)
+        return seen[cut] - seen[np.maximum(cut - self.plan.history, 0)] >= SCALED_BY
+
     def scale(self, cuts: Int[Tensor, "B 2"]) -> Scale:
-        """How windows are scaled, from values before them alone; nan where there are none."""
+        """How windows are scaled, from values before them alone; nan where there are none.
+
+        After an outage as long as the history, it is made of the last seasons before that hold values.
+        """
         plan = self.plan
         back = torch.arange(-plan.history, 0, device=self.device)
         settings = {"reference": plan.reference, "scaling": plan.scaling, "season": plan.season}
-        found = scale_of(self._values(cuts, back), self.offsets, **settings)
+        found = scale_of(self._values(self._before_outages(cuts), back), self.offsets, **settings)
         return Scale(reference=found.reference, level=found.level, unit=found.unit * plan.spread)
+
+    def _before_outages(self, cuts: Int[Tensor, "B 2"]) -> Int[Tensor, "B 2"]:
+        number, cut = cuts.unbind(1)
+        moved = self.scaled_at[self.starts[number] + cut.clamp(min=0)]
+        return torch.stack([number, moved.where(cut >= 0, cut)], 1)
 
     def inputs(self, cuts: Int[Tensor, "B 2"]) -> Inputs:
         """What is known at the origins."""
@@ -220,6 +236,23 @@ def tame(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], 
 
 def _level_and_unit(scale: Scale) -> Float64[Tensor, "B 2"]:
     return torch.stack([scale.level, scale.unit.log()], -1)
+
+
+def counted(values: Float64[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+    """How many values were seen before each place, and in all."""
+    return np.concatenate([[0], np.cumsum(~np.isnan(values))])
+
+
+def _scaled_at(enough: Bool[np.ndarray, " N"], season: int) -> Int[np.ndarray, " N"]:
+    """For each cut the last one, whole seasons before it or itself, whose history is enough; itself if there is none.
+
+    >>> _scaled_at(np.array([False, False, True, True, False, False, False]), 2).tolist()
+    [0, 1, 2, 3, 2, 3, 2]
+    """
+    places = np.arange(len(enough))
+    rows = np.pad(np.where(enough, places, -1), (0, -len(enough) % season), constant_values=-1).reshape(-1, season)
+    last = np.maximum.accumulate(rows, axis=0).reshape(-1)[: len(enough)]
+    return np.where(last < 0, places, last)
 
 
 def _stamps(series: Series, panel: Panel, horizon: int) -> np.ndarray:

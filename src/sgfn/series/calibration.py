@@ -1,0 +1,74 @@
+r"""Calibration: the spread of a forecast follows how far the same forecaster was off shortly before.
+
+A value y that came has the normal score $z = \Phi^{-1}(F(y))$ under the law F that was forecast, standard normal if F
+is right. From the scores that were known at an origin, recent ones counting more, comes the spread s at which central
+intervals would have held what they should, and the forecast becomes
+
+.. math:: F'(y) = \Phi\big(\Phi^{-1}(F(y)) / s\big)
+
+so that a law which was too narrow is widened, one which was too wide is narrowed, and the median stays. Scores are
+those of members that had not learned from the value.
+
+References: Gibbs and Candès (2021), Adaptive conformal inference under distribution shift, NeurIPS; Barber et al.
+(2021), Predictive inference with the jackknife+, Annals of Statistics 49:486.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from scipy.special import ndtri
+from torch import Tensor
+
+CENTRAL = np.array([0.5, 0.65, 0.8, 0.9])
+"""Central intervals that should hold what they say."""
+PRIOR = 2.0
+"""Horizons' worth of scores that are as they should be, counted in with what was seen."""
+GRID = ndtri(0.5 + (np.arange(200) + 0.5) / 400)
+"""Sizes of standard normal scores, evenly spread by mass."""
+LIMITS = (0.5, 2.0)
+"""A spread lies between these, whatever came."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """Normal scores of values that came: their size, when they were known, and how many horizons each counts for."""
+
+    size: Float64[np.ndarray, " N"]
+    time: Int64[np.ndarray, " N"]
+    weight: Float64[np.ndarray, " N"]
+
+    def spreads(self, origins: Int64[np.ndarray, " W"], memory: float) -> Float64[np.ndarray, " W"]:
+        r"""The spread at each origin, with scores of age a weighted by $e^{-a/m}$; m in units of time."""
+        order = np.argsort(self.size, kind="stable")
+        ordered = Scores(size=self.size[order], time=self.time[order], weight=self.weight[order])
+        found = {origin: ordered._spread(origin, memory) for origin in np.unique(origins).tolist()}
+        return np.array([found[origin] for origin in origins.tolist()])
+
+    def _spread(self, origin: int, memory: float) -> float:
+        known = self.time <= origin
+        if not known.any():
+            return 1.0
+        size, age = self.size[known], origin - self.time[known]
+        place = np.searchsorted(size, GRID)
+        size = np.insert(size, place, GRID)
+        weight = np.insert(self.weight[known] * np.exp(-age / memory), place, PRIOR / len(GRID))
+        level = (weight.cumsum() - weight / 2) / weight.sum()
+        inside = np.interp(CENTRAL, level, size)
+        return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*LIMITS))
+
+
+def widened(law: Float64[Tensor, "W H K"], spread: Float64[Tensor, " W"]) -> Float64[Tensor, "W H K"]:
+    """Laws over bins with their normal scores divided by a spread; what lies within a bin stays as it is.
+
+    >>> law = torch.tensor([[[0.1, 0.4, 0.4, 0.1]]], dtype=torch.float64)
+    >>> widened(law, torch.tensor([2.0], dtype=torch.float64)).round(decimals=3).tolist()
+    [[[0.261, 0.239, 0.239, 0.261]]]
+    """
+    mass = law / law.sum(-1, keepdim=True)
+    below = mass.cumsum(-1)[..., :-1].clamp(1e-12, 1 - 1e-12)
+    moved = torch.special.ndtr(torch.special.ndtri(below) / spread[:, None, None])
+    moved = torch.where(spread[:, None, None] == 1.0, below, moved)
+    ends = torch.zeros_like(mass[..., :1])
+    return torch.diff(moved, prepend=ends, append=ends + 1.0)

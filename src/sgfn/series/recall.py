@@ -1,0 +1,107 @@
+"""What a forecaster remembers: how it would have forecast windows before an origin, and the spread that follows."""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int, Int64, Shaped
+from torch import Tensor
+
+from sgfn.series.calibration import Scores, widened
+from sgfn.series.ensemble import Drawn
+from sgfn.series.learner import BLOCK, ForecastLearner
+from sgfn.series.windows import SCALED_BY, Windows, counted
+
+PER_HORIZON = 4
+"""Past windows looked at in the time of one horizon."""
+POOLED = 8
+"""Series at most that are looked at as densely; of more, each is looked at less often."""
+REACH = 4.0
+"""Past windows are looked at as far back as so many times the memory."""
+
+
+def spreads(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"]) -> Float64[Tensor, " W"]:
+    """The spread of the forecast of each window, from values before it alone; one where nothing can be said."""
+    plan = windows.plan
+    memory = learner.settings.recall * plan.horizon * float(plan.gap / np.timedelta64(1, "ns"))
+    if memory == 0:
+        return torch.ones(len(cuts), dtype=torch.float64)
+    origins = nanoseconds(np.array([windows.stamps[number][cut - 1] for number, cut in cuts.tolist()]))
+    found = scores(learner, windows, past_cuts(windows, origins, REACH * memory))
+    return torch.from_numpy(found.spreads(origins, memory))
+
+
+def laws(
+    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"], drawn: Drawn, *, latent: bool = False
+) -> tuple[Float64[Tensor, "W H K"], Float64[Tensor, "W H K"]]:
+    """The law of each step that paths were drawn from, and the one that is forecast: calibrated, unless latent."""
+    inputs = windows.inputs(cuts)
+    walked, law = drawn.law.cpu(), learner.member_laws(inputs).mean(0)
+    if latent:
+        return walked, law
+    walked, law = learner.as_measured(walked, inputs), learner.as_measured(law, inputs)
+    return walked, widened(law, spreads(learner, windows, cuts))
+
+
+def nanoseconds(stamps: Shaped[np.ndarray, "*batch"]) -> Int64[np.ndarray, "*batch"]:
+    """Stamps as numbers."""
+    return stamps.astype("datetime64[ns]").astype(np.int64)
+
+
+def past_cuts(windows: Windows, origins: Int64[np.ndarray, " W"], reach: float) -> Int[Tensor, "N 2"]:
+    """Windows that begin within reach before one of the origins, the same ones whichever origins are asked for."""
+    stride, thin = strides(windows)
+    later, found = np.sort(origins), [np.empty((0, 2), dtype=np.int64)]
+    for number, series in enumerate(windows.panel.series):
+        last = len(series) + (len(series.future) - windows.plan.horizon + 1 if windows.plan.known_names else 0)
+        cut = np.arange(stride * (1 + number % thin), min(last, len(series)), stride * thin)
+        cut = cut[counted(series.values)[cut] >= SCALED_BY]
+        time = nanoseconds(windows.stamps[number][cut])
+        place = np.searchsorted(later, time)
+        near = (place < len(later)) & (later[np.minimum(place, len(later) - 1)] - time <= reach)
+        found.append(np.stack([np.full(int(near.sum()), number), cut[near]], 1))
+    return torch.from_numpy(np.concatenate(found))
+
+
+def strides(windows: Windows) -> tuple[int, int]:
+    """Steps between the past windows of a series, and how many times that where there are many series."""
+    return max(1, windows.plan.horizon // PER_HORIZON), -(-len(windows.panel) // POOLED)
+
+
+def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Scores:
+    """Normal scores of what came in windows, under the mean law of the members that did not learn from it."""
+    size, time = [np.empty(0)], [np.empty(0, dtype=np.int64)]
+    for some in cuts.split(BLOCK):
+        targets, inputs = windows.targets(some), windows.inputs(some)
+        fresh = unlearned(learner, windows, some) & ~targets.isnan()  # M B H
+        share = fresh.double() / fresh.sum(0).clamp(min=1)
+        law = learner.as_measured((share[..., None] * learner.member_laws(inputs)).sum(0), inputs)
+        level = learner.data.bins.cdf(law, targets.nan_to_num(0.0))
+        counts = fresh.any(0).numpy()
+        size.append(torch.special.ndtri(level.clamp(1e-9, 1 - 1e-9)).abs().numpy()[counts])
+        time.append(nanoseconds(windows.stamps_at(some))[counts])
+    (stride, thin), horizon = strides(windows), windows.plan.horizon
+    weight = stride * thin / horizon**2 / len(windows.panel)
+    sizes = np.concatenate(size)
+    return Scores(size=sizes, time=np.concatenate(time), weight=np.full(len(sizes), weight))
+
+
+def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Bool[Tensor, "M N H"]:
+    """Which steps of windows each member never learned from.
+
+    That is what came after its training, all of a series it does not know, and what it held out.
+    """
+    known = {series.name: (number, series) for number, series in enumerate(learner.data.training.series)}
+    stamps, found = windows.stamps_at(cuts), []
+    numbers = torch.zeros(len(cuts), dtype=torch.int64)
+    held = np.zeros((len(cuts), 1), dtype=bool)
+    after = np.ones(stamps.shape, dtype=bool)
+    for row, number in enumerate(cuts[:, 0].tolist()):
+        series = windows.panel.series[number]
+        if series.name in known:
+            numbers[row], trained = known[series.name]
+            held[row] = trained.stamps[0] == series.stamps[0]
+            after[row] = stamps[row] > trained.stamps[-1]
+    there = torch.stack([numbers, cuts[:, 1]], 1).to(learner.device)
+    for member in range(learner.settings.members):
+        holds_out = learner.holds_out(member, there).cpu()
+        found.append(torch.from_numpy(after) | (holds_out & torch.from_numpy(held)))
+    return torch.stack(found)
