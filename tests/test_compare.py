@@ -91,7 +91,7 @@ def test_cells_are_ordinary_runs_and_a_failure_leaves_the_others_alone(
 
 def test_a_worker_without_a_parent_stops_with_a_checkpoint(tmp_path: Path) -> None:
     cell = make_cell(tmp_path, "grid", small(steps=10**6, log__exact_every=0), "tb", 0.25, 0)
-    worker = crew.Worker(CellState(cell=cell), "cpu", SAMPLES, alone=True)
+    worker = crew.Worker(CellState(cell=cell), crew.Terms(jobs=1, device="cpu", accelerate="eager", samples=SAMPLES))
     try:
         while not cell.run.rows() and worker.process.poll() is None:
             time.sleep(0.1)
@@ -107,25 +107,25 @@ def test_a_worker_without_a_parent_stops_with_a_checkpoint(tmp_path: Path) -> No
 def test_work_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     """In this process: from a checkpoint, or from the start where there is none."""
     config, whole = small(), tmp_path / "whole"
-    compare_worker.work("grid", config, whole, "cpu", SAMPLES)
+    compare_worker.work("grid", config, whole, "cpu", "auto", SAMPLES)
     half = tmp_path / "half"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Run, "append", stopping(Run.append, 15))
         with pytest.raises(KeyboardInterrupt):
-            compare_worker.work("grid", config, half, "cpu", SAMPLES)
+            compare_worker.work("grid", config, half, "cpu", "auto", SAMPLES)
     spent = json.loads((half / "seconds.json").read_text())["seconds"]
     assert [row["step"] for row in Run(path=half).rows()] == [5, 10, 15]
     assert not (half / "exact.json").exists()
-    compare_worker.work("grid", config, half, "cpu", SAMPLES)
+    compare_worker.work("grid", config, half, "cpu", "auto", SAMPLES)
     assert same_runs(half, whole)
     assert (half / "exact.json").read_bytes() == (whole / "exact.json").read_bytes()
     assert json.loads((half / "seconds.json").read_text())["seconds"] > spent
 
     Run(path=half).checkpoint.unlink()  # killed before the first one
-    compare_worker.work("grid", config, half, "cpu", SAMPLES)
+    compare_worker.work("grid", config, half, "cpu", "auto", SAMPLES)
     assert same_runs(half, whole)
     with pytest.raises(ValueError, match="holds another run: remove it"):
-        compare_worker.work("grid", small(seed=1), half, "cpu", SAMPLES)
+        compare_worker.work("grid", small(seed=1), half, "cpu", "auto", SAMPLES)
 
 
 def stopping(append: Callable[[Run, dict[str, Any]], None], step: int) -> Callable[[Run, dict[str, Any]], None]:

@@ -10,8 +10,8 @@ from sgfn.learner import Learner
 
 Accelerate = Literal["auto", "eager", "compile", "graph"]
 PAYS = {"cpu": 50_000, "cuda": 300_000}
-"""Steps from which on a compilation is earned back: on a CPU it takes half a minute and saves a millisecond a step; on a
-GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
+"""Steps from which on a compilation is earned back: on a CPU it takes half a minute and saves a millisecond a step;
+on a GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
 REPLAYED = 8
 """Steps in one replay of a CUDA graph."""
 

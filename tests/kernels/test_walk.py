@@ -35,6 +35,7 @@ def found() -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_walk_is_a_rollout(found: dict[str, Any], case: str) -> None:
+    found = found["walks"]
     assert set(found) == set(CASES)
     assert found[case]["fits"]
     assert found[case]["single"]["same"] == 1.0
@@ -42,6 +43,16 @@ def test_a_walk_is_a_rollout(found: dict[str, Any], case: str) -> None:
     assert found[case]["half"]["same"] > 0.98  # rounding may decide a close race
     assert found[case]["half"]["error"] < 0.05 or found[case]["half"]["same"] < 1.0
     assert found[case]["other clock"]["same"] < 0.9
+
+
+@pytest.mark.parametrize(("case", "kept"), [(0, 1.0), (1, 0.0)])
+def test_a_walk_is_judged_as_if_its_states_were_judged_anew(found: dict[str, Any], case: int, kept: float) -> None:
+    judged = found["judged"][case]
+    assert judged["kept"] == kept
+    assert judged["same"] > 0.98  # the random numbers of a step that is not compiled
+    assert judged["error"] < 5e-5
+    assert judged["gradient"] < 2e-3
+    assert judged["other states"] > 0.005
 
 
 def test_on_a_cpu_nobody_walks() -> None:

@@ -7,7 +7,9 @@ import json
 
 import torch
 
+from sgfn import append_rollout
 from sgfn.config import TrainConfig
+from sgfn.kernels import walk as kernel
 from sgfn.kernels.walk import fits, walk
 from sgfn.nets.layered import Layered
 from sgfn.rollout import clocks, rollout
@@ -47,5 +49,41 @@ def compare(name: str, changes: dict[str, object], temperature: float | torch.Te
     return found
 
 
+def judge(batch: int, most: int) -> dict[str, float]:
+    """The largest error of what a compiled step makes of the kernel's walk, beside judging the same states anew."""
+    append_rollout.LARGEST_KEPT = most
+    config = TrainConfig().with_(net__hidden=64, batch=batch, explore=0.1)
+    trainer = Trainer(make_task("tfbind8", config), torch.device("cpu"))
+    way, generator = trainer.append_only, torch.Generator().manual_seed(5)
+    way.walk_by(kernel, trainer.env)
+    drawn = way.roller.draw(batch, generator, explore=0.1)
+    done, found = way.roller.roll(drawn)
+    anew = way.roller.walk(drawn.intended, drawn.realised)
+    said = way.net.forced(anew.rows, anew.last, anew.realised).outputs[:, anew.index]
+    own = way.episodes(done, way.log_reward(done.realised))
+    slopes = [
+        way.slopes(walked, passed, own, torch.ones(()), learn=True)
+        for walked, passed in ((done, found), (anew, way.net.forced(anew.rows, anew.last, anew.realised)))
+    ]
+    apart = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(slopes[0].nets, slopes[1].nets, strict=True)]
+    here = found.outputs[:, done.index]
+    plain = rollout(
+        trainer.env,
+        Layered(trainer.env, trainer.nets.encoder, trainer.nets.policy),
+        trainer.task.log_reward,
+        batch=batch,
+        explore=0.1,
+        generator=generator.manual_seed(5),
+    )
+    return {
+        "kept": float(drawn.sums is not None),
+        "same": float((plain.realised == drawn.realised).float().mean()),
+        "error": float((here - said).abs().max()),
+        "gradient": max(apart),
+        "other states": float((here - said.roll(1, 1)).abs().max()),
+    }
+
+
 if __name__ == "__main__":
-    print(json.dumps({case: compare(*described) for case, described in CASES.items()}))  # noqa: T201
+    beside = {case: compare(*described) for case, described in CASES.items()}
+    print(json.dumps({"walks": beside, "judged": [judge(37, 1024), judge(37, 1)]}))  # noqa: T201

@@ -1,0 +1,111 @@
+"""How steps are run: who may be accelerated, and that it changes nothing but the time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from sgfn import stepper
+from sgfn.compilation import compiler_missing
+from sgfn.config import TrainConfig
+from sgfn.stepper import PAYS, choose
+from sgfn.tasks import make_task
+from sgfn.train import steps_ahead, train
+from sgfn.trainer import Trainer
+from small_runs import small
+
+CPU = torch.device("cpu")
+
+
+def learner(task: str = "tfbind8", **changes: Any) -> Trainer:
+    return Trainer(make_task(task, small(**changes)), CPU)
+
+
+def chosen_on(device: str, monkeypatch: pytest.MonkeyPatch, **facts: Any) -> str:
+    """What `auto` does for a learner of which only this much is known."""
+    monkeypatch.setattr(stepper, "compiler_missing", lambda _: "")
+    for name in ("choose", "_best", "_obstacle"):  # their types are not checked, which a stand-in has not
+        monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
+    fake = SimpleNamespace(device=torch.device(device), capturable=True, compilable=True, **facts)
+    return stepper.choose(fake, "auto")[0]  # pyright: ignore[reportArgumentType]
+
+
+def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    for device, else_ in (("cpu", "eager"), ("cuda", "graph")):
+        for steps, wanted in ((PAYS[device] - 1, else_), (PAYS[device], "compile")):
+            assert chosen_on(device, monkeypatch, config=TrainConfig(steps=steps)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "accelerate", "says"),
+    [
+        ("tfbind8", {}, "graph", "on a GPU, and this run is on a CPU: use eager"),
+        ("grid", {}, "compile", "is for flow networks with an mlp on sequences of one length"),
+        ("tfbind8", {"objective": "eflow"}, "compile", "use eager"),
+        ("tfbind8", {}, "compiled", "did you mean 'compile'"),
+    ],
+)
+def test_what_cannot_be_had_is_an_error(task: str, changes: dict[str, Any], accelerate: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        choose(learner(task, **changes), accelerate)
+    if accelerate in ("graph", "compile"):
+        assert choose(learner(task, **changes), accelerate, insist=False)[0] == "eager"
+    assert choose(learner(task, **changes), "eager") == ("eager", "")
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(
+        ValueError, match=r"needs a C\+\+ compiler \(no-such-compiler\), which is not installed: use eager"
+    ):
+        choose(learner(), "compile")
+    name, notice = choose(learner(), "compile", insist=False)
+    assert (name, "no-such-compiler" in notice) == ("eager", True)
+
+
+def test_nothing_is_written_before_the_choice(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="use eager"):
+        train("tfbind8", small(), tmp_path / "run", accelerate="graph", device="cpu")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("done", "ahead"), [(0, 5), (4, 1), (5, 2), (7, 3), (20, 3)])
+def test_bursts_end_where_something_is_due(done: int, ahead: int) -> None:
+    config = small(log__every=5, log__checkpoint_every=7, log__exact_every=0).log
+    assert steps_ahead(done, 23, config) == min(ahead, 5 - done % 5, 7 - done % 7, 23 - done)
+
+
+CASES = {
+    "tb": ["--objective", "tb"],
+    "kl from a buffer": ["--objective", "kl", "--replay.updates", "1", "--dynamics.mode", "replay"],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.skipif(bool(compiler_missing(CPU)), reason="no C++ compiler")
+def test_compiled_runs_are_those_that_are_not(case: str, tmp_path: Path) -> None:
+    """Loss by loss, in processes of their own: a compiler does not follow the checks of types that tests add."""
+    sizes = ["--batch", "8", "--net.hidden", "16", "--dynamics.hidden", "8", "--replay.batch", "12"]
+    words = [*CASES[case], *sizes[: 6 if case == "tb" else 8], "--steps", "40", "--log.every", "5"]
+
+    def rows(how: str, seed: int) -> list[dict[str, float]]:
+        out = tmp_path / f"{how}{seed}"
+        command = [sys.executable, "-m", "sgfn.cli", "train", "tfbind8", *words, "--accelerate", how]
+        command += ["--seed", str(seed), "--out", str(out), "--json", "--device", "cpu"]
+        run = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, check=False)
+        assert run.returncode == 0, run.stderr[-2000:]
+        return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+    plain, compiled, other = rows("eager", 0), rows("compile", 0), rows("eager", 1)
+    assert len(plain) == len(compiled) == 8
+    for mine, theirs in zip(compiled, plain, strict=True):
+        for name in ("loss", "dynamics_nll", "log_reward", "log_z"):
+            assert mine[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4)
+    assert other[0]["loss"] != pytest.approx(plain[0]["loss"], rel=1e-3)
