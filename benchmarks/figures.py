@@ -10,7 +10,13 @@ from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
-from benchmarks.figures_published import published_grid_table, tfbind8_figure, tfbind8_top_table, tfbind8_tv_table
+from benchmarks.figures_published import (
+    published_bits_table,
+    published_grid_table,
+    tfbind8_figure,
+    tfbind8_top_table,
+    tfbind8_tv_table,
+)
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from sgfn.files import replacing, write_text
 
@@ -119,6 +125,7 @@ TABLES = {
     "published-tv": tfbind8_tv_table,
     "published-top": tfbind8_top_table,
     "grid": published_grid_table,
+    "bits": published_bits_table,
     "speed": speed_table,
     "family": family_table,
     "entropy": entropy_table,

@@ -14,8 +14,8 @@ from sgfn.compare_figure import STYLES
 
 Rows = list[dict[str, Any]]
 ORDER = ("kl-replay", "kl", "tb", "published-db", "blind-db", "eflow", "a2c", "ppo", "sac", "mh", "mars", "random")
-CEILING = {3.0: {0.1: 0.953, 0.3: 0.953, 0.5: 0.951}, 10.0: {0.1: 0.9806, 0.3: 0.9792, 0.5: 0.9751}}
-"""Mean of the best 100 among 2,048 draws from the best reachable law itself."""
+FIGURES = {"top100_mean": 4, "modes_greedy": 0, "modes_reference": 0}
+"""What 2,048 samples show, and with how many digits."""
 REPORTED_TOP100 = {
     "blind-db": (0.921, 0.884, 0.883),
     "published-db": (0.955, 0.958, 0.946),
@@ -62,31 +62,34 @@ def methods_in(rows: Rows) -> list[str]:
 
 def tfbind8_tv_table() -> str:
     """Exact distance on the published budget."""
-    rows = chosen(read_results("published_tfbind8.json")["rows"], beta=3.0)
-    alphas = sorted({row["alpha"] for row in rows})
-    floors = {row["alpha"]: row["tv_floor"] for row in rows if row.get("tv_floor") is not None}
-    body = [["best reachable", *(f"{floors[alpha]:.4f}" for alpha in alphas)]]
+    rows = chosen(read_results("published_tfbind8.json")["rows"])
+    cells = sorted({(row["beta"], row["alpha"]) for row in rows})
+    here = {(beta, alpha): chosen(rows, beta=beta, alpha=alpha) for beta, alpha in cells}
+    floors = [next(row["tv_floor"] for row in here[cell] if row.get("tv_floor") is not None) for cell in cells]
+    body = [["best reachable", *(f"{floor:.4f}" for floor in floors)]]
     for method in methods_in(rows):
-        cells = [figure_of(chosen(rows, method=method, alpha=alpha), "tv", 4) for alpha in alphas]
-        if cells != ["—"] * len(cells):
-            body.append([f"`{method}`", *cells])
-    seeds = "Medians and ranges; 5 seeds, sac 3. Chains have no law of a policy to measure."
-    return lines_of(["method", *(f"TV at {alpha:.0%} noise" for alpha in alphas)], body) + "\n\n" + seeds
+        shown = [figure_of(chosen(here[cell], method=method), "tv", 4) for cell in cells]
+        if shown != ["—"] * len(shown):
+            body.append([f"`{method}`", *shown])
+    seeds = "Medians and ranges over 5 seeds. Chains have no law of a policy to measure."
+    header = ["method", *(f"exponent {beta:g}, {alpha:.0%} noise" for beta, alpha in cells)]
+    return lines_of(header, body) + "\n\n" + seeds
 
 
 def tfbind8_top_table() -> str:
     """The best hundred among 2,048 samples, and modes by both definitions."""
-    rows = read_results("published_tfbind8.json")["rows"]
+    rows, exact = (read_results(f"published_{name}.json")["rows"] for name in ("tfbind8", "ceiling"))
     body = []
     for beta in sorted({row["beta"] for row in rows}):
         for i, alpha in enumerate(sorted({row["alpha"] for row in rows})):
-            body.append([f"{beta:g}", f"{alpha:.0%}", "exact law", f"{CEILING[beta][alpha]:.4f}", "", "", ""])
+            best = chosen(exact, beta=beta, alpha=alpha)
+            shown = [figure_of(best, key, digits) for key, digits in FIGURES.items()]
+            body.append([f"{beta:g}", f"{alpha:.0%}", "exact law", shown[0], "", *shown[1:]])
             for method in methods_in(chosen(rows, beta=beta, alpha=alpha)):
                 runs = chosen(rows, beta=beta, alpha=alpha, method=method)
                 reported = f"{REPORTED_TOP100[method][i]:.3f}" if method in REPORTED_TOP100 and beta == 3.0 else ""
-                figures = [figure_of(runs, "top100_mean", 4), reported]
-                figures += [figure_of(runs, key, 0) for key in ("modes_greedy", "modes_reference")]
-                body.append([f"{beta:g}", f"{alpha:.0%}", f"`{method}`", *figures])
+                shown = [figure_of(runs, key, digits) for key, digits in FIGURES.items()]
+                body.append([f"{beta:g}", f"{alpha:.0%}", f"`{method}`", shown[0], reported, *shown[1:]])
     header = ["beta", "noise", "method", "top-100 mean", "as reported", "modes, greedy", "modes, reference"]
     return lines_of(header, body)
 
@@ -105,6 +108,28 @@ def published_grid_table() -> str:
                 reported = f"{REPORTED_L1[method][i]:g}" if side == 8 and method in REPORTED_L1 else ""
                 body.append([f"{side}", f"{alpha:.0%}", f"`{method}`", figure_of(runs, "l1_mean", 5), reported])
     return lines_of(["side", "noise", "method", "mean L1", "as reported"], body)
+
+
+def published_bits_table() -> str:
+    """Modes that some trajectory of the training came near to, beside the reported counts."""
+    rows = read_results("published_bits.json")["rows"]
+    alphas = sorted({row["alpha"] for row in rows})
+    body = []
+    for k in (4, 2):
+        for beta in sorted({row["beta"] for row in chosen(rows, method="tb")}, reverse=True):
+            runs = [chosen(rows, method="tb", bits__k=k, beta=beta, alpha=alpha) for alpha in alphas]
+            calls, found = (
+                f"{round(runs[0][0]['calls'], -3):,}",
+                [figure_of(run, "modes_discovered", 0) for run in runs],
+            )
+            body.append([f"{k}", f"`tb`, exponent {beta:g}", calls, *found])
+        for who in ("stochastic", "noise-blind"):
+            body.append([f"{k}", f"reported, {who}", "800,000", *(f"{found:g}" for found in REPORTED_MODES[k, who])])
+    drawn = chosen(rows, method="random")
+    found = [figure_of(drawn, "modes_discovered", 0)] * len(alphas)  # uniform intentions come out uniform
+    body.append(["any", "`random`", f"{round(drawn[0]['calls'], -3):,}", *found])
+    header = ["bits a token", "method", "environment calls", *(f"modes at {alpha:.0%} noise" for alpha in alphas)]
+    return lines_of(header, body)
 
 
 def tfbind8_figure() -> Figure:

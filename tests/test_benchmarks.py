@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +107,39 @@ def test_grid_is_below_the_published_distance(alpha: float, published: float) ->
     assert max(r["l1_mean"] for r in rows if r["method"] == "blind-db") > published
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.3])
-def test_ours_is_nearest_on_the_published_budget(alpha: float) -> None:
-    rows = figures_published.chosen(read_results("published_tfbind8.json")["rows"], beta=3.0, alpha=alpha)
+@pytest.mark.parametrize("beta", [3.0, 10.0])
+@pytest.mark.parametrize("alpha", [0.1, 0.3, 0.5])
+def test_ours_is_nearest_on_the_published_budget(alpha: float, beta: float) -> None:
+    rows = figures_published.chosen(read_results("published_tfbind8.json")["rows"], beta=beta, alpha=alpha)
     rows = [row for row in rows if row["tv"] is not None]
     mine = [row for row in rows if row["method"] == "kl-replay"]
     assert len(mine) == 5
     assert max(row["tv"] for row in mine) < min(row["tv"] for row in rows if row["method"] != "kl-replay")
     assert max(row["calls"] for row in rows) <= 80_016
+
+
+@pytest.mark.parametrize(("beta", "alpha", "least"), [(10.0, 0.1, 0.978), (10.0, 0.3, 0.976), (10.0, 0.5, 0.972)])
+def test_the_best_hundred_are_as_good_as_those_of_the_exact_law(beta: float, alpha: float, least: float) -> None:
+    rows = read_results("published_tfbind8.json")["rows"]
+
+    def top(beta: float, method: str = "kl-replay") -> float:
+        runs = figures_published.chosen(rows, beta=beta, alpha=alpha, method=method)
+        assert len(runs) == 5
+        return statistics.median(run["top100_mean"] for run in runs)
+
+    assert top(beta) >= least
+    exact = figures_published.chosen(read_results("published_ceiling.json")["rows"], beta=3.0, alpha=alpha)
+    assert abs(top(3.0) - statistics.median(row["top100_mean"] for row in exact)) <= 0.005
+    assert top(beta, "published-db") < least
+
+
+@pytest.mark.parametrize("k", [4, 2])
+def test_more_modes_of_bits_than_reported(k: int) -> None:
+    rows = read_results("published_bits.json")["rows"]
+    for alpha, reported in zip((0.1, 0.3, 0.5), figures_published.REPORTED_MODES[k, "stochastic"], strict=True):
+        runs = figures_published.chosen(rows, method="tb", bits__k=k, beta=100.0, alpha=alpha)
+        assert len(runs) == 5
+        assert statistics.median(run["modes_discovered"] for run in runs) > reported
 
 
 def test_speed_is_ten_times_the_published_loop() -> None:

@@ -1,0 +1,44 @@
+"""What 2,048 draws from the best reachable law itself look like: nobody who samples by that law does better.
+
+    python -m benchmarks.ceiling --device cpu --seeds 20
+
+TFBind8 at the published noise levels and at both exponents; seeds are those of the draws.
+"""
+
+from typing import Any
+
+import torch
+
+from benchmarks.common import arguments, rounded, write_results
+from benchmarks.published import SAMPLES, STUDIES
+from sgfn.config import TrainConfig
+from sgfn.evaluate import reference, sample_figures
+from sgfn.tasks import make_task
+from sgfn.trajectories import Samples
+
+KEYS = ("top100_mean", "modes_greedy", "modes_reference")
+
+
+def draws(cell: dict[str, Any], config: TrainConfig, seeds: int) -> list[dict[str, Any]]:
+    """One row for each set of draws."""
+    task = make_task(STUDIES["tfbind8"].task, config)
+    law, objects, rows = reference(task).floor, task.env.all_objects(), []
+    assert law is not None
+    scores = task.landscape.scores(objects)
+    for seed in range(seeds):
+        generator = torch.Generator().manual_seed(seed)
+        drawn = torch.multinomial(law, SAMPLES, replacement=True, generator=generator)
+        found = sample_figures(task, Samples(objects=objects[drawn], scores=scores[drawn], intended=objects[drawn]))
+        rows.append(cell | {"seed": seed} | rounded({key: found[key] for key in KEYS}))
+    return rows
+
+
+def main() -> None:
+    """Every cell of the study."""
+    args = arguments(__doc__ or "", "published_ceiling.json")
+    rows = [row for cell, config in STUDIES["tfbind8"].cells(None) for row in draws(cell, config, args.seeds)]
+    write_results(args.out, "ceiling", torch.device("cpu"), rows)
+
+
+if __name__ == "__main__":
+    main()
