@@ -14,7 +14,8 @@ import torch
 from sgfn import stepper
 from sgfn.compilation import compiler_missing
 from sgfn.config import TrainConfig
-from sgfn.stepper import PAYS, choose
+from sgfn.learner import SMALL
+from sgfn.stepper import PAYS, PlainStep, choose
 from sgfn.tasks import make_task
 from sgfn.train import steps_ahead, train
 from sgfn.trainer import Trainer
@@ -109,3 +110,22 @@ def test_compiled_runs_are_those_that_are_not(case: str, tmp_path: Path) -> None
         for name in ("loss", "dynamics_nll", "log_reward", "log_z"):
             assert mine[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4)
     assert other[0]["loss"] != pytest.approx(plain[0]["loss"], rel=1e-3)
+
+
+def test_steps_leave_threads_and_small_numbers_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, bool]] = []
+    for batch in (8, SMALL):
+        made = learner(batch=batch)
+        monkeypatch.setattr(made, "step", lambda: seen.append((torch.get_num_threads(), flushed())))
+        before = torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            PlainStep(made)(3)
+            assert (torch.get_num_threads(), flushed()) == (2, False)
+        finally:
+            torch.set_num_threads(before)
+    assert seen == [(1, True)] * 3 + [(2, True)] * 3
+
+
+def flushed() -> bool:
+    return float(torch.tensor(1e-40) * 1.0) == 0.0

@@ -297,7 +297,7 @@ def test_scores_from_the_host_are_not_captured(on_host: bool, graphed: bool, mon
     monkeypatch.setattr(stepper, "PlainStep", lambda *_: "eager")
     fake: Any = SimpleNamespace(device=torch.device("cuda"))
     fake.task = SimpleNamespace(landscape=SimpleNamespace(on_host=on_host))
-    fake.capturable = Trainer.capturable.fget(fake)  # pyright: ignore[reportOptionalCall]
+    fake.capturable, fake.compilable = Trainer.capturable.fget(fake), False  # pyright: ignore[reportOptionalCall]
     for name in ("choose", "_best", "_obstacle"):  # their types are not checked, which a stand-in has not
         monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
     unchecked = getattr(stepper.stepper, "__wrapped__", stepper.stepper)

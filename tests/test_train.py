@@ -177,6 +177,7 @@ def stepped(config: TrainConfig, *totals: int) -> dict[str, Tensor]:
     learner = Trainer(make_task("grid", config), CPU)
     for total in totals:
         learner.config = config.with_(steps=total)
+        learner.plan()
         while learner.done < total:
             learner.step()
             learner.done += 1

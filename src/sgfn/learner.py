@@ -20,6 +20,8 @@ from sgfn.table_walk import MOST_STATES, TableWalk, look_up
 from sgfn.tasks import Task
 from sgfn.trajectories import Samples, gathered
 
+SMALL = 128
+"""Trajectories in a batch from which on a second thread gains something."""
 SAMPLE_BLOCK = 16384
 
 
@@ -85,6 +87,11 @@ class Learner(ABC):
     def capturable(self) -> bool:
         """Whether a step may be captured in a CUDA graph: unless scores come from the host."""
         return not self.task.landscape.on_host
+
+    @property
+    def small(self) -> bool:
+        """Whether steps are so small that more than one thread of a CPU is of no use."""
+        return self.config.batch < SMALL
 
     @property
     def compilable(self) -> bool:

@@ -31,6 +31,7 @@ class Optimiser:
         self.values = torch.cat(flat).to(device)
         self.gradient, self.first, self.second = (torch.zeros_like(self.values) for _ in range(3))
         self.count = torch.zeros((), device=device)
+        self.bias = torch.zeros(2, device=device)  # see `correct`
         self.begun = False
         sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
         self.each = self.rates.repeat_interleave(torch.tensor(sizes, device=device))
@@ -62,13 +63,14 @@ class Optimiser:
         A parameter that never gets a gradient stays where it is.
         """
         self.begun = True
-        self.count += 1.0
         if torch.compiler.is_compiling():
             given = dict(zip(map(id, self.parameters if parameters is None else parameters), gradients, strict=True))
             whole = [given.get(id(p), home) for p, home in zip(self.parameters, self.gradients, strict=True)]
-            rates, spread = self.each * (factor / (1.0 - BETA1**self.count)), (1.0 - BETA2**self.count).sqrt()
-            plain_adam(self.values, self.first, self.second, whole, rates, spread, self.clip)
+            plain_adam(self.values, self.first, self.second, whole, self.each, factor, self.bias, self.clip)
+            self.count += 1.0
+            self.correct()
             return
+        self.count += 1.0
         homes = self.gradients if parameters is None else [self.homes[id(p)] for p in parameters]
         torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
         excess = norm_excess(self.gradient, self.clip)
@@ -78,6 +80,12 @@ class Optimiser:
     def forget_direction(self) -> None:
         """Begin the mean of gradients anew, for weights that were put elsewhere; their sizes stay."""
         self.first.zero_()
+
+    @torch.no_grad()
+    def correct(self) -> None:
+        """Bias corrections of the next update, computed before it: a compiled update would do so entry by entry."""
+        first, second = 1.0 - BETA1 ** (self.count + 1.0), 1.0 - BETA2 ** (self.count + 1.0)
+        self.bias.copy_(torch.stack([first.reciprocal(), second.rsqrt()]))
 
     def state(self) -> dict[str, Tensor]:
         """Moments and counters, named by parameter number; nothing before the first step."""
@@ -97,6 +105,7 @@ class Optimiser:
         counts = [value for name, value in state.items() if name.endswith(".step")]
         self.begun = bool(counts)
         self.count.copy_(torch.stack(counts).max() if counts else torch.zeros(()))
+        self.correct()
 
 
 def step_together(parts: Sequence[tuple[Optimiser, Float[Tensor, ""]]], factor: Float[Tensor, ""]) -> None:
@@ -142,19 +151,20 @@ def plain_adam(
     second: Float[Tensor, " P"],
     gradients: list[Tensor],
     rates: Float[Tensor, " P"],
-    spread: Float[Tensor, ""],
+    factor: Float[Tensor, ""],
+    bias: Float[Tensor, " 2"],
     clip: float,
 ) -> None:
-    r"""The whole update, in operations that a compiler can fuse; bias corrections are in the rates and in `spread`.
+    r"""The whole update, in operations that a compiler can fuse; `bias` holds the corrections of both moments.
 
     .. math:: m \leftarrow \beta_1 m + (1-\beta_1) g, \quad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \quad
               w \leftarrow w - \frac{\eta}{1-\beta_1^t} \frac{m}{\sqrt v/\sqrt{1-\beta_2^t} + \epsilon}
     """
     gradient = torch.cat([(g.t() if _turned(g) else g).flatten() for g in gradients])
-    gradient = gradient / norm_excess(gradient, clip)
+    gradient = gradient * norm_excess(gradient, clip).reciprocal()
     first.lerp_(gradient, 1.0 - BETA1)
     second.mul_(BETA2).addcmul_(gradient, gradient, value=1.0 - BETA2)
-    values.sub_(rates * first / (second.sqrt() / spread + EPSILON))
+    values.sub_(rates * (factor * bias[0]) * first / (second.sqrt() * bias[1] + EPSILON))
 
 
 def norm_excess(gradient: Float[Tensor, " P"], clip: float) -> Float[Tensor, ""]:

@@ -81,11 +81,22 @@ class PlainStep:
 
     def __init__(self, learner: Learner, notice: str = "") -> None:
         self.learner, self.notice = learner, notice
+        self.flushed = float(torch.tensor(1e-40) * 1.0) == 0.0
 
     def __call__(self, count: int = 1) -> None:
-        """So many steps."""
-        for _ in range(count):
-            self.learner.step()
+        """So many steps; numbers near the least that there are count as zero, which processors are slow with.
+
+        Moments of gradients that have died out come there, and steps would take half as long again.
+        """
+        threads = torch.get_num_threads()
+        torch.set_flush_denormal(True)
+        torch.set_num_threads(1 if self.learner.small else threads)
+        try:
+            for _ in range(count):
+                self.learner.step()
+        finally:
+            torch.set_flush_denormal(self.flushed)
+            torch.set_num_threads(threads)
 
 
 class GraphedStep:

@@ -59,6 +59,8 @@ class Trainer(Learner):
         self.objective = make_objective(self.config)
         self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
+        self.terms = torch.zeros(2, device=device)
+        self.plan()
         self.kernel = walking_kernel(self.env, self.nets.encoder, device)
         self._guess_log_z()
         self.append_only = self._append_only()
@@ -159,8 +161,7 @@ class Trainer(Learner):
 
     def advance(self, chances: Chances) -> None:
         """A step that follows from its random numbers, but for rollouts that draw their own."""
-        beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
-        rate = schedule(self.index, self.config.steps, self.config.optim)
+        beta, rate = self.terms.unbind()
         own, loss, nll = self.learn(chances.draws, beta, rate)
         if self.buffer is not None:
             self.buffer.add(own)
@@ -170,6 +171,17 @@ class Trainer(Learner):
                 nll = self.refit(self.buffer.pick(uniform), rate)
         self._record(own, loss, nll)
         self.index += 1.0
+        self.plan()
+
+    def plan(self) -> None:
+        """What the schedules say of the step to come: the reward's exponent, and the share of the learning rate."""
+        beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
+        self.terms.copy_(torch.stack([beta, schedule(self.index, self.config.steps, self.config.optim)]))
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Continue from a saved state."""
+        super().load(state)
+        self.plan()
 
     def learn(self, draws: Draws | Walked | None, beta: Tensor, rate: Tensor) -> tuple[Episodes, Tensor, Tensor]:
         """A batch of rollouts and an update: the agent's own part, the loss, and the noise model's."""
@@ -316,6 +328,8 @@ class Trainer(Learner):
         if self.kernel is not None and isinstance(self.env, TabulatedEnv):
             self.quick.walk_by(self.kernel, self.env)
         self.quick.prepare()
+        for optimiser in self.optimisers().values():
+            optimiser.correct()
         self.advance = compiled(self.advance)
 
     @property

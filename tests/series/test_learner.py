@@ -14,7 +14,7 @@ from sgfn.learner import NonFiniteError
 from sgfn.methods import make_learner
 from sgfn.presets import PRESETS
 from sgfn.series.forecaster import Forecaster
-from sgfn.series.learner import FALLS, ForecastLearner, threads
+from sgfn.series.learner import FALLS, NARROW, ForecastLearner
 from sgfn.tasks import make_task, series_task
 from small_panels import panel, series
 
@@ -220,12 +220,11 @@ def test_after_a_fall_the_direction_is_forgotten() -> None:
     assert float(size.max()) > 0.0
 
 
-def test_a_step_leaves_the_number_of_threads_as_it_was() -> None:
-    before = torch.get_num_threads()
-    with threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-    advance(learner_of(), 1)
-    assert torch.get_num_threads() == before
+def test_narrow_networks_learn_on_one_thread() -> None:
+    learner = learner_of()
+    assert learner.small
+    learner.config = learner.config.with_(net__hidden=NARROW + 2)
+    assert not learner.small
 
 
 def test_a_step_is_not_captured() -> None:

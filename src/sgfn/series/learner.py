@@ -11,7 +11,6 @@ future, and what it fits then is a bell whose width is the reward's temperature 
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -50,17 +49,6 @@ longer where cores are shared. A seed then is a forecast whatever the number of 
 
 Batch = tuple[Inputs, Int[Tensor, "B H"], Bool[Tensor, "B H"]]
 """What is known, the bins that came (K where missing), and which of them count."""
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Products on so many threads; afterwards as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class ForecastLearner(Learner):
@@ -114,12 +102,13 @@ class ForecastLearner(Learner):
 
     # learning
 
+    @property
+    def small(self) -> bool:
+        """Two threads would wait for each other most of the time."""
+        return self.config.net.hidden <= NARROW
+
     def step(self) -> None:
         """One batch of windows for each member, and now and then a look at what is held out."""
-        with threads(1 if self.config.net.hidden <= NARROW else torch.get_num_threads()):
-            self._step()
-
-    def _step(self) -> None:
         rate = schedule(self.index, self.config.steps, self.config.optim)
         for member, falls in enumerate(self.falls.tolist()):
             if falls < FALLS:
