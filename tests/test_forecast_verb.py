@@ -28,7 +28,10 @@ from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.scenarios import weighted_quantiles
 from sgfn.series import baselines
+from sgfn.series.ensemble import Drawn
+from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
+from sgfn.series.windows import Inputs
 
 FLAGS = ["--horizon", "4", "--steps", "6", "--batch", "4", "--members", "1", "--folds", "0", "--bins", "8"]
 FLAGS += ["--net.hidden", "8", "--net.layers", "1", "--net.heads", "2", "--samples", "16", "--context", "8"]
@@ -115,6 +118,23 @@ def test_backtest_knows_only_what_came_before(data: Path, tmp_path: Path) -> Non
         said.append(backtest[backtest["cutoff"] == cut].filter(regex="^(q|mean)").to_numpy())
     np.testing.assert_array_equal(said[0], said[1])
     assert len(said[0]) == 2 * 2 * 4
+
+
+def test_paths_are_drawn_of_the_future_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are those of the law of each step: a thousand series' windows would wait for paths nobody reads."""
+    asked: list[int] = []
+    draw = ForecastLearner.draw_paths
+
+    def recorded(self: ForecastLearner, inputs: Inputs, samples: int, seed: int) -> Drawn:
+        asked.append(len(inputs.unit) * samples)
+        return draw(self, inputs, samples, seed)
+
+    monkeypatch.setattr(ForecastLearner, "draw_paths", recorded)
+    settings = Settings(windows=2, samples=16, ets=False, figures=0)
+    found = forecast(small_config(data), settings, tmp_path / "run", device="cpu")
+    assert asked == [2 * 2, 2 * 16]
+    assert found.outcome.paths is not None
+    assert len(found.outcome.paths) == 2 * 16 * 4
 
 
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,6 +40,8 @@ from sgfn.train import absolute, train
 TASK, REFIT, PAGE = "series", "refit", "report.html"
 SHOWN_HORIZONS = 8
 """Horizons of history that pictures may need."""
+JUDGED_BY = 1
+"""Sample paths of a window of the backtest: scores are those of the law of each step, which needs none."""
 Notice = Callable[[str], None]
 TrainTold = Callable[[int, dict[str, Any]], None]
 
@@ -242,7 +244,7 @@ def judged(
     cuts = [(one.series.name, one.cut) for one in origins]
     if progress.windows:
         progress.windows(OUR_METHOD, 0, len(origins))
-    ours = forecaster.predict(panel, origins=cuts, samples=settings.samples, seed=forecaster.config.seed)
+    ours = forecaster.predict(panel, origins=cuts, samples=JUDGED_BY)
     found = [forecasts_of(ours, settings)]
     if progress.windows:
         progress.windows(OUR_METHOD, len(origins), len(origins))
