@@ -16,7 +16,7 @@ from sgfn.checks import in_range
 from sgfn.config import TrainConfig, differing
 from sgfn.files import write_text
 from sgfn.presets import PRESETS
-from sgfn.runs import Run
+from sgfn.runs import Run, checksums, refuse_changed
 from sgfn.series import datasets
 from sgfn.series.bins import Bins
 from sgfn.series.data import columns_of, cuts_of, to_long
@@ -159,6 +159,7 @@ class Forecaster:
         with run.locked():
             run.create("series", config, overwrite=overwrite)
             write_text(copy, to_long(panel).to_csv(index=False))
+            run.write_config("series", config, checksums(config))  # of the copy that is there now
             run.save(learner)
         return run
 
@@ -166,11 +167,13 @@ class Forecaster:
     def load(cls, path: Path | str, *, device: str = "cpu") -> "Forecaster":
         """A fitted forecaster from a run folder of task `series`."""
         run = Run(path=Path(path))
-        task, config = run.read_config()
+        task, config, files = run.read_all()
         if task != "series":
             raise ValueError(f"{run.path} holds a run of {task}, not of series: give the folder of a forecast")
         copy = run.path.resolve() / COPY
-        made = cls(config.with_(series__file=copy) if copy.is_file() else config, device=device)
+        config = config.with_(series__file=copy) if copy.is_file() else config
+        refuse_changed(run.path, config, files)  # plan and bins are made of it anew
+        made = cls(config, device=device)
         learner = run.load(made.device, make_task("series", made.config))
         assert isinstance(learner, ForecastLearner)
         made.learner = learner
