@@ -29,6 +29,7 @@ from sgfn.runs import Run
 from sgfn.scenarios import weighted_quantiles
 from sgfn.series import baselines
 from sgfn.series.ensemble import Drawn
+from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
 from sgfn.series.windows import Inputs
@@ -135,6 +136,27 @@ def test_paths_are_drawn_of_the_future_alone(data: Path, tmp_path: Path, monkeyp
     assert asked == [2 * 2, 2 * 16]
     assert found.outcome.paths is not None
     assert len(found.outcome.paths) == 2 * 16 * 4
+
+
+def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path: Path) -> None:
+    """The run keeps what it was trained on; the same name may hold newer data, which it then forecasts from."""
+    file, folder = tmp_path / "sales.csv", tmp_path / "run"
+    shutil.copy(data, file)
+    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    before = forecast(small_config(file), settings, folder, device="cpu").outcome.forecast
+    assert (folder / "data.csv").read_bytes() == data.read_bytes()
+    table = pd.read_csv(file, parse_dates=["ds"])
+    last = table.groupby("unique_id").tail(1)
+    pd.concat([table, last.assign(ds=last["ds"] + pd.Timedelta(days=1))]).to_csv(file, index=False)
+    loaded = Forecaster.load(folder)
+    assert np.allclose(loaded.predict(samples=4).mean.reshape(-1), before["mean"])
+    newer = loaded.predict(file, samples=4)
+    assert (newer.stamps[:, 0] == loaded.predict(samples=4).stamps[:, 1]).all()
+    with pytest.raises(ValueError, match=r"sales\.csv has changed since .* was begun"):
+        forecast(small_config(file), settings, folder, resume=True, device="cpu")
+    (folder / "data.csv").unlink()
+    with pytest.raises(ValueError, match=r"sales\.csv has changed since .* was begun"):
+        Forecaster.load(folder)
 
 
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from sgfn.series.backtest import (
 )
 from sgfn.series.baselines import NEEDS, Setting, ets_is_there
 from sgfn.series.data import before_end, columns_of
-from sgfn.series.forecaster import Forecaster
+from sgfn.series.forecaster import Forecaster, keep_copy
 from sgfn.series.frames import Reading, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
@@ -111,6 +111,7 @@ def forecast(
     for line in remarks(config.series, panel, origins, settings):
         progress.notice(line)
     trained(config, out, resume=resume, overwrite=overwrite, device=device, progress=progress)
+    keep_copy(config, out)
     forecaster = Forecaster.load(out, device=device)
     found = judged(forecaster, origins, panel, settings, progress)
     if settings.refit and origins:
