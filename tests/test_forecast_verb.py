@@ -159,6 +159,16 @@ def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path:
         Forecaster.load(folder)
 
 
+def test_series_may_be_called_na(tmp_path: Path) -> None:
+    """In what is read back, too: only what is empty is missing."""
+    file = write_csv(tmp_path / "countries.csv", small_panel(("NA", "007")))
+    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    forecast(small_config(file), settings, tmp_path / "run", device="cpu")
+    outcome = Outcome.read(tmp_path / "run")
+    assert outcome.names == ["NA", "007"]
+    assert outcome.history["y"].isna().sum() == pd.read_csv(tmp_path / "run" / "history.csv")["y"].isna().sum()
+
+
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A finished run is judged again with other quantiles; the old pictures go."""
     run = shutil.copytree(run, tmp_path / "run")
