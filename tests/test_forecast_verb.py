@@ -28,7 +28,11 @@ from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.scenarios import weighted_quantiles
 from sgfn.series import baselines
+from sgfn.series.ensemble import Drawn
+from sgfn.series.forecaster import Forecaster
+from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
+from sgfn.series.windows import Inputs
 
 FLAGS = ["--horizon", "4", "--steps", "6", "--batch", "4", "--members", "1", "--folds", "0", "--bins", "8"]
 FLAGS += ["--net.hidden", "8", "--net.layers", "1", "--net.heads", "2", "--samples", "16", "--context", "8"]
@@ -115,6 +119,54 @@ def test_backtest_knows_only_what_came_before(data: Path, tmp_path: Path) -> Non
         said.append(backtest[backtest["cutoff"] == cut].filter(regex="^(q|mean)").to_numpy())
     np.testing.assert_array_equal(said[0], said[1])
     assert len(said[0]) == 2 * 2 * 4
+
+
+def test_paths_are_drawn_of_the_future_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are those of the law of each step: a thousand series' windows would wait for paths nobody reads."""
+    asked: list[int] = []
+    draw = ForecastLearner.draw_paths
+
+    def recorded(self: ForecastLearner, inputs: Inputs, samples: int, seed: int) -> Drawn:
+        asked.append(len(inputs.unit) * samples)
+        return draw(self, inputs, samples, seed)
+
+    monkeypatch.setattr(ForecastLearner, "draw_paths", recorded)
+    settings = Settings(windows=2, samples=16, ets=False, figures=0)
+    found = forecast(small_config(data), settings, tmp_path / "run", device="cpu")
+    assert asked == [2 * 2, 2 * 16]
+    assert found.outcome.paths is not None
+    assert len(found.outcome.paths) == 2 * 16 * 4
+
+
+def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path: Path) -> None:
+    """The run keeps what it was trained on; the same name may hold newer data, which it then forecasts from."""
+    file, folder = tmp_path / "sales.csv", tmp_path / "run"
+    shutil.copy(data, file)
+    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    before = forecast(small_config(file), settings, folder, device="cpu").outcome.forecast
+    assert (folder / "data.csv").read_bytes() == data.read_bytes()
+    table = pd.read_csv(file, parse_dates=["ds"])
+    last = table.groupby("unique_id").tail(1)
+    pd.concat([table, last.assign(ds=last["ds"] + pd.Timedelta(days=1))]).to_csv(file, index=False)
+    loaded = Forecaster.load(folder)
+    assert np.allclose(loaded.predict(samples=4).mean.reshape(-1), before["mean"])
+    newer = loaded.predict(file, samples=4)
+    assert (newer.stamps[:, 0] == loaded.predict(samples=4).stamps[:, 1]).all()
+    with pytest.raises(ValueError, match=r"sales\.csv has changed since .* was begun"):
+        forecast(small_config(file), settings, folder, resume=True, device="cpu")
+    (folder / "data.csv").unlink()
+    with pytest.raises(ValueError, match=r"sales\.csv has changed since .* was begun"):
+        Forecaster.load(folder)
+
+
+def test_series_may_be_called_na(tmp_path: Path) -> None:
+    """In what is read back, too: only what is empty is missing."""
+    file = write_csv(tmp_path / "countries.csv", small_panel(("NA", "007")))
+    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    forecast(small_config(file), settings, tmp_path / "run", device="cpu")
+    outcome = Outcome.read(tmp_path / "run")
+    assert outcome.names == ["NA", "007"]
+    assert outcome.history["y"].isna().sum() == pd.read_csv(tmp_path / "run" / "history.csv")["y"].isna().sum()
 
 
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

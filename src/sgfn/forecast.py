@@ -28,7 +28,7 @@ from sgfn.series.backtest import (
 )
 from sgfn.series.baselines import NEEDS, Setting, ets_is_there
 from sgfn.series.data import before_end, columns_of
-from sgfn.series.forecaster import Forecaster
+from sgfn.series.forecaster import Forecaster, keep_copy
 from sgfn.series.frames import Reading, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
@@ -40,6 +40,8 @@ from sgfn.train import absolute, train
 TASK, REFIT, PAGE = "series", "refit", "report.html"
 SHOWN_HORIZONS = 8
 """Horizons of history that pictures may need."""
+JUDGED_BY = 1
+"""Sample paths of a window of the backtest: scores are those of the law of each step, which needs none."""
 Notice = Callable[[str], None]
 TrainTold = Callable[[int, dict[str, Any]], None]
 
@@ -109,6 +111,7 @@ def forecast(
     for line in remarks(config.series, panel, origins, settings):
         progress.notice(line)
     trained(config, out, resume=resume, overwrite=overwrite, device=device, progress=progress)
+    keep_copy(config, out)
     forecaster = Forecaster.load(out, device=device)
     found = judged(forecaster, origins, panel, settings, progress)
     if settings.refit and origins:
@@ -242,7 +245,7 @@ def judged(
     cuts = [(one.series.name, one.cut) for one in origins]
     if progress.windows:
         progress.windows(OUR_METHOD, 0, len(origins))
-    ours = forecaster.predict(panel, origins=cuts, samples=settings.samples, seed=forecaster.config.seed)
+    ours = forecaster.predict(panel, origins=cuts, samples=JUDGED_BY)
     found = [forecasts_of(ours, settings)]
     if progress.windows:
         progress.windows(OUR_METHOD, len(origins), len(origins))

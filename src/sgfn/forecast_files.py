@@ -117,8 +117,8 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A CSV that `write_table` wrote."""
-    table = pd.read_csv(path, dtype={"unique_id": str, "method": str}, keep_default_na=True, na_values=[])
+    """A CSV that `write_table` wrote; only what is empty is missing, as a series may be called NA."""
+    table = pd.read_csv(path, dtype={"unique_id": str, "method": str}, keep_default_na=False, na_values=[""])
     for name in {"ds", "cutoff"} & set(table.columns):
         table[name] = pd.to_datetime(table[name], format="ISO8601")
     return table

@@ -29,7 +29,7 @@ class Settings:
     levels: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
     """Quantiles that are written; 0.1, 0.5 and 0.9 must be among them."""
     samples: int = 256
-    """Sample paths drawn of each window."""
+    """Sample paths drawn of the future of each series."""
     paths: Path | None = None
     """Write the sample paths of the future to this CSV or Parquet file."""
     ets: bool = True

@@ -13,7 +13,7 @@ from sgfn.series.forecaster import Forecaster, check_data
 from sgfn.series.frames import read_panel
 from sgfn.series.panel import Panel, Series
 from sgfn.series.prediction import Forecast
-from small_panels import mixed_panel
+from small_panels import mixed_panel, panel, series
 
 SMALL: dict[str, Any] = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8}
 
@@ -109,6 +109,21 @@ def test_a_saved_forecaster_says_the_same_wherever_it_lies(fitted: Forecaster, f
     with pytest.raises(ValueError, match=r"already holds a run: add --resume to continue it"):
         fitted.save(tmp_path / "moved")
     fitted.save(tmp_path / "moved", overwrite=True)
+    other = Forecaster(fitted.config).fit(panel(series(np.arange(60.0) % 7)))
+    other.save(tmp_path / "moved", overwrite=True)  # other data in the place of the old
+    assert Forecaster.load(tmp_path / "moved").predict(samples=2).names == ("a",)
+
+
+def test_data_that_changed_since_training_is_refused(fitted: Forecaster, tmp_path: Path) -> None:
+    """Plan and bins are made of the file anew: of another one they would not be those the network learned with."""
+    fitted.save(tmp_path / "run")
+    copy = tmp_path / "run" / "data.csv"
+    text = copy.read_text()
+    copy.write_text(text + "\n")
+    with pytest.raises(ValueError, match=r"data\.csv has changed since .*run was begun: put the old file back"):
+        Forecaster.load(tmp_path / "run")
+    copy.write_text(text)
+    assert len(Forecaster.load(tmp_path / "run").predict(samples=2)) > 0
 
 
 def test_a_panel_survives_the_long_format() -> None:

@@ -123,6 +123,11 @@ def test_only_what_members_did_not_learn_is_judged(white: Forecaster) -> None:
     late = replace(late, stamps=late.stamps[3:], values=late.values[3:], known=late.known[3:], past=late.past[3:])
     moved = unlearned(learner, Windows(panel(late), learner.data.plan), cuts[:-3])
     assert torch.equal(moved[0], step[:-3] + 3 >= 1400)  # where the folds lie is not known
+    whole, keep = windows.panel.series[0], np.arange(2000) != 10
+    parts = {name: getattr(whole, name)[keep] for name in ("stamps", "values", "known", "past")}
+    holed = panel(replace(whole, **parts), step=None)
+    thinned = unlearned(learner, Windows(holed, learner.data.plan), cuts[10:-1])
+    assert torch.equal(thinned[0], step[10:-1] + 1 >= 1400)  # nor where a row is gone
 
 
 def test_without_folds_or_memory_the_law_is_as_learned() -> None:

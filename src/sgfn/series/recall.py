@@ -8,6 +8,7 @@ from torch import Tensor
 from sgfn.series.calibration import Scores, widened
 from sgfn.series.ensemble import Drawn
 from sgfn.series.learner import BLOCK, ForecastLearner
+from sgfn.series.panel import Series
 from sgfn.series.windows import SCALED_BY, Windows, counted
 
 PER_HORIZON = 4
@@ -90,6 +91,9 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
     That is what came after its training, all of a series it does not know, and what it held out.
     """
     known = {series.name: (number, series) for number, series in enumerate(learner.data.training.series)}
+    alike = {
+        series.name: _alike(series, known[series.name][1]) for series in windows.panel.series if series.name in known
+    }
     stamps, found = windows.stamps_at(cuts), []
     numbers = torch.zeros(len(cuts), dtype=torch.int64)
     held = np.zeros((len(cuts), 1), dtype=bool)
@@ -98,10 +102,16 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
         series = windows.panel.series[number]
         if series.name in known:
             numbers[row], trained = known[series.name]
-            held[row] = trained.stamps[0] == series.stamps[0]
+            held[row] = alike[series.name]
             after[row] = stamps[row] > trained.stamps[-1]
     there = torch.stack([numbers, cuts[:, 1]], 1).to(learner.device)
     for member in range(learner.settings.members):
         holds_out = learner.holds_out(member, there).cpu()
         found.append(torch.from_numpy(after) | (holds_out & torch.from_numpy(held)))
     return torch.stack(found)
+
+
+def _alike(series: Series, trained: Series) -> bool:
+    """Whether the places of a series are those it had in training: what was held out goes by place."""
+    shared = min(len(series), len(trained))
+    return bool((series.stamps[:shared] == trained.stamps[:shared]).all())

@@ -254,7 +254,7 @@ def tilt(
         ess=own.ess,
         ess_forecast=plain.ess,
         mean=own.mean,
-        mean_forecast=plain.values.mean(0),
+        mean_forecast=plain.untilted,
         mean_checked=plain.mean,
         error=np.sqrt(own.variance + plain.variance),
     )
@@ -317,6 +317,8 @@ class _Weighed:
     values: Float64[np.ndarray, "N H"]
     cost: Float64[np.ndarray, " N"]
     weight: Float64[np.ndarray, " N"]
+    untilted: Float64[np.ndarray, " H"]
+    """Mean of the paths as they were drawn, over all places within their bins, without weights."""
 
     @property
     def count(self) -> float:
@@ -357,6 +359,7 @@ def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilte
         taken = torch.multinomial((cost.t() / landscape.temperature).softmax(-1), 1, generator=generator)[:, 0]
         each = torch.arange(count, device=taken.device)
         log_weight = landscape.log_forecast(objects) - log_drawn + landscape.log_tilt(cost)
-        parts.append((paths[taken, each], cost[taken, each], log_weight))
-    values, cost, log_weight = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
-    return _Weighed(values=values, cost=cost, weight=np.exp(log_weight - log_weight.max()))
+        parts.append((paths[taken, each], cost[taken, each], log_weight, paths.mean(0)))
+    values, cost, log_weight, centres = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
+    weight = np.exp(log_weight - log_weight.max())
+    return _Weighed(values=values, cost=cost, weight=weight, untilted=centres.mean(0))
