@@ -14,11 +14,12 @@ import torch
 from sgfn import stepper
 from sgfn.compilation import compiler_missing
 from sgfn.config import TrainConfig
+from sgfn.presets import PRESETS
 from sgfn.stepper import PAYS, choose
 from sgfn.tasks import make_task
 from sgfn.train import steps_ahead, train
 from sgfn.trainer import Trainer
-from small_runs import small
+from small_runs import contents, small
 
 CPU = torch.device("cpu")
 
@@ -27,13 +28,15 @@ def learner(task: str = "tfbind8", **changes: Any) -> Trainer:
     return Trainer(make_task(task, small(**changes)), CPU)
 
 
-def chosen_on(device: str, monkeypatch: pytest.MonkeyPatch, **facts: Any) -> str:
-    """What `auto` does for a learner of which only this much is known."""
-    monkeypatch.setattr(stepper, "compiler_missing", lambda _: "")
-    for name in ("choose", "_best", "_obstacle"):  # their types are not checked, which a stand-in has not
+def chosen_on(
+    device: str, monkeypatch: pytest.MonkeyPatch, asked: str = "auto", missing: str = "", **facts: Any
+) -> str:
+    """What is done for a learner of which only this much is known."""
+    monkeypatch.setattr(stepper, "compiler_missing", lambda _: missing)
+    for name in ("choose", "_uncompiled", "_obstacle"):  # their types are not checked, which a stand-in has not
         monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
-    fake = SimpleNamespace(device=torch.device(device), capturable=True, compilable=True, **facts)
-    return stepper.choose(fake, "auto")[0]  # pyright: ignore[reportArgumentType]
+    fake = SimpleNamespace(**{"device": torch.device(device), "capturable": True, "compilable": True} | facts)
+    return stepper.choose(fake, asked, insist=False)[0]  # pyright: ignore[reportArgumentType]
 
 
 def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,11 +45,37 @@ def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
             assert chosen_on(device, monkeypatch, config=TrainConfig(steps=steps)) == wanted
 
 
+@pytest.mark.parametrize(("device", "instead"), [("cpu", "eager"), ("cuda", "graph")])
+def test_without_a_compiler_a_gpu_still_captures(device: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = TrainConfig(steps=PAYS[device])
+    assert chosen_on(device, monkeypatch, missing="Triton", config=long) == instead
+    assert chosen_on(device, monkeypatch, "compile", compilable=False, config=long) == instead
+    assert chosen_on(device, monkeypatch, "compile", compilable=False, capturable=False, config=long) == "eager"
+
+
+def test_the_published_bits_are_not_compiled_unasked() -> None:
+    """An edit distance among compiled steps costs ten minutes and more before the first of them."""
+    config = PRESETS["published-bits"].with_(net__hidden=8, dynamics__hidden=8)
+    assert config.steps >= PAYS["cpu"]
+    assert choose(Trainer(make_task("bits", config), CPU)) == ("eager", "")
+    assert choose(learner(steps=PAYS["cpu"]))[0] == ("eager" if compiler_missing(CPU) else "compile")
+
+
+def test_a_refused_choice_leaves_a_resumed_run_as_it_was(tmp_path: Path) -> None:
+    train("tfbind8", small(), tmp_path / "run", device="cpu")
+    before = contents(tmp_path / "run")
+    longer = small(steps=small().steps + 5)
+    with pytest.raises(ValueError, match="use eager"):
+        train("tfbind8", longer, tmp_path / "run", resume=True, accelerate="graph", device="cpu")
+    assert contents(tmp_path / "run") == before
+
+
 @pytest.mark.parametrize(
     ("task", "changes", "accelerate", "says"),
     [
         ("tfbind8", {}, "graph", "on a GPU, and this run is on a CPU: use eager"),
-        ("grid", {}, "compile", "is for flow networks with an mlp on sequences of one length"),
+        ("grid", {}, "compile", "is for flow networks with an mlp, .* on sequences of one length"),
+        ("bits", {}, "compile", "whose scores fit in a table: use eager"),
         ("tfbind8", {"objective": "eflow"}, "compile", "use eager"),
         ("tfbind8", {}, "compiled", "did you mean 'compile'"),
     ],
