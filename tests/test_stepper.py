@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,16 @@ def test_nothing_is_written_before_the_choice(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="use eager"):
         train("tfbind8", small(), tmp_path / "run", accelerate="graph", device="cpu")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("accelerate", "says"), [("eager", "--resume --accelerate eager --out"), ("auto", "--resume --out")])
+def test_a_stopped_run_says_how_it_was_run(accelerate: str, says: str, tmp_path: Path) -> None:
+    def stop(step: int, row: dict[str, Any]) -> None:
+        if step == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt, match=says):
+        train("tfbind8", small(), tmp_path / "run", accelerate=accelerate, device="cpu", progress=stop)
 
 
 @pytest.mark.parametrize(("done", "ahead"), [(0, 5), (4, 1), (5, 2), (7, 3), (20, 3)])
