@@ -106,7 +106,9 @@ def test_nothing_is_written_before_the_choice(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("accelerate", "says"), [("eager", "--resume --accelerate eager --out"), ("auto", "--resume --out")])
+@pytest.mark.parametrize(
+    ("accelerate", "says"), [("eager", "--resume --accelerate eager --out"), ("auto", "--resume --out")]
+)
 def test_a_stopped_run_says_how_it_was_run(accelerate: str, says: str, tmp_path: Path) -> None:
     def stop(step: int, row: dict[str, Any]) -> None:
         if step == 0:
