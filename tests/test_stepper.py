@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,12 @@ from sgfn import stepper
 from sgfn.compilation import compiler_missing
 from sgfn.config import TrainConfig
 from sgfn.learner import SMALL
+from sgfn.presets import PRESETS
 from sgfn.stepper import PAYS, PlainStep, choose
 from sgfn.tasks import make_task
 from sgfn.train import steps_ahead, train
 from sgfn.trainer import Trainer
-from small_runs import small
+from small_runs import contents, small
 
 CPU = torch.device("cpu")
 
@@ -28,13 +30,15 @@ def learner(task: str = "tfbind8", **changes: Any) -> Trainer:
     return Trainer(make_task(task, small(**changes)), CPU)
 
 
-def chosen_on(device: str, monkeypatch: pytest.MonkeyPatch, **facts: Any) -> str:
-    """What `auto` does for a learner of which only this much is known."""
-    monkeypatch.setattr(stepper, "compiler_missing", lambda _: "")
-    for name in ("choose", "_best", "_obstacle"):  # their types are not checked, which a stand-in has not
+def chosen_on(
+    device: str, monkeypatch: pytest.MonkeyPatch, asked: str = "auto", missing: str = "", **facts: Any
+) -> str:
+    """What is done for a learner of which only this much is known."""
+    monkeypatch.setattr(stepper, "compiler_missing", lambda _: missing)
+    for name in ("choose", "_uncompiled", "_obstacle"):  # their types are not checked, which a stand-in has not
         monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
-    fake = SimpleNamespace(device=torch.device(device), capturable=True, compilable=True, **facts)
-    return stepper.choose(fake, "auto")[0]  # pyright: ignore[reportArgumentType]
+    fake = SimpleNamespace(**{"device": torch.device(device), "capturable": True, "compilable": True} | facts)
+    return stepper.choose(fake, asked, insist=False)[0]  # pyright: ignore[reportArgumentType]
 
 
 def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,11 +47,37 @@ def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
             assert chosen_on(device, monkeypatch, config=TrainConfig(steps=steps)) == wanted
 
 
+@pytest.mark.parametrize(("device", "instead"), [("cpu", "eager"), ("cuda", "graph")])
+def test_without_a_compiler_a_gpu_still_captures(device: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = TrainConfig(steps=PAYS[device])
+    assert chosen_on(device, monkeypatch, missing="Triton", config=long) == instead
+    assert chosen_on(device, monkeypatch, "compile", compilable=False, config=long) == instead
+    assert chosen_on(device, monkeypatch, "compile", compilable=False, capturable=False, config=long) == "eager"
+
+
+def test_the_published_bits_are_not_compiled_unasked() -> None:
+    """An edit distance among compiled steps costs more than six minutes before the first of them."""
+    config = PRESETS["published-bits"].with_(net__hidden=8, dynamics__hidden=8)
+    assert config.steps >= PAYS["cpu"]
+    assert choose(Trainer(make_task("bits", config), CPU)) == ("eager", "")
+    assert choose(learner(steps=PAYS["cpu"]))[0] == ("eager" if compiler_missing(CPU) else "compile")
+
+
+def test_a_refused_choice_leaves_a_resumed_run_as_it_was(tmp_path: Path) -> None:
+    train("tfbind8", small(), tmp_path / "run", device="cpu")
+    before = contents(tmp_path / "run")
+    longer = small(steps=small().steps + 5)
+    with pytest.raises(ValueError, match="use eager"):
+        train("tfbind8", longer, tmp_path / "run", resume=True, accelerate="graph", device="cpu")
+    assert contents(tmp_path / "run") == before
+
+
 @pytest.mark.parametrize(
     ("task", "changes", "accelerate", "says"),
     [
         ("tfbind8", {}, "graph", "on a GPU, and this run is on a CPU: use eager"),
-        ("grid", {}, "compile", "is for flow networks with an mlp on sequences of one length"),
+        ("grid", {}, "compile", "is for flow networks with an mlp, .* on sequences of one length"),
+        ("bits", {}, "compile", "whose scores fit in a table: use eager"),
         ("tfbind8", {"objective": "eflow"}, "compile", "use eager"),
         ("tfbind8", {}, "compiled", "did you mean 'compile'"),
     ],
@@ -75,6 +105,18 @@ def test_nothing_is_written_before_the_choice(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="use eager"):
         train("tfbind8", small(), tmp_path / "run", accelerate="graph", device="cpu")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("accelerate", "says"), [("eager", "--resume --accelerate eager --out"), ("auto", "--resume --out")]
+)
+def test_a_stopped_run_says_how_it_was_run(accelerate: str, says: str, tmp_path: Path) -> None:
+    def stop(step: int, row: dict[str, Any]) -> None:
+        if step == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt, match=says):
+        train("tfbind8", small(), tmp_path / "run", accelerate=accelerate, device="cpu", progress=stop)
 
 
 @pytest.mark.parametrize(("done", "ahead"), [(0, 5), (4, 1), (5, 2), (7, 3), (20, 3)])

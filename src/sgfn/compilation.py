@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import sys
 import types
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -35,5 +36,5 @@ def compiler_missing(device: torch.device) -> str:
     """What must be installed before anything can be compiled for the device; empty where nothing is missing."""
     if device.type == "cuda":
         return "" if find_spec("triton") is not None else "Triton"
-    wanted = os.environ.get("CXX", "g++")
-    return "" if shutil.which(wanted) or shutil.which("clang++") else f"a C++ compiler ({wanted})"
+    wanted = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")  # as torch looks for it
+    return "" if shutil.which(wanted) else f"a C++ compiler ({wanted})"

@@ -12,6 +12,10 @@ Accelerate = Literal["auto", "eager", "compile", "graph"]
 PAYS = {"cpu": 50_000, "cuda": 300_000}
 """Steps from which on a compilation is earned back: on a CPU it takes half a minute and saves a millisecond a step;
 on a GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
+COMPILABLE = (
+    "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
+    "on sequences of one length whose scores fit in a table"
+)
 REPLAYED = 8
 """Steps in one replay of a CUDA graph."""
 
@@ -34,19 +38,18 @@ def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> t
     """What is done about a choice, and a notice where something better is out of reach.
 
     `auto` goes by device and length of the run: of the whole run, so that one that is resumed goes on as it was. What
-    cannot be had is an error, or where nobody insists a notice.
+    cannot be had is an error, or where nobody insists a notice and the next best.
     """
     one_of("accelerate", accelerate, get_args(Accelerate))
-    wanted = accelerate if accelerate != "auto" else _best(learner)
+    pays = learner.compilable and learner.config.steps >= PAYS[learner.device.type]
+    wanted = accelerate if accelerate != "auto" else "compile" if pays else _uncompiled(learner)
     why = _obstacle(learner, wanted)
     if why and insist and accelerate != "auto":
-        raise ValueError(f"accelerate {accelerate!r} {why}: use eager")
-    return ("eager", f"steps run as they are: accelerate {wanted!r} {why}") if why else (wanted, "")
+        raise ValueError(f"accelerate {accelerate!r} {why}: use {_uncompiled(learner)}")
+    return (_uncompiled(learner), f"accelerate {wanted!r} {why}: steps run without") if why else (wanted, "")
 
 
-def _best(learner: Learner) -> str:
-    if learner.compilable and learner.config.steps >= PAYS[learner.device.type]:
-        return "compile"
+def _uncompiled(learner: Learner) -> str:
     return "graph" if learner.device.type == "cuda" and learner.capturable else "eager"
 
 
@@ -57,7 +60,7 @@ def _obstacle(learner: Learner, wanted: str) -> str:
     if wanted == "graph" and not learner.capturable:
         return "cannot hold steps of this run, which leave the GPU"
     if wanted == "compile" and not learner.compilable:
-        return "is for flow networks with an mlp on sequences of one length, by other forms than published and eflow"
+        return f"is for {COMPILABLE}"
     missing = compiler_missing(learner.device) if wanted == "compile" else ""
     return f"needs {missing}, which is not installed" if missing else ""
 
@@ -71,7 +74,7 @@ def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> 
     if chosen == "compile":
         learner.compile()
     captured = chosen == "graph" or (chosen == "compile" and cuda and learner.capturable)
-    return GraphedStep(learner) if captured else PlainStep(learner, notice)
+    return GraphedStep(learner, notice) if captured else PlainStep(learner, notice)
 
 
 class PlainStep:
@@ -103,10 +106,10 @@ class GraphedStep:
     """Runs the first steps as they are (they warm the allocator up), captures some in a graph, then replays it."""
 
     WARMUP = 3
-    burst, notice = REPLAYED, ""
+    burst = REPLAYED
 
-    def __init__(self, learner: Learner) -> None:
-        self.learner, self.warm = learner, 0
+    def __init__(self, learner: Learner, notice: str = "") -> None:
+        self.learner, self.notice, self.warm = learner, notice, 0
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.stream = torch.cuda.Stream()
 

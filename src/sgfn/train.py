@@ -95,17 +95,21 @@ def train(
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
         if learner is None:
-            learner = _resumed(run, task, config, where)
+            learner = _resumed(run, task, config, where, lambda found: choose(found, accelerate, insist))
         else:
             run.create(task, learner.config, overwrite=overwrite)
         _loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
     if stop.asked and learner.done < learner.config.steps:
-        again = f"sgfn train {task} --resume --out {run.path}"
+        how = "" if accelerate == "auto" else f" --accelerate {accelerate}"
+        again = f"sgfn train {task} --resume{how} --out {run.path}"
         raise KeyboardInterrupt(f"stopped at step {learner.done:,}; continue with: {again}")
     return run
 
 
-def _resumed(run: Run, task: str, wanted: TrainConfig | None, device: torch.device) -> Learner:
+def _resumed(
+    run: Run, task: str, wanted: TrainConfig | None, device: torch.device, judge: Callable[[Learner], object]
+) -> Learner:
+    """The run as it stands; nothing is written before it is judged."""
     found, config, files = run.read_all()
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
@@ -115,6 +119,7 @@ def _resumed(run: Run, task: str, wanted: TrainConfig | None, device: torch.devi
         flags = ", ".join(flags)
         raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {flags} out")
     learner = _learner(replace(run.task(), config=wanted), device)
+    judge(learner)
     if run.checkpoint.is_file():
         run.restore(learner)
     elif run.rows():

@@ -318,8 +318,8 @@ class Trainer(Learner):
 
     @property
     def compilable(self) -> bool:
-        """Where rollouts are append-only and scores do not come from the host."""
-        return self.append_only is not None and self.capturable
+        """Where rollouts are append-only and scores are looked up: compiling an edit distance takes minutes."""
+        return self.append_only is not None and self.append_only.rewards is not None
 
     def compile(self) -> None:
         """All but random numbers, and rollouts where a kernel makes them."""

@@ -1,0 +1,8 @@
+"""`python -m sgfn` is `sgfn`."""
+
+import sys
+
+from sgfn.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
