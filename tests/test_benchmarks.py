@@ -156,3 +156,23 @@ def test_samples_come_fast_and_memory_stays_flat(name: str) -> None:
         few, many = rows[what, 100_000], rows[what, 1_000_000]
         assert many["sequences_per_second"] >= result["goal_per_second"]
         assert many["more_than_for_1000_mib"] - few["more_than_for_1000_mib"] < 64
+
+
+def forecasts(data: str, method: str) -> list[dict[str, Any]]:
+    return [row for row in read_results("forecast.json")["rows"] if (row["data"], row["method"]) == (data, method)]
+
+
+@pytest.mark.parametrize("data", ["births", "weather", "glucose"])
+def test_every_forecast_is_calibrated_and_better_than_the_baselines(data: str) -> None:
+    mine, others = forecasts(data, "sgfn"), [forecasts(data, name)[0] for name in ("seasonal naive", "AutoETS")]
+    assert len(mine) == 3
+    assert max(row["wql"] for row in mine) < min(row["wql"] for row in others)
+    assert all(0.76 <= row["coverage_80"] <= 0.84 for row in mine)
+    assert not all(0.76 <= row["coverage_80"] <= 0.84 for row in [*others, *forecasts(data, "naive")])
+
+
+def test_births_are_forecast_better_than_published_and_within_ten_minutes() -> None:
+    naive = forecasts("births", "naive")[0]
+    assert (naive["mase"], naive["wql"]) == (pytest.approx(1.8648, abs=5e-5), pytest.approx(0.11953, abs=5e-6))
+    for row in forecasts("births", "sgfn"):
+        assert (row["mase"] < 0.315, row["wql"] < 0.0161, row["seconds"] < 600) == (True, True, True)
