@@ -88,15 +88,28 @@ def presets_table() -> str:
 
 
 def speed_table() -> str:
-    """Trajectories per second on a CPU."""
+    """Updates per second on a CPU, and how many times as fast ours is."""
     result = read_results("speed_cpu.json")
-    lines = ["| batch | method | updates/s | trajectories/s | times the published loop |", "|---|---|---|---|---|"]
-    for row in result["rows"]:
-        lines.append(
-            f"| {row['batch']:,} | {row['method']} | {row['updates_per_second']:.0f} | "
-            f"{row['trajectories_per_second']:,} | {row['times_published']:.1f} |"
-        )
-    return "\n".join(lines)
+    names = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan"}
+    heads = [
+        "hidden",
+        "batch",
+        "objective",
+        "method",
+        "updates/s [range]",
+        "trajectories/s",
+        "sgfn compiled is",
+        "MiB",
+        "start, s",
+    ]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in (row for row in result["rows"] if "error" not in row):
+        name = names.get(row["who"], row["about"].partition(",")[0])
+        rate = "{updates_per_second:,.0f} [{lowest:,.0f}, {highest:,.0f}]".format(**row)
+        cells = [row["hidden"], row["batch"], row["objective"], name, rate, f"{row['trajectories_per_second']:,}"]
+        cells += [f"{row['ours_is_times']:.2f} x", f"{row['memory_mib']:,.0f}", f"{row['start_seconds']:.0f}"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join([*lines, "", f"{result['machine']['device']}; torch {result['machine']['torch']}."])
 
 
 def subtb_table() -> str:

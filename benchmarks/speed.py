@@ -6,9 +6,12 @@
 
 `tb` is without noise; `stochastic` has uniform slip .25 and a learned noise model, which of the others only our JAX
 reference has. On a CPU torchgfn and gfnx are installed into environments of their own under benchmarks/.peers. Machines
-drift: ratios are medians over rounds, each round a turn of every contestant.
+drift: ratios are medians over rounds, each round a turn of every contestant. Sizes that the file has already are not
+measured again.
 """
 
+import argparse
+import itertools
 import statistics
 import tempfile
 from pathlib import Path
@@ -16,9 +19,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, arguments, write_results
+from benchmarks.common import RESULTS, write_results
 from benchmarks.contest import Contestant
 from benchmarks.speed_peers.environments import OURS, enter, present, table_file
+from sgfn.files import read_json
 
 BATCHES, WIDTHS = (16, 256, 4096), (256, 2048)
 ROUNDS, SECONDS, GOAL, LIMIT = 5, 2.0, 0.20, 60.0
@@ -84,7 +88,7 @@ def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: d
 
 def tell(row: dict[str, Any]) -> None:
     """One line of the table."""
-    head = f"{row['objective']:>10} {row['hidden']:>6} {row['batch']:>6} {row['who']:>9}"
+    head = f"{row['objective']:>10} {row['hidden']:>6} {row['batch']:>6} {row['who']:>10}"
     if "error" in row:
         print(f"{head}  {row['error']}", flush=True)
         return
@@ -95,21 +99,24 @@ def tell(row: dict[str, Any]) -> None:
     print(f"{head} {figures}", flush=True)
 
 
-def contests(device: str, table: str, rounds: int, activation: str) -> list[dict[str, Any]]:
-    """Every size; contestants without a noise model sit the second part out."""
-    heads = ("hidden", 6), ("batch", 6), ("", 9), ("updates/s", 11), ("trajectories/s", 14), ("ours is x", 9)
+def contests(args: argparse.Namespace, table: str) -> None:
+    """Every size that the file does not have yet; contestants without a noise model sit the second part out."""
+    heads = ("hidden", 6), ("batch", 6), ("", 10), ("updates/s", 11), ("trajectories/s", 14), ("ours is x", 9)
     print(" " * 10, *(f"{name:>{width}}" for name, width in heads), "per core     MiB start s")
-    rows, both = [], present(device)
-    for hidden in WIDTHS:
-        for batch in BATCHES:
-            for objective, names in (("tb", both), ("stochastic", [n for n in both if n in (*OURS, "jax")])):
-                job = {"objective": objective, "batch": batch, "hidden": hidden, "device": device, "table": table}
-                job |= {"activation": activation, "chunk": chunk_of(batch, hidden, device)}
-                found = contest(job, rounds, names)
-                for row in found:
-                    tell(row)
-                rows += found
-    return rows
+    out, both = args.out or RESULTS / f"speed_{args.device}.json", present(args.device)
+    rows = read_json(out)["rows"] if out.is_file() else []
+    for hidden, batch, objective in itertools.product(args.widths, args.batches, ("tb", "stochastic")):
+        job = {"objective": objective, "batch": batch, "hidden": hidden}
+        if any(job.items() <= row.items() for row in rows):
+            continue
+        names = both if objective == "tb" else [name for name in both if name in (*OURS, "jax")]
+        chunk = chunk_of(batch, hidden, args.device)
+        found = contest(job | {"device": args.device, "table": table, "chunk": chunk}, args.rounds, names)
+        for row in found:
+            tell(row)
+        rows += found
+        more = {"published_trajectories_per_second": PUBLISHED_PER_SECOND}
+        write_results(out, "speed", torch.device(args.device), rows, **more)
 
 
 def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
@@ -128,20 +135,30 @@ def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
+def parse() -> argparse.Namespace:
+    """Flags of the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["all", "contest", "race"])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--widths", nargs="+", type=int, default=WIDTHS, help="layers of these sizes")
+    parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="batches of these sizes")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each contestant")
+    parser.add_argument("--seeds", type=int, default=5, help="races")
+    parser.add_argument("--out", type=Path, default=None)
+    return parser.parse_args()
+
+
 def main() -> None:
-    """Run the study."""
-    args = arguments(__doc__ or "", None, part=["all", "contest", "race"])
-    device, kind = torch.device(args.device), "cpu" if args.device == "cpu" else "cuda"
-    rounds = args.steps or ROUNDS
+    """Run what is missing of the contest, or the races."""
+    args = parse()
     with tempfile.TemporaryDirectory() as folder:
         table = table_file(Path(folder))
         if args.part in ("all", "contest"):
-            rows = contests(args.device, table, rounds, "relu")
-            more = {"published_trajectories_per_second": PUBLISHED_PER_SECOND}
-            write_results(args.out or RESULTS / f"speed_{kind}.json", "speed", device, rows, **more)
+            contests(args, table)
         if args.part in ("all", "race"):
-            rows = races(args.device, table, min(rounds, args.seeds))
-            write_results(args.out or RESULTS / f"race_{kind}.json", "speed", device, rows, goal=GOAL)
+            rows = races(args.device, table, args.seeds)
+            out = RESULTS / f"race_{args.device}.json"
+            write_results(out, "speed", torch.device(args.device), rows, goal=GOAL)
 
 
 if __name__ == "__main__":

@@ -142,9 +142,21 @@ def test_more_modes_of_bits_than_reported(k: int) -> None:
         assert statistics.median(run["modes_discovered"] for run in runs) > reported
 
 
-def test_speed_is_ten_times_the_published_loop() -> None:
-    rows = {(r["batch"], r["method"]): r for r in read_results("speed_cpu.json")["rows"]}
-    assert rows[256, "marginal, learned dynamics"]["times_published"] >= 10
+def test_speed_is_as_claimed() -> None:
+    """How many times as fast as others on a CPU, turn by turn in one run."""
+    result = read_results("speed_cpu.json")
+    rows = {(r["objective"], r["batch"], r["who"]): r for r in result["rows"] if r["hidden"] == 256}
+    ours = rows["stochastic", 256, "ours"]["trajectories_per_second"]
+    assert ours >= 10 * result["published_trajectories_per_second"]
+    least = {
+        ("tb", 16, "torchgfn"): 8,
+        ("tb", 256, "torchgfn"): 2,
+        ("tb", 16, "gfnx"): 1.5,
+        ("tb", 256, "gfnx"): 1.5,
+        ("stochastic", 16, "jax"): 0.9,
+        ("stochastic", 256, "jax"): 1.0,
+    }
+    assert {cell: rows[cell]["ours_is_times"] for cell in least if rows[cell]["ours_is_times"] < least[cell]} == {}
 
 
 @pytest.mark.parametrize("name", [file.name for file in sorted(RESULTS.glob("sampling_*.json"))])

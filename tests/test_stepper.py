@@ -41,6 +41,14 @@ def chosen_on(
     return stepper.choose(fake, asked, insist=False)[0]  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize(("on_host", "wanted"), [(False, "graph"), (True, "eager")])
+def test_scores_from_the_host_are_not_captured(on_host: bool, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores: Any = SimpleNamespace(task=SimpleNamespace(landscape=SimpleNamespace(on_host=on_host)))
+    capturable = Trainer.capturable.fget(scores)  # pyright: ignore[reportOptionalCall]
+    facts = {"capturable": capturable, "compilable": False, "config": TrainConfig()}
+    assert chosen_on("cuda", monkeypatch, **facts) == wanted
+
+
 def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     for device, else_ in (("cpu", "eager"), ("cuda", "graph")):
         for steps, wanted in ((PAYS[device] - 1, else_), (PAYS[device], "compile")):

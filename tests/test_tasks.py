@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -17,7 +16,6 @@ import torch
 from torch.testing import assert_close
 
 import sgfn
-from sgfn import stepper
 from sgfn import task_config as choices
 from sgfn.cli import main
 from sgfn.config import TrainConfig
@@ -29,7 +27,6 @@ from sgfn.landscapes.ehrlich import AMINO_ACIDS
 from sgfn.offline import known_objects, training_objects
 from sgfn.task_config import CallableConfig
 from sgfn.tasks import BUILDERS, NEEDS, VARIANTS, make_task, task_names
-from sgfn.trainer import Trainer
 from small_runs import FLAGS, complaint
 
 NEW = ["motif", "bits", "ehrlich", "rna", "table", "callable", "series"]
@@ -288,20 +285,6 @@ def test_an_unknown_maximum_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["maximum"] is None
     assert main([*words, "--callable.maximum", "1"]) == 0
     assert "unknown" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("on_host", "graphed"), [(False, True), (True, False)])
-def test_scores_from_the_host_are_not_captured(on_host: bool, graphed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
-    monkeypatch.setattr(stepper, "GraphedStep", lambda _: "graphed")
-    monkeypatch.setattr(stepper, "PlainStep", lambda *_: "eager")
-    fake: Any = SimpleNamespace(device=torch.device("cuda"))
-    fake.task = SimpleNamespace(landscape=SimpleNamespace(on_host=on_host))
-    fake.capturable, fake.compilable = Trainer.capturable.fget(fake), False  # pyright: ignore[reportOptionalCall]
-    for name in ("choose", "_best", "_obstacle"):  # their types are not checked, which a stand-in has not
-        monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
-    unchecked = getattr(stepper.stepper, "__wrapped__", stepper.stepper)
-    assert unchecked(fake) == ("graphed" if graphed else "eager")
 
 
 # From training to samples, through the command line
