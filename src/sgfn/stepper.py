@@ -9,8 +9,8 @@ from sgfn.compilation import compiler_missing
 from sgfn.learner import Learner
 
 Accelerate = Literal["auto", "eager", "compile", "graph"]
-PAYS = {"cpu": 50_000, "cuda": 300_000}
-"""Steps from which on a compilation is earned back: on a CPU it takes half a minute and saves a millisecond a step;
+PAYS = {"cpu": 20_000, "cuda": 300_000}
+"""Steps from which on a compilation is earned back: on a CPU it takes 20 seconds and saves a millisecond or two a step;
 on a GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
 COMPILABLE = (
     "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
