@@ -17,6 +17,7 @@ from benchmarks.figures_published import (
     tfbind8_top_table,
     tfbind8_tv_table,
 )
+from benchmarks.figures_speed import race_table, scaling_figure, speed_table
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from sgfn.files import replacing, write_text
 
@@ -85,48 +86,6 @@ def presets_table() -> str:
     device = read_results("tfbind8_exact_tb.json")["machine"]["device"]
     lines += ["", f"{seeds} seeds, one {device}, set-up included."]
     return "\n".join(lines)
-
-
-def speed_table() -> str:
-    """Updates per second on a CPU, and how many times as fast ours is."""
-    result = read_results("speed_cpu.json")
-    names = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan"}
-    heads = [
-        "hidden",
-        "batch",
-        "objective",
-        "method",
-        "updates/s [range]",
-        "trajectories/s",
-        "sgfn compiled is",
-        "MiB",
-        "start, s",
-    ]
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for row in (row for row in result["rows"] if "error" not in row):
-        name = names.get(row["who"], row["about"].partition(",")[0])
-        rate = "{updates_per_second:,.0f} [{lowest:,.0f}, {highest:,.0f}]".format(**row)
-        cells = [row["hidden"], row["batch"], row["objective"], name, rate, f"{row['trajectories_per_second']:,}"]
-        cells += [f"{row['ours_is_times']:.2f} x", f"{row['memory_mib']:,.0f}", f"{row['start_seconds']:.0f}"]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join([*lines, "", f"{result['machine']['device']}; torch {result['machine']['torch']}."])
-
-
-def race_table() -> str:
-    """Seconds to the goal, everything included, by the best setting of each."""
-    result = read_results("race_cpu.json")
-    names = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan"}
-    lines = ["| method | batch | seconds [range] | updates |", "|---|---|---|---|"]
-    for who in dict.fromkeys(row["who"] for row in result["rows"]):
-        rows = [row for row in result["rows"] if row["who"] == who]
-        batch = min({row["batch"] for row in rows}, key=lambda b: max(r["seconds"] for r in rows if r["batch"] == b))
-        best = [row for row in rows if row["batch"] == batch]
-        seconds = "{:.1f} [{:.1f}, {:.1f}]".format(*spread(row["seconds"] for row in best))
-        reached = all(row["tv"] <= result["goal"] for row in best)
-        updates = f"{spread(row['updates'] for row in best)[0]:,.0f}" if reached else "not reached"
-        lines.append(f"| {names.get(who, best[0]['about'].partition(',')[0])} | {batch} | {seconds} | {updates} |")
-    seeds = len({row["seed"] for row in result["rows"]})
-    return "\n".join([*lines, "", f"Medians and ranges over {seeds} seeds; {result['machine']['device']}."])
 
 
 def subtb_table() -> str:
@@ -213,7 +172,12 @@ def _presets_points(axis: Axes) -> None:
         axis.scatter(alphas, medians, marker=marker, s=size, color="#c53030", zorder=5, label=name)
 
 
-PICTURES = {"tfbind8_quality": quality_figure, "kl_family": family_figure, "published_tfbind8": tfbind8_figure}
+PICTURES = {
+    "tfbind8_quality": quality_figure,
+    "kl_family": family_figure,
+    "published_tfbind8": tfbind8_figure,
+    "scaling": scaling_figure,
+}
 
 
 def main() -> None:
