@@ -17,36 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from forecast_runs import FLAGS, small_config, write_csv
 from forecast_tables import small_panel
 from sgfn.cli import main
 from sgfn.cli_forecast import Board
-from sgfn.config import TrainConfig
 from sgfn.forecast import Progress, forecast
 from sgfn.forecast_files import Outcome
 from sgfn.forecast_settings import Settings, spares
-from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.scenarios import weighted_quantiles
 from sgfn.series import baselines
 from sgfn.series.ensemble import Drawn
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
-from sgfn.series.panel import Panel
 from sgfn.series.windows import Inputs
-
-FLAGS = ["--horizon", "4", "--steps", "6", "--batch", "4", "--members", "1", "--folds", "0", "--bins", "8"]
-FLAGS += ["--net.hidden", "8", "--net.layers", "1", "--net.heads", "2", "--samples", "16", "--context", "8"]
-FLAGS += ["--log.every", "2", "--log.checkpoint-every", "2", "--windows", "2", "--no-ets", "--device", "cpu"]
-
-
-def write_csv(path: Path, panel: Panel | None = None, **columns: object) -> Path:
-    """A panel as a file in the long format."""
-    parts = [
-        pd.DataFrame({"unique_id": one.name, "ds": one.stamps, "y": one.values}).assign(**columns)
-        for one in (panel or small_panel(("a", "b"))).series
-    ]
-    pd.concat(parts).to_csv(path, index=False)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +45,6 @@ def run(data: Path) -> Path:
     words = ["forecast", str(data), *FLAGS, "--out", str(folder), "--paths", str(data.parent / "paths.csv")]
     assert main(words) == 0
     return folder
-
-
-def small_config(file: Path, **changes: Any) -> TrainConfig:
-    """The configuration that FLAGS spell."""
-    config = PRESETS["forecast"].with_(steps=6, batch=4, net__hidden=8, net__layers=1, net__heads=2)
-    config = config.with_(log__every=2, log__checkpoint_every=2, series__file=file, series__horizon=4)
-    series = {"series__members": 1, "series__folds": 0, "series__bins": 8, "series__context": 8}
-    return config.with_(**series).with_(**changes)
 
 
 # What is written
@@ -159,16 +135,6 @@ def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path:
         Forecaster.load(folder)
 
 
-def test_series_may_be_called_na(tmp_path: Path) -> None:
-    """In what is read back, too: only what is empty is missing."""
-    file = write_csv(tmp_path / "countries.csv", small_panel(("NA", "007")))
-    settings = Settings(windows=2, samples=4, ets=False, figures=0)
-    forecast(small_config(file), settings, tmp_path / "run", device="cpu")
-    outcome = Outcome.read(tmp_path / "run")
-    assert outcome.names == ["NA", "007"]
-    assert outcome.history["y"].isna().sum() == pd.read_csv(tmp_path / "run" / "history.csv")["y"].isna().sum()
-
-
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A finished run is judged again with other quantiles; the old pictures go."""
     run = shutil.copytree(run, tmp_path / "run")
@@ -191,32 +157,6 @@ def test_without_a_backtest(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert (len(outcome.backtest), outcome.scores["methods"]) == (0, {})
     assert not (tmp_path / "run" / "calibration.png").exists()
     assert "Calibration" not in (tmp_path / "run" / "report.html").read_text()
-
-
-def test_covariates_irregular_stamps_and_gaps(tmp_path: Path) -> None:
-    """Known and past-only covariates, rows of the future, missing values and uneven time."""
-    rng = np.random.default_rng(1)
-    stamps = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(rng.integers(3, 8, 80)), unit="min")
-    frame = pd.DataFrame(
-        {"ds": stamps, "y": rng.normal(5, 1, 80), "dose": rng.integers(0, 2, 80), "heat": rng.normal(size=80)}
-    )
-    frame.loc[[10, 11, 40], "y"] = np.nan
-    frame.loc[76:, ["y", "heat"]] = np.nan
-    frame.to_csv(tmp_path / "g.csv", index=False)
-    words = [
-        "forecast",
-        str(tmp_path / "g.csv"),
-        *FLAGS,
-        "--known",
-        "dose",
-        "--out",
-        str(tmp_path / "run"),
-        "--figures",
-        "0",
-    ]
-    assert main(words) == 0
-    ahead = Outcome.read(tmp_path / "run").forecast
-    assert ahead["ds"].tolist() == stamps[76:].tolist()  # the stamps that the file gives
 
 
 def test_refit_learns_from_the_last_windows_too(data: Path, tmp_path: Path) -> None:
@@ -325,55 +265,6 @@ def test_resuming_takes_the_windows_that_were_kept(run: Path, data: Path, tmp_pa
     settings = Settings(samples=4, ets=False, figures=0)
     assert len(settings.origins(small_panel(("a", "b")), 4)) > 4
     assert forecast(small_config(data), settings, run, device="cpu", resume=True).outcome.scores["windows"] == 4
-
-
-# Panels whose series differ
-
-
-def test_series_of_unequal_length_have_the_windows_that_fit(tmp_path: Path) -> None:
-    """Each series keeps its own windows from training; a short one has fewer, and that is told."""
-    long, short = small_panel(("long", "short"), count=70).series
-    shift = np.timedelta64(100, "D")
-    short = replace(short.until(9), stamps=short.stamps[:9] + shift, future=short.future[:0], known=short.known[:9])
-    file, told = write_csv(tmp_path / "two.csv", Panel(series=(long, short), step=np.timedelta64(1, "D"))), list[str]()
-    settings = Settings(windows=3, samples=4, ets=False, figures=0)
-    progress = Progress(notice=told.append)
-    found = forecast(small_config(file), settings, tmp_path / "run", device="cpu", progress=progress)
-    assert found.outcome.backtest.groupby("unique_id")["cutoff"].nunique().to_dict() == {"long": 3}
-    assert told == [
-        "the backtest has fewer than 3 windows of series 'short': too short, too many values missing, or gaps "
-        "between stamps"
-    ]
-    config = Run(path=tmp_path / "run").read_config()[1].series
-    assert (config.spare, config.spares, config.kept(2)) == (0, "12,0", (12, 0))
-    again = forecast(small_config(file), settings, tmp_path / "run", device="cpu", resume=True)
-    pd.testing.assert_frame_equal(again.outcome.backtest, found.outcome.backtest)
-
-
-def test_windows_pass_over_gaps_and_stay_in_the_last_fifth() -> None:
-    """Where windows at the end are empty, older ones are taken, but none that training needs."""
-    (one,) = small_panel(("a",), count=140).series
-    values = one.values.copy()
-    values[-14:] = np.nan
-    panel = Panel(series=(replace(one, values=values),), step=np.timedelta64(1, "D"))
-    assert [origin.cut for origin in Settings().origins(panel, 7)] == [112, 119]
-    assert [origin.cut for origin in Settings(windows=3).origins(panel, 7)] == [105, 112, 119]
-
-
-def test_a_history_that_never_changes_has_no_scale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing was sold until the last windows: MASE is told of, is null in JSON, and a dash in table and page."""
-    (one,) = small_panel(("a",), count=40).series
-    values = np.where(np.arange(40) < 36, 0.0, np.arange(40.0))
-    file = write_csv(tmp_path / "zero.csv", Panel(series=(replace(one, values=values),), step=np.timedelta64(1, "D")))
-    words = ["forecast", str(file), *FLAGS, "--windows", "1", "--figures", "0", "--out", str(tmp_path / "run")]
-    assert main(words) == 0
-    out, err = capsys.readouterr()
-    assert "MASE leaves out 1 of 1 windows: nothing changes in the history before" in err
-    assert "\N{EN DASH}" in out
-    text = (tmp_path / "run" / "backtest.json").read_text()
-    assert json.loads(text)["methods"]["sgfn"]["mase"] is None
-    assert "NaN" not in text
-    assert "Infinity" not in text
 
 
 def test_irregular_stamps_of_the_windows_are_said_to_be_known(data: Path, run: Path, tmp_path: Path) -> None:

@@ -294,3 +294,17 @@ def test_at_exponent_three_the_target_is_nearly_uniform() -> None:
     assert typical == pytest.approx(1.97, abs=0.005)
     assert (landscape.maximum / typical) ** 3 == pytest.approx(2.6, abs=0.05)
     assert (landscape.maximum / typical) ** 100 > 1e12  # an exponent that would tell strings apart
+
+
+def test_how_far_chance_and_noise_are_from_a_mode() -> None:
+    """What docs/results.md says of the published study: distances in edits, and that 28 is where a mode is found."""
+    bits, generator = Bits(k=4), torch.Generator().manual_seed(0)
+    uniform = torch.randint(bits.vocab, (400, bits.tokens), generator=generator)
+    meant = bits.modes[torch.randint(60, (400,), generator=generator)]
+    slips = torch.rand(meant.shape, generator=generator) < 0.5
+    realised = torch.where(slips, torch.randint(bits.vocab, meant.shape, generator=generator), meant)
+    near = {name: bits.distances(x).amin(-1).float() for name, x in (("uniform", uniform), ("meant", realised))}
+    assert 37.5 < near["uniform"].mean() < 39.5
+    assert 26.5 < near["meant"].mean() < 28.5
+    assert bits.within == 28
+    assert bits.distances(bits.modes[:3]).amin(-1).tolist() == [0, 0, 0]
