@@ -1,18 +1,26 @@
 """Tables and a figure of speed, from committed results."""
 
+from typing import Any
+
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.common import RESULTS, read_results, spread
 
 AXES = {"length": "tokens of a sequence", "vocab": "tokens to choose from", "batch": "trajectories of a batch"}
+NAMES = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan"}
+"""Contestants as the tables call them; others by what they say of themselves."""
 LOOKS = {"cpu": ("#0b3d91", "o"), "cuda": ("#c53030", "s")}
+
+
+def name_of(row: dict[str, Any]) -> str:
+    """Whose row it is."""
+    return NAMES.get(row["who"], row["about"].partition(",")[0])
 
 
 def speed_table() -> str:
     """Updates per second on a CPU, and how many times as fast ours is."""
     result = read_results("speed_cpu.json")
-    names = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan"}
     heads = [
         "hidden",
         "batch",
@@ -26,7 +34,7 @@ def speed_table() -> str:
     ]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for row in (row for row in result["rows"] if "error" not in row):
-        name = names.get(row["who"], row["about"].partition(",")[0])
+        name = name_of(row)
         rate = "{updates_per_second:,.0f} [{lowest:,.0f}, {highest:,.0f}]".format(**row)
         cells = [row["hidden"], row["batch"], row["objective"], name, rate, f"{row['trajectories_per_second']:,}"]
         cells += [f"{row['ours_is_times']:.2f} x", f"{row['memory_mib']:,.0f}", f"{row['start_seconds']:.0f}"]
@@ -37,7 +45,6 @@ def speed_table() -> str:
 def race_table() -> str:
     """Seconds to the goal, everything included, by the best setting of each."""
     result = read_results("race_cpu.json")
-    names = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan"}
     lines = ["| method | batch | seconds [range] | updates |", "|---|---|---|---|"]
     for who in dict.fromkeys(row["who"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["who"] == who]
@@ -46,7 +53,7 @@ def race_table() -> str:
         seconds = "{:.1f} [{:.1f}, {:.1f}]".format(*spread(row["seconds"] for row in best))
         reached = all(row["tv"] <= result["goal"] for row in best)
         updates = f"{spread(row['updates'] for row in best)[0]:,.0f}" if reached else "not reached"
-        lines.append(f"| {names.get(who, best[0]['about'].partition(',')[0])} | {batch} | {seconds} | {updates} |")
+        lines.append(f"| {name_of(best[0])} | {batch} | {seconds} | {updates} |")
     seeds = len({row["seed"] for row in result["rows"]})
     return "\n".join([*lines, "", f"Medians and ranges over {seeds} seeds; {result['machine']['device']}."])
 
