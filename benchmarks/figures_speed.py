@@ -15,7 +15,8 @@ LOOKS = {"cpu": ("#0b3d91", "o"), "cuda": ("#c53030", "s")}
 
 def name_of(row: dict[str, Any]) -> str:
     """Whose row it is."""
-    return NAMES.get(row["who"], row["about"].partition(",")[0])
+    who, about = str(row["who"]), str(row["about"])
+    return NAMES.get(who, about.partition(",")[0])
 
 
 def speed_table() -> str:
