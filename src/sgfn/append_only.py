@@ -64,8 +64,9 @@ class AppendOnly:
         self.env, self.task, self.nets, self.config = env, task, nets, task.config
         self.device, self.learned = nets.log_z.device, self.config.dynamics.mode != "known"
         outcome = [] if nets.outcome is None else [nets.outcome]
-        self.net = RowNet(nets.encoder, [nets.policy, *outcome, *([nets.flow] if self.config.reads_flow else [])])
-        self.model = RowNet(model.encoder, [model.outcome])
+        heads = [nets.policy, *outcome, *([nets.flow] if self.config.reads_flow else [])]
+        self.net = RowNet(nets.encoder, heads, optimisers[0])
+        self.model = RowNet(model.encoder, [model.outcome], optimisers[1])
         self.parameters = [*self.net.parameters, nets.log_z]  # what a balance teaches
         self.channel = Channel(env, self.device)
         self.roller = Roller(env, self.net, self.channel, self.device)
@@ -146,7 +147,8 @@ class AppendOnly:
             loss, nll = self.objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
             return loss + nll, (loss, nll, *self._figures(scores, batch))
 
-        inputs = [found.outputs, self.nets.log_z.detach()]
+        (log_z,) = self.optimisers[0].present([self.nets.log_z])
+        inputs = [found.outputs, log_z.detach()]
         if said is not None and learn:
             slopes, (loss, nll, *figures) = gradients(losses, [*inputs, said.outputs])
             model = self.model.backward(walk.rows, said, slopes[2], walk.last, walk.realised)

@@ -40,7 +40,7 @@ class Optimiser:
         for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
             parameter.data = home
         self.gradients = self.views(self.gradient)
-        self.homes = {id(p): home for p, home in zip(self.parameters, self.gradients, strict=True)}
+        self.places = {id(p): i for i, p in enumerate(self.parameters)}
 
     def views(self, buffer: Float[Tensor, " P"]) -> list[Tensor]:
         """A buffer in pieces shaped like the parameters."""
@@ -49,6 +49,16 @@ class Optimiser:
             piece.view(p.shape[1], p.shape[0]).t() if _turned(p) else piece.view(p.shape)
             for piece, p in zip(pieces, self.parameters, strict=True)
         ]
+
+    def present(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+        """Parameters as they are now; to a compiler, pieces of their buffer.
+
+        Of tensors that share memory with one that changes it would make copies.
+        """
+        if not torch.compiler.is_compiling():
+            return list(parameters)
+        pieces = self.views(self.values)
+        return [pieces[self.places[id(p)]] for p in parameters]
 
     def step(self, loss: Float[Tensor, ""], factor: Float[Tensor, ""]) -> None:
         """One update at `factor` times the base rates."""
@@ -71,7 +81,7 @@ class Optimiser:
             self.correct()
             return
         self.count += 1.0
-        homes = self.gradients if parameters is None else [self.homes[id(p)] for p in parameters]
+        homes = self.gradients if parameters is None else [self.gradients[self.places[id(p)]] for p in parameters]
         torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
         excess = norm_excess(self.gradient, self.clip)
         for (values, gradient, first, second), rate in zip(self.groups, (self.rates * factor).unbind(), strict=True):

@@ -330,7 +330,7 @@ class Trainer(Learner):
         self.quick.prepare()
         for optimiser in self.optimisers().values():
             optimiser.correct()
-        self.advance = compiled(self.advance)
+        self.advance = compiled(self.advance, self.device)
 
     @property
     def block(self) -> int:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.nets.encoders import MLP
+from sgfn.optim import Optimiser
 
 LARGEST = 4_000_000
 """Entries of the codes of the shared states."""
@@ -85,22 +86,27 @@ def joined(passes: Sequence[Pass]) -> Pass:
 
 
 class RowNet:
-    """An MLP with heads, on rows."""
+    """An MLP with heads, on rows; its weights are an optimiser's."""
 
-    def __init__(self, encoder: MLP, heads: Sequence[nn.Linear]) -> None:
+    def __init__(self, encoder: MLP, heads: Sequence[nn.Linear], optimiser: Optimiser) -> None:
         self.layers, self.heads = [layer for layer in encoder.layers if isinstance(layer, nn.Linear)], list(heads)
+        self.optimiser = optimiser
         self.activation = encoder.activation
         self.activate, self.derive = ACTIVATIONS[type(encoder.activation)]
         self.parameters = [p for layer in [*self.layers, *self.heads] for p in (layer.weight, layer.bias)]
 
+    def weights(self) -> list[tuple[Tensor, Tensor]]:
+        """Weight and bias of every layer, then of every head."""
+        present = self.optimiser.present(self.parameters)
+        return list(zip(present[::2], present[1::2], strict=True))
+
     def shared(self, rows: Rows) -> Pass:
         """Every state of the shared levels."""
-        first = self.layers[0]
-        return self.through(F.linear(rows.codes, first.weight, first.bias))
+        return self.through(F.linear(rows.codes, *self.weights()[0]))
 
     def steps(self, rows: Rows) -> Float[Tensor, "K V H"]:
         """What the token that leads to a late state adds to the first layer."""
-        table, first, last = self.layers[0].weight.t(), rows.levels - 1, rows.length - 1
+        table, first, last = self.weights()[0][0].t(), rows.levels - 1, rows.length - 1
         tokens = table[first * rows.vocab : last * rows.vocab].unflatten(0, (rows.late, rows.vocab))
         lengths = table[rows.length * rows.vocab :]
         return tokens + (lengths[rows.levels : rows.length] - lengths[first:last])[:, None]
@@ -108,8 +114,8 @@ class RowNet:
     def through(self, first: Float[Tensor, "N H"]) -> Pass:
         """From the first layer on."""
         before, after = [first], [self.activate(first)]
-        for layer in self.layers[1:]:
-            before.append(F.linear(after[-1], layer.weight, layer.bias))
+        for weight, bias in self.weights()[1 : len(self.layers)]:
+            before.append(F.linear(after[-1], weight, bias))
             after.append(self.activate(before[-1]))
         return Pass(before=before, after=after, outputs=self.said(after[-1]))
 
@@ -125,9 +131,10 @@ class RowNet:
 
     def head(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
         """All heads as one."""
-        if len(self.heads) == 1:
-            return self.heads[0].weight, self.heads[0].bias
-        return torch.cat([h.weight for h in self.heads]), torch.cat([h.bias for h in self.heads])
+        heads = self.weights()[len(self.layers) :]
+        if len(heads) == 1:
+            return heads[0]
+        return torch.cat([weight for weight, _ in heads]), torch.cat([bias for _, bias in heads])
 
     @torch.no_grad()
     def forced(self, rows: Rows, last: Int[Tensor, " B"], realised: Int[Tensor, "T B"]) -> Pass:
@@ -153,11 +160,11 @@ class RowNet:
         sizes = [head.out_features for head in self.heads]
         weights, biases = (slope @ found.after[-1]).split(sizes), slope.sum(1).split(sizes)
         gradients = [g for pair in zip(weights, biases, strict=True) for g in pair]
-        slope = slope.t() @ self.head()[0]
+        slope, layers = slope.t() @ self.head()[0], self.weights()
         for i in range(len(self.layers) - 1, 0, -1):
             slope = self.derive(slope, found.before[i], found.after[i])
             gradients = [(found.after[i - 1].t() @ slope).t(), slope.sum(0), *gradients]
-            slope = slope @ self.layers[i].weight
+            slope = slope @ layers[i][0]
         slope = self.derive(slope, found.before[0], found.after[0])
         return [*self._first(rows, slope, last, realised), *gradients]
 
