@@ -6,6 +6,7 @@ own.
 """
 
 import argparse
+import contextlib
 import json
 import resource
 import subprocess
@@ -170,5 +171,6 @@ class Contestant:
     def leave(self) -> None:
         """Let it end."""
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # one that died has left
+            self.process.stdin.close()
         self.process.wait()

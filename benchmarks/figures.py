@@ -17,7 +17,14 @@ from benchmarks.figures_published import (
     tfbind8_top_table,
     tfbind8_tv_table,
 )
-from benchmarks.figures_speed import race_table, scaling_figure, speed_table
+from benchmarks.figures_speed import (
+    race_table,
+    sampling_table,
+    scaling_figure,
+    speed_gpu_table,
+    speed_line,
+    speed_table,
+)
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from sgfn.files import replacing, write_text
 
@@ -115,7 +122,10 @@ TABLES = {
     "published-top": tfbind8_top_table,
     "grid": published_grid_table,
     "bits": published_bits_table,
+    "speed-line": speed_line,
     "speed": speed_table,
+    "speed-gpu": speed_gpu_table,
+    "sampling": sampling_table,
     "race": race_table,
     "family": family_table,
     "entropy": entropy_table,

@@ -19,28 +19,79 @@ def name_of(row: dict[str, Any]) -> str:
     return NAMES.get(who, about.partition(",")[0])
 
 
-def speed_table() -> str:
-    """Updates per second on a CPU, and how many times as fast ours is."""
-    result = read_results("speed_cpu.json")
-    heads = [
-        "hidden",
-        "batch",
-        "objective",
-        "method",
-        "updates/s [range]",
-        "trajectories/s",
-        "sgfn compiled is",
-        "MiB",
-        "start, s",
-    ]
+def speed_table(kind: str = "cpu") -> str:
+    """Updates per second of each, and how many times as fast ours is."""
+    result = read_results(f"speed_{kind}.json")
+    rows = [row for row in result["rows"] if "error" not in row]
+    names = {row["who"]: name_of(row) for row in rows}
+    memory = "device_memory_mib" if kind == "cuda" else "memory_mib"
+    heads = ["hidden", "batch", "objective", "trajectories/s", *(f"{name}, updates/s" for name in names.values())]
+    heads.append(f"MiB of {names['ours']} / JAX")
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for row in (row for row in result["rows"] if "error" not in row):
-        name = name_of(row)
-        rate = "{updates_per_second:,.0f} [{lowest:,.0f}, {highest:,.0f}]".format(**row)
-        cells = [row["hidden"], row["batch"], row["objective"], name, rate, f"{row['trajectories_per_second']:,}"]
-        cells += [f"{row['ours_is_times']:.2f} x", f"{row['memory_mib']:,.0f}", f"{row['start_seconds']:.0f}"]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join([*lines, "", f"{result['machine']['device']}; torch {result['machine']['torch']}."])
+    for size in sorted({size_of(row) for row in rows}, key=lambda size: (*size[:2], size[2] != "tb")):
+        found = {row["who"]: row for row in rows if size_of(row) == size}
+        cells = [f"{size[0]:,}", f"{size[1]:,}", size[2], f"{found['ours']['trajectories_per_second']:,}"]
+        cells += [rate_of(found[who]) if who in found else "" for who in names]
+        cells.append(" / ".join(f"{found[who][memory]:,.0f}" for who in ("ours", "jax")))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(
+        [*lines, "", starts(rows, names), f"{result['machine']['device']}; torch {result['machine']['torch']}."]
+    )
+
+
+def size_of(row: dict[str, Any]) -> tuple[int, int, str]:
+    """What was trained."""
+    return row["hidden"], row["batch"], row["objective"]
+
+
+def rate_of(row: dict[str, Any]) -> str:
+    """Ours with its range, others with how many times as fast ours is."""
+    digits = 0 if row["updates_per_second"] >= 100 else 1 if row["updates_per_second"] >= 1 else 2
+    rate, low, high = (f"{row[key]:,.{digits}f}" for key in ("updates_per_second", "lowest", "highest"))
+    return f"**{rate}** [{low}, {high}]" if row["who"] == "ours" else f"{rate} ({row['ours_is_times']:.2f} x)"
+
+
+def starts(rows: list[dict[str, Any]], names: dict[str, str]) -> str:
+    """How long each takes before its first updates."""
+    found = {name: spread(row["start_seconds"] for row in rows if row["who"] == who) for who, name in names.items()}
+    told = ", ".join(f"{name} {low:.0f} to {high:.0f} s" for name, (_, low, high) in found.items())
+    return f"In brackets how many times as fast compiled sgfn is. Starts, nothing found in a cache: {told}."
+
+
+def speed_gpu_table() -> str:
+    """The same on a GPU."""
+    return speed_table("cuda")
+
+
+def speed_line() -> str:
+    """In short, hidden 256: beside others on a CPU and on a GPU."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for kind in LOOKS:
+        for row in read_results(f"speed_{kind}.json")["rows"]:
+            if row["hidden"] == 256:
+                ratios.setdefault((kind, row["who"]), []).append(row["ours_is_times"])
+    told = {key: f"{min(values):.1f} to {max(values):.1f} times" for key, values in ratios.items()}
+    return (
+        "Speed, compiled, layers of 256, batches of 16 to 4,096: on one H200 "
+        f"{told['cuda', 'jax']} that of a hand-written JAX scan of the same algorithm; on 2 CPU cores "
+        f"{told['cpu', 'jax']} that scan, {told['cpu', 'gfnx']} gfnx, {told['cpu', 'torchgfn']} torchgfn."
+    )
+
+
+def sampling_table() -> str:
+    """Sequences per second from a model, on both kinds of machine."""
+    lines = [
+        "| device | what | sequences | per second [slowest, fastest] | memory beyond that of 1,000, MiB |",
+        "|---" * 5 + "|",
+    ]
+    for kind in LOOKS:
+        result = read_results(f"sampling_{kind}.json")
+        for row in result["rows"]:
+            rate = "{sequences_per_second:,} [{slowest:,}, {fastest:,}]".format(**row)
+            what = {"draw": "drawn"}.get(row["what"], f"into {row['what']}")
+            cells = (result["machine"]["device"], what, f"{row['sequences']:,}", rate, row["more_than_for_1000_mib"])
+            lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
 
 
 def race_table() -> str:

@@ -25,6 +25,7 @@ from benchmarks.common import RESULTS, write_results
 from benchmarks.contest import Contestant
 from benchmarks.speed_peers.environments import OURS, enter, present, table_file
 from sgfn.files import read_json
+from sgfn.stepper import REPLAYED
 
 BATCHES, WIDTHS = (16, 256, 4096), (256, 2048)
 ROUNDS, SECONDS, GOAL, LIMIT = 5, 2.0, 0.20, 60.0
@@ -45,37 +46,38 @@ RACES: dict[str, list[dict[str, Any]]] = {
 
 
 def chunk_of(batch: int, hidden: int, device: str) -> int:
-    """Updates between looks at the clock: about a tenth of a second's work."""
+    """Updates between looks at the clock: about a tenth of a second's work; on a GPU whole bursts."""
     work = 6 * 8 * batch * (hidden**2 + 50 * hidden)
-    return max(1, min(200, int((2e10 if device == "cpu" else 4e12) / work)))
+    if device == "cpu":
+        return max(1, min(200, int(2e10 / work)))
+    return max(2 * REPLAYED, min(200, int(4e12 / work)) // REPLAYED * REPLAYED)
 
 
-def prepare(contestant: Contestant, job: dict[str, Any]) -> dict[str, Any]:
-    """Let one build and compile what the job needs."""
-    return contestant.ask(do="prepare", job=job | {"accelerate": OURS.get(contestant.name, "")})
+class Turns:
+    """Contestants at one job, each in a process of its own."""
 
+    def __init__(self, job: dict[str, Any], names: list[str]) -> None:
+        self.job, self.names = job, names
+        self.entered: list[Contestant] = []
+        self.ready: dict[str, dict[str, Any]] = {}
 
-def first_start(entry: tuple[str, dict[str, Any]]) -> float | None:
-    """Seconds of a start that finds nothing compiled; later ones find it in the caches of the compilers."""
-    contestant = enter(entry[0])
-    found = prepare(contestant, entry[1])
-    contestant.leave()
-    return None if "error" in found else round(found["seconds"], 1)
+    def prepare(self, name: str) -> None:
+        """Let one build and compile what the job needs."""
+        contestant = enter(name)
+        self.entered.append(contestant)
+        self.ready[name] = contestant.ask(do="prepare", job=self.job | {"accelerate": OURS.get(name, "")})
 
-
-def contest(job: dict[str, Any], rounds: int, names: list[str], at_once: int) -> list[dict[str, Any]]:
-    """One row for each contestant: rates over the rounds, and how many times as fast ours is."""
-    entered = [enter(name) for name in names]
-    with ThreadPoolExecutor(max(1, at_once)) as pool:
-        ready = dict(zip(names, pool.map(lambda c: prepare(c, job), entered), strict=True))
-    turns: dict[str, list[dict[str, Any]]] = {c.name: [] for c in entered}
-    for _ in range(rounds):
-        for contestant in entered:
-            if "error" not in ready[contestant.name]:
-                turns[contestant.name].append(contestant.ask(do="run", seconds=SECONDS))
-    for contestant in entered:
-        contestant.leave()
-    return [row_of(c, job, ready[c.name], turns) for c in entered]
+    def take(self, rounds: int, seconds: float) -> list[dict[str, Any]]:
+        """One row for each contestant: rates over the rounds, and how many times as fast ours is."""
+        contestants = sorted(self.entered, key=lambda contestant: self.names.index(contestant.name))
+        turns: dict[str, list[dict[str, Any]]] = {name: [] for name in self.names}
+        for _ in range(rounds):
+            for contestant in contestants:
+                if "error" not in self.ready[contestant.name]:
+                    turns[contestant.name].append(contestant.ask(do="run", seconds=seconds))
+        for contestant in contestants:
+            contestant.leave()
+        return [row_of(c, self.job, self.ready[c.name], turns) for c in contestants]
 
 
 def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: dict[str, Any]) -> dict[str, Any]:
@@ -112,40 +114,41 @@ def tell(row: dict[str, Any]) -> None:
         return
     rate, paths = row["updates_per_second"], row["trajectories_per_second"]
     memory = row["device_memory_mib"] or row["memory_mib"]
-    times, core, start = row["ours_is_times"], row["updates_per_core_second"], row["start_seconds"] or math.nan
+    times, core, start = row["ours_is_times"] or math.nan, row["updates_per_core_second"], row["start_seconds"]
     figures = f"{rate:>11,.1f} {paths:>14,} {times:>9.2f} {core:>8,.1f} {memory:>7,.0f} {start:>7.1f}"
     print(f"{head} {figures}", flush=True)
 
 
-def contests(args: argparse.Namespace, table: str) -> None:
-    """Every size that the file does not have yet; contestants without a noise model sit the second part out."""
-    heads = ("hidden", 6), ("batch", 6), ("", 10), ("updates/s", 11), ("trajectories/s", 14), ("ours is x", 9)
-    print(" " * 10, *(f"{name:>{width}}" for name, width in heads), "per core     MiB start s")
-    out, both = args.out or RESULTS / f"speed_{args.device}.json", present(args.device)
-    rows = read_json(out)["rows"] if out.is_file() else []
-    jobs: list[tuple[dict[str, Any], list[str]]] = []
+def missing(args: argparse.Namespace, table: str, rows: list[dict[str, Any]]) -> list[Turns]:
+    """Every size that there are no rows of; contestants without a noise model sit the second part out."""
+    names, found = present(args.device), []
     for hidden, batch, objective in itertools.product(args.widths, args.batches, ("tb", "stochastic")):
         job: dict[str, Any] = {"objective": objective, "batch": batch, "hidden": hidden}
         if not any(job.items() <= row.items() for row in rows):
-            names = both if objective == "tb" else [name for name in both if name in (*OURS, "jax")]
-            more = {"device": args.device, "table": table, "chunk": chunk_of(batch, hidden, args.device)}
-            jobs.append((job | more, names))
-    starts = iter(starts_at_once(jobs, args.at_once) if args.at_once else ())
-    for job, names in jobs:
-        found = contest(job, args.rounds, names, args.at_once)
-        for row in found:
-            row |= {"start_seconds": next(starts)} if args.at_once else {}
-            tell(row)
-        rows += found
-        more = {"published_trajectories_per_second": PUBLISHED_PER_SECOND, "gfnx_shipped": GFNX_SHIPPED}
-        write_results(out, "speed", torch.device(args.device), rows, **more)
+            job |= {"device": args.device, "table": table, "chunk": chunk_of(batch, hidden, args.device)}
+            found.append(Turns(job, names if objective == "tb" else [n for n in names if n in (*OURS, "jax")]))
+    return found
 
 
-def starts_at_once(jobs: list[tuple[dict[str, Any], list[str]]], workers: int) -> list[float | None]:
-    """First starts of all contestants in all jobs, so many at a time."""
-    entries = [(name, job) for job, names in jobs for name in names]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(first_start, entries))
+def contests(args: argparse.Namespace, table: str) -> None:
+    """What the file does not have yet."""
+    heads = ("hidden", 6), ("batch", 6), ("", 10), ("updates/s", 11), ("trajectories/s", 14), ("ours is x", 9)
+    print(" " * 10, *(f"{name:>{width}}" for name, width in heads), "per core     MiB start s")
+    out = args.out or RESULTS / f"speed_{args.device}.json"
+    rows = read_json(out)["rows"] if out.is_file() else []
+    jobs = missing(args, table, rows)
+    for first in range(0, len(jobs), args.at_once):
+        group = jobs[first : first + args.at_once]
+        with ThreadPoolExecutor(1 if args.at_once == 1 else None) as pool:  # one job: one start after the other
+            entries = [(job, name) for job in group for name in job.names]
+            list(pool.map(lambda entry: entry[0].prepare(entry[1]), entries))
+        for job in group:
+            found = job.take(args.rounds, args.seconds)
+            for row in found:
+                tell(row)
+            rows += found
+            more = {"published_trajectories_per_second": PUBLISHED_PER_SECOND, "gfnx_shipped": GFNX_SHIPPED}
+            write_results(out, "speed", torch.device(args.device), rows, **more)
 
 
 def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
@@ -172,7 +175,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--widths", nargs="+", type=int, default=WIDTHS, help="layers of these sizes")
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="batches of these sizes")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each contestant")
-    parser.add_argument("--at-once", type=int, default=0, help="first compile all, so many at a time (many cores)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each turn")
+    parser.add_argument("--at-once", type=int, default=1, help="sizes whose contestants start together, for many cores")
     parser.add_argument("--seeds", type=int, default=5, help="races")
     parser.add_argument("--out", type=Path, default=None)
     return parser.parse_args()

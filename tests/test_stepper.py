@@ -15,9 +15,9 @@ import torch
 from sgfn import stepper
 from sgfn.compilation import compiler_missing
 from sgfn.config import TrainConfig
-from sgfn.learner import SMALL
+from sgfn.learner import NARROW, SMALL
 from sgfn.presets import PRESETS
-from sgfn.stepper import PAYS, PlainStep, choose
+from sgfn.stepper import PAYS, WIDEST, PlainStep, choose
 from sgfn.tasks import make_task
 from sgfn.train import steps_ahead, train
 from sgfn.trainer import Trainer
@@ -53,6 +53,8 @@ def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     for device, else_ in (("cpu", "eager"), ("cuda", "graph")):
         for steps, wanted in ((PAYS[device] - 1, else_), (PAYS[device], "compile")):
             assert chosen_on(device, monkeypatch, config=TrainConfig(steps=steps)) == wanted
+    wide = TrainConfig(steps=PAYS["cuda"]).with_(net__hidden=WIDEST + 1)
+    assert [chosen_on(device, monkeypatch, config=wide) for device in ("cpu", "cuda")] == ["eager", "compile"]
 
 
 @pytest.mark.parametrize(("device", "instead"), [("cpu", "eager"), ("cuda", "graph")])
@@ -164,8 +166,9 @@ def test_compiled_runs_are_those_that_are_not(case: str, tmp_path: Path) -> None
 
 def test_steps_leave_threads_and_small_numbers_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, bool]] = []
-    for batch in (8, SMALL):
-        made = learner(batch=batch)
+    sizes: list[dict[str, int]] = [{"batch": 8}, {"batch": SMALL}, {"batch": 8, "net__hidden": 4 * NARROW}]
+    for size in sizes:
+        made = learner(**size)
         monkeypatch.setattr(made, "step", lambda: seen.append((torch.get_num_threads(), flushed())))
         before = torch.get_num_threads()
         torch.set_num_threads(2)
@@ -174,7 +177,7 @@ def test_steps_leave_threads_and_small_numbers_as_they_were(monkeypatch: pytest.
             assert (torch.get_num_threads(), flushed()) == (2, False)
         finally:
             torch.set_num_threads(before)
-    assert seen == [(1, True)] * 3 + [(2, True)] * 3
+    assert seen == [(1, True)] * 3 + [(2, True)] * 6
 
 
 def flushed() -> bool:

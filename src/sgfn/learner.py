@@ -20,8 +20,8 @@ from sgfn.table_walk import MOST_STATES, TableWalk, look_up
 from sgfn.tasks import Task
 from sgfn.trajectories import Samples, gathered
 
-SMALL = 128
-"""Trajectories in a batch from which on a second thread gains something."""
+SMALL, NARROW = 128, 256
+"""Trajectories in a batch from which on a second thread gains something, in layers no wider than this."""
 SAMPLE_BLOCK = 16384
 
 
@@ -91,7 +91,7 @@ class Learner(ABC):
     @property
     def small(self) -> bool:
         """Whether steps are so small that more than one thread of a CPU is of no use."""
-        return self.config.batch < SMALL
+        return self.config.batch * max(1.0, self.config.net.hidden / NARROW) ** 2 < SMALL
 
     @property
     def compilable(self) -> bool:

@@ -12,6 +12,8 @@ Accelerate = Literal["auto", "eager", "compile", "graph"]
 PAYS = {"cpu": 20_000, "cuda": 300_000}
 """Steps from which on a compilation is earned back: on a CPU it takes 20 seconds and saves a millisecond or two a step;
 on a GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
+WIDEST = 1024
+"""Layers up to which that holds on a CPU: where products take all the time there is nothing to save."""
 COMPILABLE = (
     "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
     "on sequences of one length whose scores fit in a table"
@@ -41,7 +43,8 @@ def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> t
     cannot be had is an error, or where nobody insists a notice and the next best.
     """
     one_of("accelerate", accelerate, get_args(Accelerate))
-    pays = learner.compilable and learner.config.steps >= PAYS[learner.device.type]
+    config, kind = learner.config, learner.device.type
+    pays = learner.compilable and config.steps >= PAYS[kind] and (kind == "cuda" or config.net.hidden <= WIDEST)
     wanted = accelerate if accelerate != "auto" else "compile" if pays else _uncompiled(learner)
     why = _obstacle(learner, wanted)
     if why and insist and accelerate != "auto":
