@@ -130,5 +130,5 @@ def scaling_figure() -> Figure:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(color="#e4e7eb", linewidth=0.8)
     panels[0].set_ylabel("milliseconds of an update")
-    panels[0].legend(frameon=False, fontsize=9, loc="upper left")
+    figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper left", ncols=2)
     return figure

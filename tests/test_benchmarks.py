@@ -208,9 +208,7 @@ def test_samples_come_fast_and_memory_stays_flat(name: str) -> None:
     rows = {(row["what"], row["sequences"]): row for row in result["rows"]}
     for what in {what for what, _ in rows}:
         assert rows[what, 1_000_000]["sequences_per_second"] >= result["goal_per_second"]
-    sizes = (
-        (1_000_000, 10_000_000) if "cuda" in name else (100_000, 1_000_000)
-    )
+    sizes = (1_000_000, 10_000_000) if "cuda" in name else (100_000, 1_000_000)
     for what in {"draw"} if "cuda" in name else {what for what, _ in rows}:
         few, many = (rows[what, size]["more_than_for_1000_mib"] for size in sizes)
         assert many - few < 64

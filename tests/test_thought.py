@@ -152,7 +152,7 @@ def test_a_run_folder_resumes_and_measures_itself(tmp_path: Path, monkeypatch: p
     whole = train("words", config, tmp_path / "whole", device="cpu")
     assert not any("tv" in row for row in whole.rows())
     stopped = tmp_path / "stopped"
-    monkeypatch.setattr("sgfn.trainer.Trainer.read_meters", _stop_after(3, Trainer.read_meters))
+    monkeypatch.setattr(Trainer, "glance", _stop_after(3, Trainer.glance))
     with pytest.raises(RuntimeError, match="enough"):
         train("words", config, stopped, device="cpu")
     monkeypatch.undo()
@@ -164,13 +164,13 @@ def test_a_run_folder_resumes_and_measures_itself(tmp_path: Path, monkeypatch: p
     assert found["top100_count"] > 0
 
 
-def _stop_after(step: int, read: Any) -> Any:
-    def reading(trainer: Trainer) -> dict[str, float]:
+def _stop_after(step: int, glance: Any) -> Any:
+    def until(trainer: Trainer) -> Any:
         if trainer.done >= step:
             raise RuntimeError("enough")
-        return read(trainer)
+        return glance(trainer)
 
-    return reading
+    return until
 
 
 def test_thoughts_reach_scores_samples_and_retraced_intentions() -> None:

@@ -27,7 +27,7 @@ from sgfn.config import TrainConfig
 from sgfn.presets import PRESETS
 from sgfn.runs import Run
 from sgfn.tasks import make_task
-from sgfn.train import pick_device, stoppable
+from sgfn.train import Lines, pick_device, stoppable
 from sgfn.trainer import Trainer
 from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 
@@ -38,7 +38,7 @@ FULL += ["--offline.share", "0.25", "--offline.file"]  # the file's name follows
 
 # What a child process does instead of the real thing, once, at step 13: between the checkpoints of steps 10 and 20.
 CHILD = """
-import json, os, signal, sys
+import json, os, signal, sys, time
 from pathlib import Path
 from sgfn import cli, runs
 
@@ -46,6 +46,8 @@ way, words = sys.argv[1], sys.argv[2:]
 append, save_file, saves = runs.Run.append, runs.save_file, []
 
 def append_and_die(run, row):
+    while row["step"] == 13 and not run.checkpoint.is_file():  # the one of step 10 is on its way
+        time.sleep(0.01)
     if row["step"] == 13 and way == "inside a line":
         with run.metrics.open("a") as file:
             file.write(json.dumps(row)[:40])
@@ -290,6 +292,63 @@ def test_training_works_outside_the_main_thread(undisturbed: dict[str, Path], tm
     thread.start()
     thread.join()
     assert same_runs(tmp_path, undisturbed["plain"])
+
+
+# What does not hold steps up
+
+
+def test_steps_go_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save, further, held = runs.save_file, threading.Event(), []
+
+    def save_late(state: dict[str, Tensor], path: Path) -> None:
+        held.append(further.wait(60))
+        save(state, path)
+
+    monkeypatch.setattr(runs, "save_file", save_late)
+    steps = []
+
+    def watch(step: int, figures: dict[str, Any]) -> None:
+        steps.append(step)
+        if step >= 4:
+            further.set()
+
+    config = small(steps=5, log__every=1, log__checkpoint_every=3)
+    run = sgfn.train("grid", config, tmp_path, device="cpu", progress=watch)
+    assert (held, steps) == ([True, True], [0, 1, 2, 3, 4, 5])  # step 4 came before the checkpoint of step 3 was there
+    assert run.load(CPU).done == 5
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_lines_that_are_read_late_are_the_same(stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a GPU has them: read when the next is due, and before a checkpoint."""
+    config = small(steps=12, log__every=2, log__exact_every=3, log__checkpoint_every=5)
+    at_once, late = tmp_path / "at once", tmp_path / "late"
+    sgfn.train("grid", config, at_once, device="cpu")
+    seen = []
+
+    def watch(step: int, figures: dict[str, Any]) -> None:
+        seen.append((step, figures.get("step", 0)))
+        if stopped and step == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Lines, "__init__", read_late(Lines.__init__))
+    if stopped:
+        with pytest.raises(KeyboardInterrupt, match="stopped at step 8"):  # where the line of step 6 was read
+            sgfn.train("grid", config, late, device="cpu", progress=watch)
+        assert [row["step"] for row in Run(path=late).rows()] == [2, 3, 4, 6, 8]
+        sgfn.train("grid", config, late, device="cpu", resume=True)
+    else:
+        sgfn.train("grid", config, late, device="cpu", progress=watch)
+        assert [step for step, _ in seen] == [step for _, step in seen] == [0, 2, 3, 4, 6, 8, 9, 10, 12]
+    assert same_runs(at_once, late)
+
+
+def read_late(make: Callable[..., None]) -> Callable[..., None]:
+    def made(lines: Lines, *args: Any) -> None:
+        make(lines, *args)
+        lines.late = True
+
+    return made
 
 
 # Disks

@@ -4,11 +4,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
 from sgfn import exact
@@ -27,6 +28,17 @@ SAMPLE_BLOCK = 16384
 
 class NonFiniteError(RuntimeError):
     """The loss or a weight stopped being a number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glance:
+    """Figures of one moment, on their way from the device."""
+
+    names: tuple[str, ...]
+    values: Float64[Tensor, " N"]
+    """In the order of the names, then whether all weights are finite; there when `arrived` says so."""
+    arrived: torch.cuda.Event | None
+    step: int
 
 
 @contextmanager
@@ -113,30 +125,49 @@ class Learner(ABC):
         """Add one step to the meters, in the order of their names."""
         self.meters += torch.stack([*(v.detach().to(torch.float32) for v in values), torch.ones_like(self.meters[0])])
 
-    def read_meters(self) -> dict[str, float]:
-        """Means since the last reading; raises if training has left the finite numbers."""
-        *sums, count = self.meters.tolist()
+    def glance(self) -> "Glance":
+        """Means since the last one, and all else that a line of metrics says, without waiting for the device."""
+        sums, count = self.meters[:-1].double(), self.meters[-1].double().clamp(min=1.0)
+        readings = {name: value.detach().to(self.device, torch.float64) for name, value in self.readings().items()}
+        values = torch.cat([sums / count, torch.stack([*readings.values(), self._finite().double()])])
         self.meters.zero_()
-        means = {name: value / max(count, 1.0) for name, value in zip(self.meter_names, sums, strict=True)}
-        means |= self.readings()
-        if not all(math.isfinite(v) for v in means.values()):
-            self._complain(means.get("loss", math.nan))
-        self.check_finite()
-        return means
+        values, arrived = values.to("cpu", non_blocking=True), None
+        if self.device.type == "cuda":
+            arrived = torch.cuda.Event()
+            arrived.record()
+        return Glance(names=(*self.meter_names, *readings), values=values, arrived=arrived, step=self.done)
 
-    def readings(self) -> dict[str, float]:
+    def read(self, glance: "Glance") -> dict[str, float]:
+        """What a glance saw; raises if training had left the finite numbers."""
+        if glance.arrived is not None:
+            glance.arrived.synchronize()
+        *means, finite = glance.values.tolist()
+        found = dict(zip(glance.names, means, strict=True))
+        if not (finite and all(math.isfinite(value) for value in means)):
+            self._complain(found.get("loss", math.nan), glance.step)
+        return found
+
+    def read_meters(self) -> dict[str, float]:
+        """A glance, read at once."""
+        return self.read(self.glance())
+
+    def readings(self) -> dict[str, Tensor]:
         """Figures that are no means over steps."""
         return {}
 
+    def _finite(self) -> Tensor:
+        """Whether all weights are numbers."""
+        weights = [p for module in self.modules().values() for p in module.parameters()]
+        return torch.stack([p.isfinite().all() for p in weights] or [torch.ones((), device=self.device).bool()]).all()
+
     def check_finite(self) -> None:
         """Raise if a weight is not a number any more."""
-        weights = [p for module in self.modules().values() for p in module.parameters()]
-        if weights and not bool(torch.stack([p.isfinite().all() for p in weights]).all()):
-            self._complain(math.nan)
+        if not bool(self._finite()):
+            self._complain(math.nan, self.done)
 
-    def _complain(self, loss: float) -> NoReturn:
+    def _complain(self, loss: float, step: int) -> NoReturn:
         raise NonFiniteError(
-            f"training left the finite numbers near step {self.done} (loss {loss:g}); "
+            f"training left the finite numbers near step {step} (loss {loss:g}); "
             "the last good checkpoint, if any, is kept: lower --optim.lr or --beta, or raise --reward.minimum"
         )
 

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from sgfn.background import Background
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.files import naming, read_json, replacing, sweep, write_json, write_text
 from sgfn.learner import Learner
@@ -141,9 +142,16 @@ class Run:
         refuse_changed(self.path, config, files)
         return make_task(task, config)
 
-    def save(self, learner: Learner) -> None:
-        """Write a checkpoint beside the old one, then put it in its place."""
+    def save(self, learner: Learner, background: Background | None = None) -> None:
+        """Write a checkpoint of the present moment, now or in the background."""
         state = {name: value.cpu().contiguous().clone() for name, value in learner.state().items()}
+        if background is None:
+            self._write(state)
+        else:
+            background.do(lambda: self._write(state))
+
+    def _write(self, state: dict[str, Tensor]) -> None:
+        """A checkpoint beside the old one, which then takes its place."""
         with replacing(self.checkpoint) as aside:
             try:
                 save_file(state, aside)

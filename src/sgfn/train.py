@@ -11,9 +11,10 @@ from typing import Any
 import torch
 
 from sgfn import exact
+from sgfn.background import Background
 from sgfn.checks import one_of, require
 from sgfn.config import LogConfig, TrainConfig, differing
-from sgfn.learner import Learner
+from sgfn.learner import Glance, Learner
 from sgfn.methods import build, check
 from sgfn.offline import training_objects
 from sgfn.runs import Run
@@ -143,27 +144,55 @@ def absolute(config: TrainConfig) -> TrainConfig:
 def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | None, stop: Stop) -> None:
     config = learner.config.log
     known = _known_target(learner) if config.exact_every else None
-    started, first, last = time.monotonic(), learner.done, learner.config.steps
+    first, last = learner.done, learner.config.steps
     if progress:
         progress(first, {"notice": advance.notice} if advance.notice else {})
-    while learner.done < last and not stop.asked:
-        burst = min(advance.burst, steps_ahead(learner.done, last, config))
-        advance(burst)
-        learner.done += burst
-        ending = learner.done == last
-        looks = config.exact_every > 0 and learner.done % config.exact_every == 0
-        if learner.done % config.every == 0 or looks or ending:
-            row = _figures(learner)
-            if known is not None and (looks or ending):
-                row["tv"] = exact.total_variation(learner.law(), known)
-            run.append(row)
-            rate = (learner.done - first) * learner.config.batch / (time.monotonic() - started)
-            if progress:
-                progress(learner.done, row | {"rate": rate})
-        if learner.done % config.checkpoint_every == 0 or ending:
-            _save(run, learner)
-    if stop.asked and learner.done > first:
-        _save(run, learner)
+    lines = Lines(run, learner, progress)
+    with Background() as background:
+        while learner.done < last and not stop.asked:
+            burst = min(advance.burst, steps_ahead(learner.done, last, config))
+            advance(burst)
+            learner.done += burst
+            ending = learner.done == last
+            looks = config.exact_every > 0 and learner.done % config.exact_every == 0
+            if learner.done % config.every == 0 or looks or ending:
+                judged = {}
+                if known is not None and (looks or ending):
+                    judged = {"tv": exact.total_variation(learner.law(), known)}
+                lines.add(judged)
+            if learner.done % config.checkpoint_every == 0 or ending:
+                _save(run, learner, lines, background)
+        if stop.asked and learner.done > first:
+            _save(run, learner, lines, background)
+
+
+class Lines:
+    """Metrics of a run; on a GPU a line is read when the next one is due, so that no step waits for it."""
+
+    def __init__(self, run: Run, learner: Learner, progress: Progress | None) -> None:
+        self.run, self.learner, self.progress = run, learner, progress
+        self.started, self.first = time.monotonic(), learner.done
+        self.late = learner.device.type == "cuda"
+        self.waiting: tuple[dict[str, Any], Glance, dict[str, float]] | None = None
+
+    def add(self, more: dict[str, float]) -> None:
+        """The figures of this moment."""
+        self.settle()
+        head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
+        self.waiting = (head, self.learner.glance(), more)
+        if not self.late:
+            self.settle()
+
+    def settle(self) -> None:
+        """Write the line that waits, and show it."""
+        if self.waiting is None:
+            return
+        (head, glance, more), self.waiting = self.waiting, None
+        row = head | self.learner.read(glance) | more
+        self.run.append(row)
+        if self.progress:
+            rate = (glance.step - self.first) * self.learner.config.batch / (time.monotonic() - self.started)
+            self.progress(glance.step, row | {"rate": rate})
 
 
 def steps_ahead(done: int, last: int, config: LogConfig) -> int:
@@ -172,15 +201,11 @@ def steps_ahead(done: int, last: int, config: LogConfig) -> int:
     return min(last - done, *(period - done % period for period in every))
 
 
-def _figures(learner: Learner) -> dict[str, Any]:
-    """One line of metrics."""
-    return {"step": learner.done, "trajectories": learner.trajectories, **learner.read_meters()}
-
-
-def _save(run: Run, learner: Learner) -> None:
-    """Checkpoint, but never one with weights that are not finite."""
+def _save(run: Run, learner: Learner, lines: Lines, background: Background) -> None:
+    """Checkpoint after all lines up to here, but never one with weights that are not finite."""
+    lines.settle()
     learner.check_finite()
-    run.save(learner)
+    run.save(learner, background)
 
 
 def _known_target(learner: Learner) -> torch.Tensor | None:

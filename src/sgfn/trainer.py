@@ -300,9 +300,9 @@ class Trainer(Learner):
         plain = [loss, nll, own.log_reward.mean(), own.length.float().mean(), own.log_reward.exp().mean()]
         self.record(*plain, *(self.figures.unbind() if self.config.watches_entropy else ()))
 
-    def readings(self) -> dict[str, float]:
+    def readings(self) -> dict[str, Tensor]:
         """The partition function as learned."""
-        return {"log_z": float(self.nets.log_z.detach())}
+        return {"log_z": self.nets.log_z}
 
     def calibrated(self, batch: int, seed: int) -> dict[str, float | None]:
         """The noise model against the true kernel, on the policy's own trajectories."""

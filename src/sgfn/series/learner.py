@@ -208,7 +208,7 @@ class ForecastLearner(Learner):
             net, average, best = (self._each(nets)[member] for nets in (self.nets, self.average, self.best))
             score = -torch.inf if batch is None else self._score(average, batch)
             if math.isnan(score):
-                self._complain(score)
+                self._complain(score, self.done)
             if batch is None or score < self.scores[member]:
                 best.load_state_dict(average.state_dict())
                 self.scores[member], self.waited[member] = score, 0
@@ -226,11 +226,10 @@ class ForecastLearner(Learner):
         blind = torch.ones(len(batch[1]), dtype=torch.bool, device=self.device)
         return float(self.loss(net, batch, blind) + self.loss(net, batch, ~blind)) / 2
 
-    def readings(self) -> dict[str, float]:
+    def readings(self) -> dict[str, Tensor]:
         """Members that still learn; cross-entropy of what is held out, at the weights that are kept."""
-        found = self.scores[self.scores.isfinite()].tolist()
-        learning = {"learning": float((self.falls < FALLS).sum())}
-        return learning | ({"held_out": sum(found) / len(found)} if found else {})
+        found = self.scores[self.scores.isfinite()]
+        return {"learning": (self.falls < FALLS).sum()} | ({"held_out": found.double().mean()} if len(found) else {})
 
     # forecasting
 
