@@ -38,7 +38,7 @@ def main() -> None:
     ways = ("graph", "compile") if device.type == "cuda" else ("compile",)
     for objective in ("tb", "stochastic"):
         for batch in BATCHES:
-            steps = args.steps or STEPS
+            steps = max(REPLAYED, args.steps or STEPS)
             eager = losses(objective, batch, "eager", device, steps)
             row: dict[str, Any] = {"objective": objective, "batch": batch, "steps": steps, "last_loss": eager[-1]}
             for way in ways:

@@ -18,6 +18,7 @@ from benchmarks.figures_published import (
     tfbind8_tv_table,
 )
 from benchmarks.figures_speed import (
+    compiled_quality_table,
     race_table,
     sampling_table,
     scaling_figure,
@@ -126,6 +127,7 @@ TABLES = {
     "speed": speed_table,
     "speed-gpu": speed_gpu_table,
     "sampling": sampling_table,
+    "compiled-quality": compiled_quality_table,
     "race": race_table,
     "family": family_table,
     "entropy": entropy_table,

@@ -30,9 +30,11 @@ def speed_table(kind: str = "cpu") -> str:
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for size in sorted({size_of(row) for row in rows}, key=lambda size: (*size[:2], size[2] != "tb")):
         found = {row["who"]: row for row in rows if size_of(row) == size}
-        cells = [f"{size[0]:,}", f"{size[1]:,}", size[2], f"{found['ours']['trajectories_per_second']:,}"]
+        earlier = found["ours"].get("earlier", False)
+        mark, measured = (" \u2020", ()) if earlier else ("", ("ours", "jax"))
+        cells = [f"{size[0]:,}", f"{size[1]:,}{mark}", size[2], f"{found['ours']['trajectories_per_second']:,}"]
         cells += [rate_of(found[who]) if who in found else "" for who in names]
-        cells.append(" / ".join(f"{found[who][memory]:,.0f}" for who in ("ours", "jax")))
+        cells.append(" / ".join(f"{found[who][memory]:,.0f}" for who in measured if who in found))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(
         [*lines, "", starts(rows, names), f"{result['machine']['device']}; torch {result['machine']['torch']}."]
@@ -68,7 +70,7 @@ def speed_line() -> str:
     ratios: dict[tuple[str, str], list[float]] = {}
     for kind in LOOKS:
         for row in read_results(f"speed_{kind}.json")["rows"]:
-            if row["hidden"] == 256:
+            if row["hidden"] == 256 and "error" not in row:
                 ratios.setdefault((kind, row["who"]), []).append(row["ours_is_times"])
     told = {key: f"{min(values):.1f} to {max(values):.1f} times" for key, values in ratios.items()}
     return (
@@ -76,6 +78,18 @@ def speed_line() -> str:
         f"{told['cuda', 'jax']} that of a hand-written JAX scan of the same algorithm; on 2 CPU cores "
         f"{told['cpu', 'jax']} that scan, {told['cpu', 'gfnx']} gfnx, {told['cpu', 'torchgfn']} torchgfn."
     )
+
+
+def compiled_quality_table() -> str:
+    """TV of compiled runs on a CPU beside those of the first study."""
+    first, compiled = (read_results(name)["rows"] for name in ("tfbind8_quality.json", "compiled_quality.json"))
+    lines = ["| noise | objective | compiled on a CPU | the first study, on a GPU |", "|---" * 4 + "|"]
+    for alpha, objective in dict.fromkeys((row["alpha"], row["objective"]) for row in compiled):
+        cell = {"alpha": alpha, "objective": objective, "form": "marginal"}
+        found = [[row["tv"] for row in rows if cell.items() <= row.items()] for rows in (compiled, first)]
+        told = ["{:.4f} [{:.4f}, {:.4f}]".format(*spread(values)) for values in found]
+        lines.append(f"| {alpha:.0%} | marginal {objective.upper()} | {told[0]} | {told[1]} |")
+    return "\n".join(lines)
 
 
 def sampling_table() -> str:

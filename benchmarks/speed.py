@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.common import RESULTS, write_results
 from benchmarks.contest import Contestant
-from benchmarks.speed_peers.environments import OURS, enter, present, table_file
+from benchmarks.speed_peers.environments import OURS, enter, present, python_of, table_file
 from sgfn.files import read_json
 from sgfn.stepper import REPLAYED
 
@@ -33,6 +33,10 @@ PUBLISHED_PER_SECOND = 31 * 32
 """Trajectories of the published loop, 16 own and 16 offline at 31 updates/s (2 cores, AMD EPYC)."""
 GFNX_SHIPPED = {"16": 598, "256": 535, "4096": 430}
 """Updates/s of gfnx's own script on an H200 (no noise model, trajectory balance), by batch."""
+OTHERS: dict[str, dict[str, Any]] = {
+    "cpu": {"published_trajectories_per_second": PUBLISHED_PER_SECOND},
+    "cuda": {"gfnx_shipped": GFNX_SHIPPED},
+}
 SMALL = {"batch": 16, "lr": 1e-3, "steps": 6000, "chunk": 100}
 LARGER = {"batch": 64, "lr": 2e-3, "steps": 3000, "chunk": 50}
 RACES: dict[str, list[dict[str, Any]]] = {
@@ -137,6 +141,8 @@ def contests(args: argparse.Namespace, table: str) -> None:
     out = args.out or RESULTS / f"speed_{args.device}.json"
     rows = read_json(out)["rows"] if out.is_file() else []
     jobs = missing(args, table, rows)
+    for name in {name for job in jobs for name in job.names}:
+        python_of(name)  # installs what is missing before anybody starts
     for first in range(0, len(jobs), args.at_once):
         group = jobs[first : first + args.at_once]
         with ThreadPoolExecutor(1 if args.at_once == 1 else None) as pool:  # one job: one start after the other
@@ -147,8 +153,7 @@ def contests(args: argparse.Namespace, table: str) -> None:
             for row in found:
                 tell(row)
             rows += found
-            more = {"published_trajectories_per_second": PUBLISHED_PER_SECOND, "gfnx_shipped": GFNX_SHIPPED}
-            write_results(out, "speed", torch.device(args.device), rows, **more)
+            write_results(out, "speed", torch.device(args.device), rows, **OTHERS[args.device])
 
 
 def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
@@ -167,6 +172,13 @@ def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
 def parse() -> argparse.Namespace:
     """Flags of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -174,10 +186,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--widths", nargs="+", type=int, default=WIDTHS, help="layers of these sizes")
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="batches of these sizes")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each contestant")
+    parser.add_argument("--rounds", type=positive, default=ROUNDS, help="turns of each contestant")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each turn")
-    parser.add_argument("--at-once", type=int, default=1, help="sizes whose contestants start together, for many cores")
-    parser.add_argument("--seeds", type=int, default=5, help="races")
+    parser.add_argument(
+        "--at-once", type=positive, default=1, help="sizes whose contestants start together, for many cores"
+    )
+    parser.add_argument("--seeds", type=positive, default=5, help="races")
     parser.add_argument("--out", type=Path, default=None)
     return parser.parse_args()
 

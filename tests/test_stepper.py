@@ -17,7 +17,7 @@ from sgfn.compilation import compiler_missing
 from sgfn.config import TrainConfig
 from sgfn.learner import NARROW, SMALL
 from sgfn.presets import PRESETS
-from sgfn.stepper import PAYS, WIDEST, PlainStep, choose
+from sgfn.stepper import PAYS, WIDEST_COMPILED, PlainStep, choose
 from sgfn.tasks import make_task
 from sgfn.train import steps_ahead, train
 from sgfn.trainer import Trainer
@@ -53,7 +53,7 @@ def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     for device, else_ in (("cpu", "eager"), ("cuda", "graph")):
         for steps, wanted in ((PAYS[device] - 1, else_), (PAYS[device], "compile")):
             assert chosen_on(device, monkeypatch, config=TrainConfig(steps=steps)) == wanted
-    wide = TrainConfig(steps=PAYS["cuda"]).with_(net__hidden=WIDEST + 1)
+    wide = TrainConfig(steps=PAYS["cuda"]).with_(net__hidden=WIDEST_COMPILED + 1)
     assert [chosen_on(device, monkeypatch, config=wide) for device in ("cpu", "cuda")] == ["eager", "compile"]
 
 
@@ -109,6 +109,15 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         choose(learner(), "compile")
     name, notice = choose(learner(), "compile", insist=False)
     assert (name, "no-such-compiler" in notice) == ("eager", True)
+
+
+def test_an_old_torch_is_not_asked_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.7.1+cpu")
+    with pytest.raises(ValueError, match=r"needs torch 2\.8, which is not installed: use eager"):
+        choose(learner(), "compile")
+    assert choose(learner(steps=PAYS["cpu"]))[0] == "eager"
+    monkeypatch.setattr(torch, "__version__", "2.10.0")
+    assert "torch" not in compiler_missing(CPU)
 
 
 def test_nothing_is_written_before_the_choice(tmp_path: Path) -> None:

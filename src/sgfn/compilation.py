@@ -10,8 +10,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
+from torch.torch_version import TorchVersion
 
 NUMBERS = itertools.count()
+OLDEST = "2.8"
+"""Before that, torch.compile cannot be told to check nothing again."""
 LEAN = {"size_asserts": False, "alignment_asserts": False, "max_pointwise_cat_inputs": 1}
 """Shapes never change, so that nothing need be asserted; and what is joined is copied, not looked up entry by entry."""
 CALLS = {"cpu": {"cpp_wrapper": True}, "cuda": {}}
@@ -36,6 +39,8 @@ def compiled(function: Callable[..., Any], device: torch.device) -> Callable[...
 
 def compiler_missing(device: torch.device) -> str:
     """What must be installed before anything can be compiled for the device; empty where nothing is missing."""
+    if TorchVersion(torch.__version__) < OLDEST:
+        return f"torch {OLDEST}"
     if device.type == "cuda":
         return "" if find_spec("triton") is not None else "Triton"
     wanted = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")  # as torch looks for it

@@ -125,7 +125,7 @@ class Learner(ABC):
         """Add one step to the meters, in the order of their names."""
         self.meters += torch.stack([*(v.detach().to(torch.float32) for v in values), torch.ones_like(self.meters[0])])
 
-    def glance(self) -> "Glance":
+    def glance(self) -> Glance:
         """Means since the last one, and all else that a line of metrics says, without waiting for the device."""
         sums, count = self.meters[:-1].double(), self.meters[-1].double().clamp(min=1.0)
         readings = {name: value.detach().to(self.device, torch.float64) for name, value in self.readings().items()}
@@ -137,7 +137,7 @@ class Learner(ABC):
             arrived.record()
         return Glance(names=(*self.meter_names, *readings), values=values, arrived=arrived, step=self.done)
 
-    def read(self, glance: "Glance") -> dict[str, float]:
+    def read(self, glance: Glance) -> dict[str, float]:
         """What a glance saw; raises if training had left the finite numbers."""
         if glance.arrived is not None:
             glance.arrived.synchronize()

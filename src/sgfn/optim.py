@@ -53,7 +53,7 @@ class Optimiser:
     def present(self, parameters: Sequence[Tensor]) -> list[Tensor]:
         """Parameters as they are now; to a compiler, pieces of their buffer.
 
-        Of tensors that share memory with one that changes it would make copies.
+        A compiler copies what shares memory with a tensor that changes, unless it sees for itself how.
         """
         if not torch.compiler.is_compiling():
             return list(parameters)

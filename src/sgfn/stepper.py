@@ -10,10 +10,10 @@ from sgfn.learner import Learner
 
 Accelerate = Literal["auto", "eager", "compile", "graph"]
 PAYS = {"cpu": 20_000, "cuda": 300_000}
-"""Steps from which on a compilation is earned back: on a CPU it takes 20 seconds and saves a millisecond or two a step;
+"""Steps from which on a compilation is earned back: on a CPU it takes half a minute and saves two milliseconds a step;
 on a GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
-WIDEST = 1024
-"""Layers up to which that holds on a CPU: where products take all the time there is nothing to save."""
+WIDEST_COMPILED = 1024
+"""Layers up to which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, nearly all in products."""
 COMPILABLE = (
     "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
     "on sequences of one length whose scores fit in a table"
@@ -44,7 +44,8 @@ def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> t
     """
     one_of("accelerate", accelerate, get_args(Accelerate))
     config, kind = learner.config, learner.device.type
-    pays = learner.compilable and config.steps >= PAYS[kind] and (kind == "cuda" or config.net.hidden <= WIDEST)
+    narrow = kind == "cuda" or config.net.hidden <= WIDEST_COMPILED
+    pays = learner.compilable and narrow and config.steps >= PAYS[kind]
     wanted = accelerate if accelerate != "auto" else "compile" if pays else _uncompiled(learner)
     why = _obstacle(learner, wanted)
     if why and insist and accelerate != "auto":

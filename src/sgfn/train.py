@@ -174,12 +174,15 @@ class Lines:
         self.started, self.first = time.monotonic(), learner.done
         self.late = learner.device.type == "cuda"
         self.waiting: tuple[dict[str, Any], Glance, dict[str, float]] | None = None
+        self.rate = 0.0  # of the line that waits
 
     def add(self, more: dict[str, float]) -> None:
         """The figures of this moment."""
         self.settle()
         head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
         self.waiting = (head, self.learner.glance(), more)
+        trained = (self.learner.done - self.first) * self.learner.config.batch
+        self.rate = trained / (time.monotonic() - self.started)
         if not self.late:
             self.settle()
 
@@ -191,8 +194,7 @@ class Lines:
         row = head | self.learner.read(glance) | more
         self.run.append(row)
         if self.progress:
-            rate = (glance.step - self.first) * self.learner.config.batch / (time.monotonic() - self.started)
-            self.progress(glance.step, row | {"rate": rate})
+            self.progress(glance.step, row | {"rate": self.rate})
 
 
 def steps_ahead(done: int, last: int, config: LogConfig) -> int:
