@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := runs/demo
 BROWSERS := $(or $(SGFN_BROWSER),chromium chromium-browser google-chrome)
 
-.PHONY: install browser demo test lint figures figures-train clean
+.PHONY: install browser demo test lint figures figures-train speed clean
 
 install: $(VENV)/.installed
 
@@ -43,19 +43,28 @@ figures: install
 # Every study anew: hours on a GPU. One that was finished leaves a stamp, so the same command goes on after a stop;
 # `published` studies also keep the runs they have. `rm -r benchmarks/.trained` to begin again.
 STUDIES := kl_family tfbind8_quality tfbind8_presets-exact tfbind8_presets-exact-kl tfbind8_presets-frugal \
-	subtb motif thought confusion soft_optimum ceiling published-tfbind8 published-grid published-bits forecast-all
+	subtb motif thought confusion soft_optimum ceiling published-tfbind8 published-grid published-bits \
+	forecast-all compiled_quality
 
 figures-train: $(STUDIES:%=benchmarks/.trained/%)
 	$(MAKE) figures
 
 # as the committed files were made: seeds, device and threads are part of a study
-THREE := kl_family tfbind8_presets-exact tfbind8_presets-exact-kl tfbind8_presets-frugal subtb motif confusion forecast-all
-ON_CPU := subtb motif thought confusion soft_optimum ceiling forecast-all
+THREE := kl_family tfbind8_presets-exact tfbind8_presets-exact-kl tfbind8_presets-frugal subtb motif confusion forecast-all \
+	compiled_quality
+ON_CPU := subtb motif thought confusion soft_optimum ceiling forecast-all compiled_quality
 
 benchmarks/.trained/%: | install
 	$(if $(filter $*,$(ON_CPU)),OMP_NUM_THREADS=1 )$(BIN)/python -m benchmarks.$(subst -, ,$*) \
 		$(if $(filter $*,$(THREE)),--seeds 3) $(if $(filter ceiling,$*),--seeds 20) $(if $(filter $*,$(ON_CPU)),--device cpu)
 	mkdir -p $(@D) && touch $@
+
+# how fast this machine is: leave it alone meanwhile (an hour on 2 cores); sizes that the files have are not timed again
+DEVICE ?= cpu
+speed: install
+	$(BIN)/python -m benchmarks.speed all --device $(DEVICE)
+	for study in sampling scaling agreement; do $(BIN)/python -m benchmarks.$$study --device $(DEVICE) || exit 1; done
+	$(MAKE) figures
 
 clean:
 	rm -rf $(DEMO) build dist .pytest_cache .ruff_cache
