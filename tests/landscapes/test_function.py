@@ -266,8 +266,10 @@ def test_one_worker_is_this_process_and_none_is_refused() -> None:
 
 
 SCRIPT = """
-import multiprocessing, os, time
+import multiprocessing, os, signal, time
 from workers import Workers
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit a deaf ear
 
 def nap(texts):
     time.sleep(0.1)
