@@ -59,12 +59,13 @@ benchmarks/.trained/%: | install
 		$(if $(filter $*,$(THREE)),--seeds 3) $(if $(filter ceiling,$*),--seeds 20) $(if $(filter $*,$(ON_CPU)),--device cpu)
 	mkdir -p $(@D) && touch $@
 
-# how fast this machine is: leave it alone meanwhile (an hour on 2 cores); sizes that the files have are not timed again
+# how fast this machine is, into runs/speed: leave it alone meanwhile (an hour on 2 cores); sizes that are there are not timed again
 DEVICE ?= cpu
 speed: install
-	$(BIN)/python -m benchmarks.speed all --device $(DEVICE)
-	for study in sampling scaling agreement; do $(BIN)/python -m benchmarks.$$study --device $(DEVICE) || exit 1; done
-	$(MAKE) figures
+	$(BIN)/python -m benchmarks.speed all --device $(DEVICE) --out runs/speed
+	for study in sampling scaling agreement; do \
+		$(BIN)/python -m benchmarks.$$study --device $(DEVICE) --out runs/speed/$${study}_$(DEVICE).json || exit 1; \
+	done
 
 clean:
 	rm -rf $(DEMO) build dist .pytest_cache .ruff_cache

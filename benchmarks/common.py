@@ -31,11 +31,25 @@ def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.N
     for name, allowed in choices.items():  # the first one is a must, those after it have their first choice by default
         first = name == next(iter(choices))
         parser.add_argument(name, choices=allowed, nargs=None if first else "?", default=None if first else allowed[0])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", type=device_here, default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=None if default is None else RESULTS / default)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
+    parser.add_argument("--seeds", type=positive, default=5)
+    parser.add_argument("--steps", type=positive, default=None, help="fewer steps, to try the script out")
     return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, for a flag."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def device_here(text: str) -> str:
+    """A kind of device that this machine has, for a flag."""
+    if text not in ("cpu", "cuda") or (text == "cuda" and not torch.cuda.is_available()):
+        raise argparse.ArgumentTypeError(f"must be cpu, or cuda where there is a GPU, got {text!r}")
+    return text
 
 
 def machine(device: torch.device) -> dict[str, str]:

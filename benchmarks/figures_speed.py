@@ -57,7 +57,8 @@ def starts(rows: list[dict[str, Any]], names: dict[str, str]) -> str:
     """How long each takes before its first updates."""
     found = {name: spread(row["start_seconds"] for row in rows if row["who"] == who) for who, name in names.items()}
     told = ", ".join(f"{name} {low:.0f} to {high:.0f} s" for name, (_, low, high) in found.items())
-    return f"In brackets how many times as fast compiled sgfn is. Starts, nothing found in a cache: {told}."
+    meaning = "[slowest, fastest turn]; (n x): compiled sgfn is n times as fast."
+    return f"{meaning} Starts, nothing found in a cache: {told}."
 
 
 def speed_gpu_table() -> str:
@@ -117,8 +118,9 @@ def race_table() -> str:
         batch = min({row["batch"] for row in rows}, key=lambda b: max(r["seconds"] for r in rows if r["batch"] == b))
         best = [row for row in rows if row["batch"] == batch]
         seconds = "{:.1f} [{:.1f}, {:.1f}]".format(*spread(row["seconds"] for row in best))
-        reached = all(row["tv"] <= result["goal"] for row in best)
-        updates = f"{spread(row['updates'] for row in best)[0]:,.0f}" if reached else "not reached"
+        reached = [row["updates"] for row in best if row["tv"] <= result["goal"]]
+        updates = f"{spread(reached)[0]:,.0f}" if reached else "not reached"
+        updates += "" if len(reached) in (0, len(best)) else f" (reached with {len(reached)} of {len(best)} seeds)"
         lines.append(f"| {name_of(best[0])} | {batch} | {seconds} | {updates} |")
     seeds = len({row["seed"] for row in result["rows"]})
     return "\n".join([*lines, "", f"Medians and ranges over {seeds} seeds; {result['machine']['device']}."])

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, write_results
+from benchmarks.common import RESULTS, device_here, write_results
 from sgfn.config import TrainConfig
 from sgfn.learner import Learner
 from sgfn.sampling import write_samples
@@ -88,7 +88,7 @@ def apart(kind: str, n: int, device: str) -> dict[str, Any]:
 def main() -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=list(GOALS), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", type=device_here, default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     cases = [(kind, n) for kind, sizes in SIZES.items() for n in sizes]

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, write_results
+from benchmarks.common import RESULTS, device_here, positive, write_results
 from benchmarks.contest import Contestant
 from benchmarks.speed_peers.environments import OURS, enter, present, python_of, table_file
 from sgfn.files import read_json
@@ -138,7 +138,7 @@ def contests(args: argparse.Namespace, table: str) -> None:
     """What the file does not have yet."""
     heads = ("hidden", 6), ("batch", 6), ("", 10), ("updates/s", 11), ("trajectories/s", 14), ("ours is x", 9)
     print(" " * 10, *(f"{name:>{width}}" for name, width in heads), "per core     MiB start s")
-    out = args.out or RESULTS / f"speed_{args.device}.json"
+    out = args.out / f"speed_{args.device}.json"
     rows = read_json(out)["rows"] if out.is_file() else []
     jobs = missing(args, table, rows)
     for name in {name for job in jobs for name in job.names}:
@@ -172,18 +172,11 @@ def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)
-
-
 def parse() -> argparse.Namespace:
     """Flags of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["all", "contest", "race"])
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", type=device_here, default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--widths", nargs="+", type=int, default=WIDTHS, help="layers of these sizes")
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="batches of these sizes")
     parser.add_argument("--rounds", type=positive, default=ROUNDS, help="turns of each contestant")
@@ -192,7 +185,7 @@ def parse() -> argparse.Namespace:
         "--at-once", type=positive, default=1, help="sizes whose contestants start together, for many cores"
     )
     parser.add_argument("--seeds", type=positive, default=5, help="races")
-    parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     return parser.parse_args()
 
 
@@ -205,7 +198,7 @@ def main() -> None:
             contests(args, table)
         if args.part in ("all", "race"):
             rows = races(args.device, table, args.seeds)
-            out = RESULTS / f"race_{args.device}.json"
+            out = args.out / f"race_{args.device}.json"
             write_results(out, "speed", torch.device(args.device), rows, goal=GOAL)
 
 

@@ -100,6 +100,12 @@ def test_what_cannot_be_had_is_an_error(task: str, changes: dict[str, Any], acce
     assert choose(learner(task, **changes), "eager") == ("eager", "")
 
 
+def test_a_compiled_run_says_why_it_waits() -> None:
+    if not compiler_missing(CPU):
+        assert stepper.stepper(learner(), "compile").notice == "compiling: the first step takes about 30 s"
+    assert stepper.stepper(learner(), "eager").notice == ""
+
+
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     monkeypatch.setenv("PATH", "")

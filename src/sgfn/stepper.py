@@ -14,6 +14,9 @@ PAYS = {"cpu": 20_000, "cuda": 300_000}
 on a GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
 WIDEST_COMPILED = 1024
 """Layers up to which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, nearly all in products."""
+COMPILING = {
+    kind: f"compiling: the first step takes about {time}" for kind, time in {"cpu": "30 s", "cuda": "a minute"}.items()
+}
 COMPILABLE = (
     "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
     "on sequences of one length whose scores fit in a table"
@@ -77,6 +80,7 @@ def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> 
         torch.set_float32_matmul_precision("high")
     if chosen == "compile":
         learner.compile()
+        notice = COMPILING[learner.device.type]
     captured = chosen == "graph" or (chosen == "compile" and cuda and learner.capturable)
     return GraphedStep(learner, notice) if captured else PlainStep(learner, notice)
 

@@ -153,6 +153,8 @@ def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | Non
             burst = min(advance.burst, steps_ahead(learner.done, last, config))
             advance(burst)
             learner.done += burst
+            if learner.done == first + burst:
+                lines.begin()
             ending = learner.done == last
             looks = config.exact_every > 0 and learner.done % config.exact_every == 0
             if learner.done % config.every == 0 or looks or ending:
@@ -171,18 +173,22 @@ class Lines:
 
     def __init__(self, run: Run, learner: Learner, progress: Progress | None) -> None:
         self.run, self.learner, self.progress = run, learner, progress
-        self.started, self.first = time.monotonic(), learner.done
+        self.begun = self.started = (time.monotonic(), learner.done)
         self.late = learner.device.type == "cuda"
         self.waiting: tuple[dict[str, Any], Glance, dict[str, float]] | None = None
         self.rate = 0.0  # of the line that waits
+
+    def begin(self) -> None:
+        """Rates count from here on: before the first steps there may have been a compilation."""
+        self.begun = (time.monotonic(), self.learner.done)
 
     def add(self, more: dict[str, float]) -> None:
         """The figures of this moment."""
         self.settle()
         head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
         self.waiting = (head, self.learner.glance(), more)
-        trained = (self.learner.done - self.first) * self.learner.config.batch
-        self.rate = trained / (time.monotonic() - self.started)
+        moment, step = self.begun if self.learner.done > self.begun[1] else self.started
+        self.rate = (self.learner.done - step) * self.learner.config.batch / (time.monotonic() - moment)
         if not self.late:
             self.settle()
 
