@@ -179,28 +179,21 @@ def test_ways_to_run_steps_agree_on_a_gpu() -> None:
     assert apart[-1] < 3e-3
 
 
-def test_quality_is_what_it_was_before_steps_were_accelerated() -> None:
-    """The median of every cell lies within the range of the first study's seeds."""
-    before, now = (read_results(f"tfbind8_quality{more}.json")["rows"] for more in ("", "_recheck"))
-    cells = {(row["alpha"], row["form"], row["objective"]) for row in before}
-    assert len(cells) == 25
-    for cell in cells:
+@pytest.mark.parametrize(
+    ("name", "cells", "slack"),
+    [("tfbind8_quality_recheck", 25, 0.0), ("compiled_quality", 6, 1.0)],
+    ids=["captured on a GPU", "compiled on a CPU"],
+)
+def test_quality_is_what_it_was_before_steps_were_accelerated(name: str, cells: int, slack: float) -> None:
+    """Medians lie within the range of the first study's seeds; on another machine, no further away than it is wide."""
+    before, now = (read_results(f"{study}.json")["rows"] for study in ("tfbind8_quality", name))
+    found = {(row["alpha"], row["form"], row["objective"]) for row in now}
+    assert len(found) == cells
+    for cell in found:
         _, low, high = spread(tv_of(before, *cell))
-        again = tv_of(now, *cell)
+        again, room = tv_of(now, *cell), slack * (high - low)
         assert len(again) == 3
-        assert low <= statistics.median(again) <= high
-
-
-def test_compiled_runs_are_as_good_as_captured_ones() -> None:
-    """Medians lie within the range of the first study's seeds, or no further from it than it is wide."""
-    before, now = (read_results(f"{name}.json")["rows"] for name in ("tfbind8_quality", "compiled_quality"))
-    cells = {(row["alpha"], row["form"], row["objective"]) for row in now}
-    assert len(cells) == 6
-    for cell in cells:
-        _, low, high = spread(tv_of(before, *cell))
-        again = tv_of(now, *cell)
-        assert len(again) == 3
-        assert low - (high - low) <= statistics.median(again) <= high + (high - low)
+        assert low - room <= statistics.median(again) <= high + room
 
 
 def test_the_race_is_won() -> None:
