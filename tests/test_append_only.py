@@ -15,6 +15,7 @@ from sgfn.append_only import AppendOnly
 from sgfn.append_rollout import Walk
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv
+from sgfn.nets.rows import Spread
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
 from sgfn.rollout import unroll
 from sgfn.tasks import make_task
@@ -90,9 +91,21 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
     return loss, nll, list(nets), list(model)
 
 
-def check_same(trainer: Trainer, batch: int) -> None:
+def as_on_a_gpu(way: AppendOnly, walk: Walk, levels: int) -> Walk:
+    """The same sequences, in rows that are judged one by one but for those of some levels."""
+    way.compare, way.net.upright, way.model.upright = True, False, False
+    numbers = way.env.index(unroll(way.env, walk.realised.t())[0])
+    codes = torch.cat([way.env.encode(level) for level in way.env.levels()])
+    rows, index = Spread(way.env, levels, numbers.shape[0], way.device).rows(codes, numbers)
+    return replace(walk, rows=rows, last=None, index=index)
+
+
+def check_same(trainer: Trainer, batch: int, levels: int | None = None) -> None:
     way, generator = way_of(trainer), torch.Generator().manual_seed(2)
     walk, said = way.roller.roll(way.roller.draw(batch, generator, explore=0.2))
+    if levels is not None:
+        walk = as_on_a_gpu(way, walk, levels)
+        said = way.net.forced(walk.rows, None, walk.realised)
     known = as_trajectories(trainer, walk)
     loss, nll, nets, model = general(trainer, known)
     learns = trainer.config.dynamics.mode == "batch"
@@ -100,8 +113,9 @@ def check_same(trainer: Trainer, batch: int) -> None:
         found = way.slopes(walk, now, known, BETA, learns)
         assert_close(found.loss, loss.detach(), rtol=1e-4, atol=1e-5)
         assert_close(found.nll, nll.detach(), rtol=1e-4, atol=1e-5)
-        assert len(found.model) == (len(model) if learns else 0)
-        for mine, theirs in zip([*found.nets, *found.model], [*nets, *model], strict=True):
+        assert (found.lesson is not None) == learns
+        taught = way.learned_from(found.lesson) if found.lesson else []
+        for mine, theirs in zip([*found.nets, *taught], [*nets, *(model if learns else [])], strict=True):
             assert_close(mine, theirs, rtol=1e-3, atol=2e-5 * float(theirs.abs().max() + 1))
     if learns:
         fitted, gradients = way.fit((known.intended, known.realised, known.log_reward))
@@ -116,6 +130,13 @@ def check_same(trainer: Trainer, batch: int) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_losses_and_gradients_are_those_of_the_general_way(objective: str, mode: str) -> None:
     check_same(trainer_on("uniform", dynamics__mode=mode, **OBJECTIVES[objective]), 20)
+
+
+@pytest.mark.parametrize("levels", [0, 3])
+@pytest.mark.parametrize("mode", ["batch", "known"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_as_they_are_where_a_gpu_computes_them(objective: str, mode: str, levels: int) -> None:
+    check_same(trainer_on("uniform", dynamics__mode=mode, **OBJECTIVES[objective]), 20, levels)
 
 
 @pytest.mark.parametrize("mode", ["batch", "known"])

@@ -7,6 +7,7 @@ between the networks' outputs and the loss, `nets.rows` knows the rest of the wa
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -20,7 +21,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
-from sgfn.nets.rows import Pass, RowNet
+from sgfn.nets.rows import Coded, Pass, RowNet
 from sgfn.objectives import make_objective
 from sgfn.optim import Optimiser
 from sgfn.scoring import kl_divergence
@@ -38,6 +39,20 @@ def fits(env: Env, nets: FlowNets, config: TrainConfig) -> bool:
     return plain and config.objective != "eflow" and sequence is not None and not sequence.stop
 
 
+class Lesson(NamedTuple):
+    """What a batch tells the noise model: what it said, and how its loss changes with that.
+
+    A tuple, as `Pass` and `Coded` are: compiled functions hand those on.
+    """
+
+    said: Pass
+    slope: Float[Tensor, "AK N"]
+    rows: Coded | None
+    """None stands for those of batches of this size."""
+    last: Int[Tensor, " B"] | None
+    realised: Int[Tensor, "T B"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Slopes:
     """The loss of a batch, the noise model's, and what both tell the weights."""
@@ -48,8 +63,8 @@ class Slopes:
     """`ENTROPY_METERS` of the batch, where a run watches them."""
     nets: list[Tensor]
     """For `AppendOnly.parameters`."""
-    model: list[Tensor]
-    """For `AppendOnly.model.parameters`; empty where it was not asked to learn."""
+    lesson: Lesson | None
+    """For the noise model, where it was asked to learn."""
 
 
 class AppendOnly:
@@ -63,6 +78,7 @@ class AppendOnly:
         assert isinstance(nets.encoder, MLP)
         self.env, self.task, self.nets, self.config = env, task, nets, task.config
         self.device, self.learned = nets.log_z.device, self.config.dynamics.mode != "known"
+        self.compare = self.device.type == "cuda"  # see `picked`
         outcome = [] if nets.outcome is None else [nets.outcome]
         heads = [nets.policy, *outcome, *([nets.flow] if self.config.reads_flow else [])]
         self.net = RowNet(nets.encoder, heads, optimisers[0])
@@ -82,12 +98,19 @@ class AppendOnly:
         self.roller = KernelRoller(kernel, env, self.net, self.channel, self.config.batch)
 
     def learn(self, draws: Draws | Walked, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
-        """A batch of rollouts and its update; of the noise model too where it learns from batches."""
+        """A batch of rollouts and its update; where the noise model learns from batches, its lesson is left to do."""
         own, slopes = self.measure(draws, beta)
         self.optimisers[0].apply(slopes.nets, rate, self.parameters)
-        if slopes.model:
-            self.optimisers[1].apply(slopes.model, rate, self.model.parameters)
         return own, slopes
+
+    def teach(self, lesson: Lesson, rate: Float[Tensor, ""]) -> None:
+        """An update of the noise model."""
+        self.optimisers[1].apply(self.learned_from(lesson), rate, self.model.parameters)
+
+    def learned_from(self, lesson: Lesson) -> list[Tensor]:
+        """What a lesson tells the weights of the noise model."""
+        rows = lesson.rows or self.roller.rows(lesson.realised.shape[1])
+        return self.model.backward(rows, lesson.said, lesson.slope, lesson.last, lesson.realised)
 
     def measure(self, draws: Draws | Walked, beta: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
         """A batch of rollouts, and what it tells the weights."""
@@ -137,7 +160,7 @@ class AppendOnly:
         beta: Float[Tensor, ""],
         learn: bool,
     ) -> Slopes:
-        """Loss and gradients of a batch at a reward exponent; with `learn` those of the noise model as well."""
+        """Loss and gradients of a batch at a reward exponent; with `learn` a lesson for the noise model as well."""
         said = self.model.forced(walk.rows, walk.last, walk.realised) if self.learned else None
 
         def losses(outputs: Tensor, log_z: Tensor, kernel: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -149,14 +172,15 @@ class AppendOnly:
 
         (log_z,) = self.optimisers[0].present([self.nets.log_z])
         inputs = [found.outputs, log_z.detach()]
+        lesson = None
         if said is not None and learn:
             slopes, (loss, nll, *figures) = gradients(losses, [*inputs, said.outputs])
-            model = self.model.backward(walk.rows, said, slopes[2], walk.last, walk.realised)
+            rows = walk.rows if isinstance(walk.rows, Coded) else None
+            lesson = Lesson(said=said, slope=slopes[2], rows=rows, last=walk.last, realised=walk.realised)
         else:
             slopes, (loss, nll, *figures) = gradients(losses, inputs)
-            model = []
         nets = [*self.net.backward(walk.rows, found, slopes[0], walk.last, walk.realised), slopes[1]]
-        return Slopes(loss=loss, nll=nll, figures=figures[0] if figures else None, nets=nets, model=model)
+        return Slopes(loss=loss, nll=nll, figures=figures[0] if figures else None, nets=nets, lesson=lesson)
 
     def _figures(self, scores: Scores, batch: Episodes) -> list[Tensor]:
         if not self.config.watches_entropy:
@@ -180,6 +204,8 @@ class AppendOnly:
         """log P^ of what happened, under every intention."""
         if kernel is None:
             return self.log_columns.index_select(1, (walk.realised + self.places).flatten())
+        if walk.index is None:
+            return picked(self.log_kernel(kernel), walk.realised.flatten(), self.compare)
         place = torch.add(walk.index, walk.realised.flatten(), alpha=kernel.shape[1])  # K N
         return visited(self.log_kernel(kernel).flatten(1), place)
 
@@ -189,7 +215,7 @@ class AppendOnly:
 
     def nll(self, walk: Walk, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
         """Of the outcomes given the intentions."""
-        return -columns.gather(0, walk.intended.reshape(1, -1)).mean()
+        return -picked(columns, walk.intended.flatten(), self.compare).mean()
 
     def scores(
         self,
@@ -223,7 +249,7 @@ class AppendOnly:
             log_policy = visited(torch.log_softmax(outputs[vocab : 2 * vocab], 0), walk.index)
         elif self.nets.form == "marginal" and (self.learned or not self.channel.silent):
             return torch.logsumexp(log_policy + columns, 0)
-        return log_policy.gather(0, walk.realised.reshape(1, -1))[0]
+        return picked(log_policy, walk.realised.flatten(), self.compare)
 
     def _projection(self, walk: Walk, logits: Tensor, outputs: Tensor, kernel: Tensor | None) -> Float[Tensor, "B T"]:
         """KL from the outcome policy to the policy's law, row by row."""
@@ -240,7 +266,7 @@ class AppendOnly:
     def _log_flow(self, walk: Walk, outputs: Tensor, log_z: Tensor) -> Float[Tensor, "B N"]:
         """log Z at the root, then as the network says; the last state is final."""
         steps, batch = walk.realised.shape
-        inner = visited(outputs[-1:], walk.index[batch:]).view(steps - 1, batch).t()
+        inner = visited(outputs[-1:], walk.index).view(steps, batch)[1:].t()
         root = log_z.expand(batch, 1)
         return torch.cat([root, inner, torch.zeros_like(root)], 1)
 
@@ -275,6 +301,18 @@ def gradients(
     return torch.autograd.grad(result, leaves), tuple(value.detach() for value in more)
 
 
-def visited(table: Float[Tensor, "C N"], index: Int[Tensor, " M"]) -> Float[Tensor, "C M"]:
-    """Columns of a table; `gather` sends gradients back by adding, without sorting the index first."""
-    return table.gather(1, index.expand(table.shape[0], -1))
+def visited(table: Float[Tensor, "C N"], index: Int[Tensor, " M"] | None) -> Float[Tensor, "C M"]:
+    """Columns of a table, None for all; `gather` sends gradients back by adding, without sorting the index first."""
+    return table if index is None else table.gather(1, index.expand(table.shape[0], -1))
+
+
+def picked(table: Float[Tensor, "*A C N"], row: Int[Tensor, " N"], compare: bool = False) -> Float[Tensor, "*A N"]:
+    """One entry of each column. A GPU is told to compare, not to look up: gradients then need not be added up.
+
+    >>> picked(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 0]))
+    tensor([3., 2.])
+    """
+    if compare:
+        here = torch.arange(table.shape[-2], device=row.device)[:, None] == row
+        return torch.where(here, table, 0.0).sum(-2)
+    return table.gather(-2, row.expand(*table.shape[:-2], 1, -1)).squeeze(-2)

@@ -14,29 +14,24 @@ from sgfn.channel import Channel, waiting_times
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.nets.encoders import sequence_of
-from sgfn.nets.rows import Pass, RowNet, Rows, joined
-from sgfn.rollout import clocks
+from sgfn.nets.rows import Coded, Pass, RowNet, Rows, Spread, joined
 
 LARGEST_KEPT = 1024
-"""Up to here a batch is judged by what its walk in a kernel kept; beyond, judging shared states once is less work."""
+"""Up to here a batch is judged by what its walk in a kernel kept, and the walk leaves most of a GPU to others; beyond,
+judging shared states once is less work."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
     """A batch of sequences, steps first, and the rows of the states on their way."""
 
-    rows: Rows
+    rows: Rows | Coded
     intended: Int[Tensor, "T B"]
     realised: Int[Tensor, "T B"]
-    early: list[Int[Tensor, " B"]]
-    """Shared states, by step."""
-    index: Int[Tensor, " TB"]
-    """The row of each visited state, steps first."""
-
-    @property
-    def last(self) -> Int[Tensor, " B"]:
-        """The last shared state of each."""
-        return self.early[-1]
+    last: Int[Tensor, " B"] | None
+    """The last shared state of each; None where nothing is shared."""
+    index: Int[Tensor, " TB"] | None
+    """The row of each visited state, steps first; None where rows are just that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +62,8 @@ class Walked:
 
     intended: Int[Tensor, "B T"]
     realised: Int[Tensor, "B T"]
+    states: Int[Tensor, "B T+1"]
+    """By number."""
     sums: Float[Tensor, "layers T B H"] | None
     """What went into each activation; None where that is computed again, shared states once."""
 
@@ -124,13 +121,13 @@ class Roller:
             act(passes[-1].outputs[:vocab])
         outcomes = torch.stack(realised)
         meant = torch.stack(intended) if draws.noise else outcomes
-        return Walk(rows=rows, intended=meant, realised=outcomes, early=early, index=rows.index(early)), joined(passes)
+        return Walk(rows=rows, intended=meant, realised=outcomes, last=state, index=rows.index(early)), joined(passes)
 
-    def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"], rows: Rows | None = None) -> Walk:
+    def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Walk:
         """Known sequences."""
-        rows, outcomes = rows or self.rows(realised.shape[0]), realised.t()
+        rows, outcomes = self.rows(realised.shape[0]), realised.t()
         early = rows.early(outcomes)
-        return Walk(rows=rows, intended=intended.t(), realised=outcomes, early=early, index=rows.index(early))
+        return Walk(rows=rows, intended=intended.t(), realised=outcomes, last=early[-1], index=rows.index(early))
 
 
 class KernelRoller(Roller):
@@ -141,25 +138,25 @@ class KernelRoller(Roller):
         assert sequence is not None
         super().__init__(sequence, net, channel, env.following.device)
         self.kernel, self.tabulated, self.keep = kernel, env, batch <= LARGEST_KEPT
-        self.visited = Rows(sequence, batch, self.device, most=1)  # all that was judged on the way
+        self.spread = Spread(sequence, 0 if self.keep else self.rows(batch).levels, batch, self.device)
 
     def draw(
         self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
     ) -> Draws | Walked:
         """Rollouts."""
-        clock = clocks((self.env.length, 2, batch, self.env.vocab), generator)
+        clock = waiting_times((self.env.length, 2, batch, self.env.vocab), generator)
         net = (self.net.layers, self.net.heads[0], self.net.activation)
         options = {"keep": self.keep, "steps_first": True}
         found = self.kernel.walk(*net, self.tabulated, clock, temperature, explore, **options)
-        return Walked(intended=found[0], realised=found[1], sums=found[3])
+        return Walked(intended=found[0], realised=found[1], states=found[2], sums=found[3])
 
     @torch.no_grad()
     def roll(self, draws: Draws | Walked) -> tuple[Walk, Pass]:
         """What the kernel did, row by row."""
         assert isinstance(draws, Walked)
+        rows, index = self.spread.rows(self.tabulated.feature_table, draws.states)
+        intended, realised = draws.intended.t(), draws.realised.t()
+        walk = Walk(rows=rows, intended=intended, realised=realised, last=None, index=index)
         if draws.sums is None:
-            walk = self.walk(draws.intended, draws.realised)
-            return walk, self.net.forced(walk.rows, walk.last, walk.realised)
-        walk = self.walk(draws.intended, draws.realised, self.visited)
-        first = draws.realised.shape[0] - 1  # of the states before the first step, which are all the same, one is left
-        return walk, self.net.finished([sums[first:] for sums in draws.sums.flatten(1, 2).unbind()])
+            return walk, self.net.forced(rows, None, realised)
+        return walk, self.net.finished(list(draws.sums.flatten(1, 2).unbind()))

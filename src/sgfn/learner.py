@@ -72,6 +72,10 @@ class Learner(ABC):
     def step(self) -> None:
         """One batch of environment calls, and what is learned from it."""
 
+    def settle(self) -> None:
+        """What is asked of the device from here on comes after all that the steps so far have left for later."""
+        return
+
     @abstractmethod
     def memoryless(self) -> LogPolicy | None:
         """The policy as a function of the state alone; None where there is none, or where it remembers."""

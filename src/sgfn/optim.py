@@ -32,7 +32,7 @@ class Optimiser:
         self.gradient, self.first, self.second = (torch.zeros_like(self.values) for _ in range(3))
         self.count = torch.zeros((), device=device)
         self.bias = torch.zeros(2, device=device)  # see `correct`
-        self.begun = False
+        self.begun, self.counted_later = False, False  # later: whoever compiles a step calls `tick` himself
         sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
         self.each = self.rates.repeat_interleave(torch.tensor(sizes, device=device))
         buffers = (self.values, self.gradient, self.first, self.second)
@@ -77,9 +77,10 @@ class Optimiser:
             given = dict(zip(map(id, self.parameters if parameters is None else parameters), gradients, strict=True))
             whole = [given.get(id(p), home) for p, home in zip(self.parameters, self.gradients, strict=True)]
             plain_adam(self.values, self.first, self.second, whole, self.each, factor, self.bias, self.clip)
-            self.count += 1.0
-            self.correct()
+            if not self.counted_later:
+                self.tick()
             return
+        assert not self.counted_later
         self.count += 1.0
         homes = self.gradients if parameters is None else [self.gradients[self.places[id(p)]] for p in parameters]
         torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
@@ -90,6 +91,11 @@ class Optimiser:
     def forget_direction(self) -> None:
         """Begin the mean of gradients anew, for weights that were put elsewhere; their sizes stay."""
         self.first.zero_()
+
+    def tick(self) -> None:
+        """Count a compiled update, and be ready for the next."""
+        self.count += 1.0
+        self.correct()
 
     @torch.no_grad()
     def correct(self) -> None:

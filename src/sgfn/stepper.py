@@ -9,20 +9,19 @@ from sgfn.compilation import compiler_missing
 from sgfn.learner import Learner
 
 Accelerate = Literal["auto", "eager", "compile", "graph"]
-PAYS = {"cpu": 20_000, "cuda": 300_000}
-"""Steps from which on a compilation is earned back: on a CPU it takes half a minute and saves two milliseconds a step;
-on a GPU, beside steps that are captured as they are, a minute and a quarter of a millisecond."""
+PAYS = {"cpu": 20_000, "cuda": 100_000}
+"""Steps from which on a compilation is earned back. It takes half a minute, and saves two milliseconds a step on a CPU;
+on a GPU, beside steps that are captured as they are, a quarter of one."""
 WIDEST_COMPILED = 1024
 """Layers up to which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, nearly all in products."""
-COMPILING = {
-    kind: f"compiling: the first step takes about {time}" for kind, time in {"cpu": "30 s", "cuda": "a minute"}.items()
-}
+COMPILING = "compiling: the first step takes about half a minute"
 COMPILABLE = (
     "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
     "on sequences of one length whose scores fit in a table"
 )
-REPLAYED = 8
-"""Steps in one replay of a CUDA graph."""
+REPLAYED, LONGEST = (25, 5, 1), 400
+"""Steps in one replay of a CUDA graph, on which lines of metrics and checkpoints mostly fall: as many as have no more
+steps of the environment among them than this, as a graph holds every operation of each."""
 
 
 @runtime_checkable
@@ -80,9 +79,18 @@ def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> 
         torch.set_float32_matmul_precision("high")
     if chosen == "compile":
         learner.compile()
-        notice = COMPILING[learner.device.type]
+        notice = COMPILING
     captured = chosen == "graph" or (chosen == "compile" and cuda and learner.capturable)
     return GraphedStep(learner, notice) if captured else PlainStep(learner, notice)
+
+
+def replayed(horizon: int) -> int:
+    """Steps in one replay.
+
+    >>> [replayed(horizon) for horizon in (8, 16, 17, 80, 256, 1000)]
+    [25, 25, 5, 5, 1, 1]
+    """
+    return next((count for count in REPLAYED if count * horizon <= LONGEST), 1)
 
 
 class PlainStep:
@@ -105,6 +113,7 @@ class PlainStep:
         try:
             for _ in range(count):
                 self.learner.step()
+            self.learner.settle()
         finally:
             torch.set_flush_denormal(self.flushed)
             torch.set_num_threads(threads)
@@ -114,21 +123,21 @@ class GraphedStep:
     """Runs the first steps as they are (they warm the allocator up), captures some in a graph, then replays it."""
 
     WARMUP = 3
-    burst = REPLAYED
 
     def __init__(self, learner: Learner, notice: str = "") -> None:
         self.learner, self.notice, self.warm = learner, notice, 0
+        self.burst = replayed(learner.env.horizon)
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.stream = torch.cuda.Stream()
 
     def __call__(self, count: int = 1) -> None:
-        """So many steps: whole bursts, then one by one."""
+        """So many steps, in replays as long as there are."""
         while count > 0:
             if self.warm < self.WARMUP:
                 self._eager()
                 done = 1
             else:
-                done = self.burst if count >= self.burst else 1
+                done = next(most for most in REPLAYED if most <= min(count, self.burst))
                 if done not in self.graphs:
                     self.graphs[done] = self._capture(done)
                 self.graphs[done].replay()
@@ -138,6 +147,7 @@ class GraphedStep:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             self.learner.step()
+            self.learner.settle()
         torch.cuda.current_stream().wait_stream(self.stream)
         self.warm += 1
 
@@ -147,4 +157,5 @@ class GraphedStep:
         with torch.cuda.graph(graph, stream=self.stream):
             for _ in range(steps):
                 self.learner.step()
+            self.learner.settle()
         return graph

@@ -78,8 +78,8 @@ def train(
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
-    With `resume` the run continues bit for bit with the folder's own configuration, which None stands for; given one,
-    only its number of steps may be another, and the schedule of the learning rate then follows it.
+    With `resume` the run continues with the folder's own configuration, which None stands for, on a CPU bit for bit.
+    Given one, only its number of steps may be another, and the schedule of the learning rate then follows it.
     `accelerate` says how steps are run, not what they do (see `stepper`); what cannot be had is an error if we insist.
     """
     run, where = Run(path=Path(out)), pick_device(device)

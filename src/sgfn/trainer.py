@@ -1,14 +1,16 @@
 """The trainer: rollout -> score -> objective -> update. It knows no environment by name."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from sgfn import dynamics, histories
-from sgfn.append_only import AppendOnly, Past, fits
-from sgfn.append_rollout import Draws, Walked
+from sgfn.append_only import AppendOnly, Lesson, Past, fits
+from sgfn.append_rollout import LARGEST_KEPT, Draws, KernelRoller, Walked
+from sgfn.beside import Beside
 from sgfn.compilation import compiled
 from sgfn.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.envs.tabulated import TabulatedEnv
@@ -19,6 +21,7 @@ from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.nets.layered import Layered, walking_kernel
 from sgfn.nets.shared import Judge, share, shared_levels
+from sgfn.noise import HiddenRate
 from sgfn.objectives import make_objective
 from sgfn.optim import Optimiser, schedule, step_together
 from sgfn.replay import Replay, chances
@@ -29,7 +32,8 @@ from sgfn.trajectories import Episodes, Scores, Trajectories, concatenate, tempe
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 LARGEST_WALK = 4096
-"""Up to here a GPU is faster with what its walk kept; beyond, judging shared states once is less work."""
+"""In general updates (see `AppendOnly` for others) a GPU is faster up to here with what its walk kept; beyond, judging
+shared states once is less work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,16 @@ class Chances:
     """What is recalled from the buffer, update by update."""
     fits: list[Float64[Tensor, " B"]]
     """What the noise model learns from, round by round."""
+
+
+class Rest(NamedTuple):
+    """What a step leaves for later: nobody waits for it before the next rollouts."""
+
+    lesson: Lesson | None
+    loss: Float[Tensor, ""]
+    nll: Float[Tensor, ""]
+    log_reward: Float[Tensor, " B"]
+    length: Int[Tensor, " B"]
 
 
 class Trainer(Learner):
@@ -61,12 +75,14 @@ class Trainer(Learner):
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.terms = torch.zeros(2, device=device)
         self.plan()
+        self.beside: Beside | None = None
         self.kernel = walking_kernel(self.env, self.nets.encoder, device)
         self._guess_log_z()
-        self.append_only = self._append_only()
-        self.quick = self.append_only if self.kernel is None else None  # uncompiled, a kernel that walks is faster
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
+        self.append_only = self._append_only()
+        general = self.kernel is not None and (needs_buffer or self.hidden_rate)  # as long as steps are not compiled
+        self.quick = None if general else self.append_only
 
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with seeded(self.config.seed):
@@ -89,7 +105,16 @@ class Trainer(Learner):
         if self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
             return None
         table = isinstance(self.env, TabulatedEnv) and not self.task.landscape.on_host
-        return AppendOnly(self.task, self.nets, self.dynamics, (self.optimiser, self.dynamics_optimiser), table)
+        way = AppendOnly(self.task, self.nets, self.dynamics, (self.optimiser, self.dynamics_optimiser), table)
+        if self.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:
+            way.walk_by(self.kernel, self.env)
+        way.prepare()
+        return way
+
+    @property
+    def hidden_rate(self) -> bool:
+        """Whether episodes have rates of their own, which tables and the kernel that reads them do not know."""
+        return isinstance(self.env.noise, HiddenRate)
 
     @torch.no_grad()
     def _guess_log_z(self) -> None:
@@ -147,7 +172,16 @@ class Trainer(Learner):
 
     def step(self) -> None:
         """One batch of rollouts, the updates that follow from it, and the meters."""
-        self.advance(self.chances())
+        chances = self.chances()
+        if self.beside is None:
+            return self.advance(chances)
+        self.beside.settle()
+        return self.beside.do(self.conclude, self.begin(chances))
+
+    def settle(self) -> None:
+        """What is asked of the device from here on comes after what runs beside."""
+        if self.beside is not None:
+            self.beside.settle()
 
     def chances(self) -> Chances:
         """The random numbers of a step, in the same order however steps are run."""
@@ -161,15 +195,30 @@ class Trainer(Learner):
 
     def advance(self, chances: Chances) -> None:
         """A step that follows from its random numbers, but for rollouts that draw their own."""
+        self.conclude(self.begin(chances))
+
+    def begin(self, chances: Chances) -> Rest:
+        """A step up to what the next rollouts depend on."""
         beta, rate = self.terms.unbind()
-        own, loss, nll = self.learn(chances.draws, beta, rate)
+        own, loss, nll, lesson = self.learn(chances.draws, beta, rate)
         if self.buffer is not None:
+            if lesson is not None and self.quick is not None:  # recalled batches are judged by it
+                self.quick.teach(lesson, rate)
+                lesson = None
             self.buffer.add(own)
             for uniform in chances.replay:
                 self.recall(self.buffer.pick(uniform), beta, rate)
             for uniform in chances.fits:
                 nll = self.refit(self.buffer.pick(uniform), rate)
-        self._record(own, loss, nll)
+        return Rest(lesson=lesson, loss=loss, nll=nll, log_reward=own.log_reward, length=own.length)
+
+    def conclude(self, rest: Rest) -> None:
+        """What is left of a step: the noise model's lesson, the meters and the plan."""
+        if rest.lesson is not None and self.quick is not None:
+            self.quick.teach(rest.lesson, self.terms[1])
+        if self.optimiser.counted_later:
+            self.optimiser.tick()
+        self._record(rest)
         self.index += 1.0
         self.plan()
 
@@ -183,16 +232,18 @@ class Trainer(Learner):
         super().load(state)
         self.plan()
 
-    def learn(self, draws: Draws | Walked | None, beta: Tensor, rate: Tensor) -> tuple[Episodes, Tensor, Tensor]:
-        """A batch of rollouts and an update: the agent's own part, the loss, and the noise model's."""
+    def learn(
+        self, draws: Draws | Walked | None, beta: Tensor, rate: Tensor
+    ) -> tuple[Episodes, Tensor, Tensor, Lesson | None]:
+        """A batch of rollouts and an update: the agent's own part, both losses, what the noise model has to learn."""
         if self.quick is not None and draws is not None:
             own, found = self.quick.learn(draws, beta, rate)
             if found.figures is not None:
                 self.heed(found.figures)
-            return own, found.loss, found.nll
+            return own, found.loss, found.nll, found.lesson
         judge = self.judge(self.config.batch)
         own, batch = self.collect(judge)
-        return own, *self.update(judge, own, batch, beta, rate)
+        return own, *self.update(judge, own, batch, beta, rate), None
 
     def collect(self, judge: FlowNets | Judge) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
@@ -296,8 +347,9 @@ class Trainer(Learner):
         self.dynamics_optimiser.step(nll, rate)
         return nll.detach()
 
-    def _record(self, own: Episodes, loss: Tensor, nll: Tensor) -> None:
-        plain = [loss, nll, own.log_reward.mean(), own.length.float().mean(), own.log_reward.exp().mean()]
+    def _record(self, rest: Rest) -> None:
+        log_reward = rest.log_reward
+        plain = [rest.loss, rest.nll, log_reward.mean(), rest.length.float().mean(), log_reward.exp().mean()]
         self.record(*plain, *(self.figures.unbind() if self.config.watches_entropy else ()))
 
     def readings(self) -> dict[str, Tensor]:
@@ -325,12 +377,15 @@ class Trainer(Learner):
         """All but random numbers, and rollouts where a kernel makes them."""
         assert self.append_only is not None
         self.quick = self.append_only
-        if self.kernel is not None and isinstance(self.env, TabulatedEnv):
-            self.quick.walk_by(self.kernel, self.env)
-        self.quick.prepare()
         for optimiser in self.optimisers().values():
             optimiser.correct()
-        self.advance = compiled(self.advance, self.device)
+        if not isinstance(self.quick.roller, KernelRoller):
+            self.advance = compiled(self.advance, self.device)
+            return
+        self.optimiser.counted_later = self.buffer is None  # one update in a step
+        self.begin, self.conclude = compiled(self.begin, self.device), compiled(self.conclude, self.device)
+        if self.config.batch <= LARGEST_KEPT:  # the walk leaves most of the GPU to others
+            self.beside = Beside()
 
     @property
     def block(self) -> int:

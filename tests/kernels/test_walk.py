@@ -16,7 +16,18 @@ from sgfn.nets.encoders import MLP
 from sgfn.nets.layered import walking_kernel
 from sgfn.tasks import make_task
 
-CASES = ("tfbind8", "one layer, exploring", "grid, relu", "variable length, silu", "heated", "heated by a tensor")
+CASES = (
+    "tfbind8",
+    "one layer, exploring",
+    "grid, relu",
+    "variable length, silu",
+    "heated",
+    "heated by a tensor",
+    "not exploring",
+    "not exploring, heated, not all is legal",
+    "many actions",
+    "many actions, not exploring",
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +56,23 @@ def test_a_walk_is_a_rollout(found: dict[str, Any], case: str) -> None:
     assert found[case]["other clock"]["same"] < 0.9
 
 
-@pytest.mark.parametrize(("case", "kept"), [(0, 1.0), (1, 0.0)])
-def test_a_walk_is_judged_as_if_its_states_were_judged_anew(found: dict[str, Any], case: int, kept: float) -> None:
+JUDGED = ("kept", "shared", "crowded", "kl, kept", "kl, shared", "detailed balance", "blind")
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_a_walk_is_judged_as_if_its_states_were_judged_anew(found: dict[str, Any], case: str) -> None:
+    assert set(found["judged"]) == set(JUDGED)
     judged = found["judged"][case]
-    assert judged["kept"] == kept
-    assert judged["same"] > 0.98  # the random numbers of a step that is not compiled
+    assert judged["kept"] == (0.0 if case in ("shared", "crowded", "kl, shared") else 1.0)
+    assert judged["same"] > 0.98  # the random numbers of a general step
     assert judged["error"] < 5e-5
+    assert judged["loss"] < 1e-4
     assert judged["gradient"] < 2e-3
     assert judged["other states"] > 0.005
+
+
+def test_rates_that_nobody_sees_are_not_left_to_the_kernel(found: dict[str, Any]) -> None:
+    assert found["rolls"] == {"uniform": True, "hidden": False}
 
 
 def test_on_a_cpu_nobody_walks() -> None:

@@ -4,10 +4,14 @@ A process of its own: the interpreter is chosen by the environment before Triton
 """
 
 import json
+from unittest.mock import patch
 
 import torch
 
+import sgfn.trainer
 from sgfn import append_rollout
+from sgfn.append_only import visited
+from sgfn.append_rollout import KernelRoller
 from sgfn.config import TrainConfig
 from sgfn.kernels import walk as kernel
 from sgfn.kernels.walk import fits, walk
@@ -23,6 +27,10 @@ CASES = {
     "variable length, silu": ("words", {"net__activation": "silu", "noise__alpha": 0.4}, 1.0),
     "heated": ("grid", {}, 2.0),
     "heated by a tensor": ("words", {}, torch.tensor(0.5)),
+    "not exploring": ("tfbind8", {"explore": 0.0}, 1.0),
+    "not exploring, heated, not all is legal": ("words", {"explore": 0.0, "noise__alpha": 0.4}, torch.tensor(0.5)),
+    "many actions": ("bits", {"bits__length": 8, "bits__k": 4, "bits__modes": 4, "noise__alpha": 0.3}, 1.0),
+    "many actions, not exploring": ("bits", {"bits__length": 8, "bits__k": 4, "bits__modes": 4, "explore": 0.0}, 2.0),
 }
 BATCH = 37  # not a multiple of the rows of a program
 
@@ -49,24 +57,31 @@ def compare(name: str, changes: dict[str, object], temperature: float | torch.Te
     return found
 
 
-def judge(batch: int, most: int) -> dict[str, float]:
-    """The largest error of what a compiled step makes of the kernel's walk, beside judging the same states anew."""
+def trainer_with_kernel(**changes: object) -> Trainer:
+    """As on a GPU: the kernel makes the rollouts."""
+    config = TrainConfig().with_(**{"net__hidden": 64, "explore": 0.1, **changes})
+    with patch.object(sgfn.trainer, "walking_kernel", lambda *_: kernel):
+        return Trainer(make_task("tfbind8", config), torch.device("cpu"))
+
+
+def judge(batch: int, most: int, **changes: object) -> dict[str, float]:
+    """The largest error of what a step makes of the kernel's walk, beside judging the same states anew."""
     append_rollout.LARGEST_KEPT = most
-    config = TrainConfig().with_(net__hidden=64, batch=batch, explore=0.1)
-    trainer = Trainer(make_task("tfbind8", config), torch.device("cpu"))
+    trainer = trainer_with_kernel(batch=batch, **changes)
     way, generator = trainer.append_only, torch.Generator().manual_seed(5)
-    way.walk_by(kernel, trainer.env)
+    learns = trainer.config.dynamics.mode == "batch"
     drawn = way.roller.draw(batch, generator, explore=0.1)
     done, found = way.roller.roll(drawn)
     anew = way.roller.walk(drawn.intended, drawn.realised)
     said = way.net.forced(anew.rows, anew.last, anew.realised).outputs[:, anew.index]
     own = way.episodes(done, way.log_reward(done.realised))
     slopes = [
-        way.slopes(walked, passed, own, torch.ones(()), learn=True)
+        way.slopes(walked, passed, own, torch.ones(()), learn=learns)
         for walked, passed in ((done, found), (anew, way.net.forced(anew.rows, anew.last, anew.realised)))
     ]
-    apart = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(slopes[0].nets, slopes[1].nets, strict=True)]
-    here = found.outputs[:, done.index]
+    mine, theirs = ([*found.nets, *(way.learned_from(found.lesson) if learns else [])] for found in slopes)
+    apart = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(mine, theirs, strict=True)]
+    here = visited(found.outputs, done.index)
     plain = rollout(
         trainer.env,
         Layered(trainer.env, trainer.nets.encoder, trainer.nets.policy),
@@ -77,6 +92,7 @@ def judge(batch: int, most: int) -> dict[str, float]:
     )
     return {
         "kept": float(drawn.sums is not None),
+        "loss": float((slopes[0].loss - slopes[1].loss).abs() / slopes[1].loss),
         "same": float((plain.realised == drawn.realised).float().mean()),
         "error": float((here - said).abs().max()),
         "gradient": max(apart),
@@ -84,6 +100,31 @@ def judge(batch: int, most: int) -> dict[str, float]:
     }
 
 
+JUDGED = {
+    "kept": (37, 1024, {}),
+    "shared": (37, 1, {}),
+    "crowded": (700, 1, {}),
+    "kl, kept": (37, 1024, {"objective": "kl", "dynamics__mode": "known"}),
+    "kl, shared": (37, 1, {"objective": "kl", "dynamics__mode": "known"}),
+    "detailed balance": (37, 1024, {"objective": "db"}),
+    "blind": (37, 1024, {"form": "blind", "dynamics__mode": "known"}),
+}
+
+
+def who_rolls() -> dict[str, bool]:
+    """Whether the kernel makes the rollouts, under noise that it knows and under noise that it does not."""
+    found = {}
+    for kind in ("uniform", "hidden"):
+        trainer = trainer_with_kernel(batch=4, noise__kind=kind)
+        trainer.step()
+        found[kind] = isinstance(trainer.append_only.roller, KernelRoller) and trainer.quick is not None
+    return found
+
+
 if __name__ == "__main__":
-    beside = {case: compare(*described) for case, described in CASES.items()}
-    print(json.dumps({"walks": beside, "judged": [judge(37, 1024), judge(37, 1)]}))  # noqa: T201
+    found = {
+        "walks": {case: compare(*described) for case, described in CASES.items()},
+        "judged": {case: judge(batch, most, **changes) for case, (batch, most, changes) in JUDGED.items()},
+        "rolls": who_rolls(),
+    }
+    print(json.dumps(found))  # noqa: T201

@@ -18,6 +18,9 @@ from sgfn.envs.tabulated import TabulatedEnv
 MOST_LAYERS, WIDEST, MOST_FEATURES, MOST_ACTIONS = 2, 256, 64, 64
 """What fits into the memory of one processor: features padded to 64 and layers of 256 take most of it."""
 
+FEW = 8
+"""Up to here the outcomes of all actions are drawn while the network decides on one."""
+
 
 @triton.jit
 def _activate(x, NAME: tl.constexpr):  # noqa: N803
@@ -26,6 +29,12 @@ def _activate(x, NAME: tl.constexpr):  # noqa: N803
     if NAME == "silu":
         return x * tl.sigmoid(x)
     return tl.maximum(x, 0.0)
+
+
+@triton.jit
+def _times(places, there):
+    """Waiting times; a zero would win against any probability, even zero."""
+    return tl.maximum(tl.load(places, mask=there, other=1.0), 1e-30)
 
 
 @triton.jit
@@ -42,8 +51,8 @@ def _walk(
     w0, w0_along, w0_across, b0, w1, w1_along, w1_across, b1, policy, policy_along, policy_across, policy_bias,
     intended, realised, states, kept, by_row, by_step,
     T: tl.constexpr, F: tl.constexpr, H: tl.constexpr, A: tl.constexpr, LAYERS: tl.constexpr, NAME: tl.constexpr,  # noqa: N803
-    BM: tl.constexpr, BF: tl.constexpr, BH: tl.constexpr, BA: tl.constexpr,  # noqa: N803
-    KEEP: tl.constexpr, HEATED: tl.constexpr, TYPE: tl.constexpr,  # noqa: N803
+    BM: tl.constexpr, BF: tl.constexpr, BH: tl.constexpr, BA: tl.constexpr, BC: tl.constexpr,  # noqa: N803
+    KEEP: tl.constexpr, HEATED: tl.constexpr, EXPLORE: tl.constexpr, TYPE: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     row = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
     inside = row < rows
@@ -59,13 +68,25 @@ def _walk(
         inner_bias = tl.load(b1 + h, mask=h < H, other=0.0)[None, :]
     if HEATED:
         heat = tl.load(temperature)
+    if BC > 0:
+        c = tl.arange(0, BC)
+        chosen, pair = c[None, :] < A, (c[None, :, None] < A) & (c[None, None, :] < A)
     state = tl.zeros((BM,), tl.int64)
     tl.store(states + row * (T + 1), state, mask=inside)
     for t in range(T):
         times = clock + t * 2 * rows * A + row[:, None] * A + a[None, :]
-        thinks, acts = tl.load(times, mask=asked, other=1.0), tl.load(times + rows * A, mask=asked, other=1.0)
+        thinks = _times(times, asked)
         x = tl.load(features + state[:, None] * F + f[None, :], mask=f[None, :] < F, other=0.0)
         may = tl.load(legal + state[:, None] * A + a[None, :], mask=column, other=0) != 0
+        if not EXPLORE:
+            ahead = tl.where(may, -tl.log(thinks), -float("inf"))
+        if BC > 0:  # what would come of each intention, found while the network is at work
+            acts = _times(clock + (t * 2 + 1) * rows * A + row[:, None, None] * A + c[None, None, :],
+                          inside[:, None, None] & (c[None, None, :] < A))  # fmt: skip
+            becomes = tl.load(kernel + (state[:, None, None] * A + c[None, :, None]) * A + c[None, None, :],
+                              mask=pair, other=0.0)  # fmt: skip
+            outcomes = tl.argmax(becomes / acts, 2)
+            after = tl.load(following + state[:, None] * A + outcomes, mask=chosen, other=0)
         place = kept + (row * by_row + t * by_step)[:, None] + h[None, :]
         shown = inside[:, None] & (h[None, :] < H)
         hidden = tl.dot(x.to(TYPE), entry, out_dtype=tl.float32) + entry_bias
@@ -78,17 +99,26 @@ def _walk(
                 tl.store(place + rows.to(tl.int64) * T * H, hidden, mask=shown)
             hidden = _activate(hidden, NAME)
         logits = tl.dot(hidden.to(TYPE), head, out_dtype=tl.float32) + head_bias
-        logits = tl.where(may, logits / heat, -float("inf"))
-        chance = tl.exp(logits - tl.max(logits, 1)[:, None])
-        chance = chance / tl.sum(chance, 1)[:, None]
-        even = may.to(tl.float32)
-        chance = chance + share * (even / tl.sum(even, 1)[:, None] - chance)
-        action = tl.argmax(chance / thinks, 1)
-        becomes = tl.load(kernel + (state * A + action)[:, None] * A + a[None, :], mask=column, other=0.0)
-        outcome = tl.argmax(becomes / acts, 1)
+        if EXPLORE:
+            logits = tl.where(may, logits / heat, -float("inf"))
+            chance = tl.exp(logits - tl.max(logits, 1)[:, None])
+            chance = chance / tl.sum(chance, 1)[:, None]
+            even = may.to(tl.float32)
+            chance = chance + share * (even / tl.sum(even, 1)[:, None] - chance)
+            action = tl.argmax(chance / thinks, 1)
+        else:
+            action = tl.argmax(logits / heat + ahead, 1)  # who wins does not depend on the sum
+        if BC > 0:
+            this = c[None, :] == action[:, None]
+            outcome = tl.sum(tl.where(this, outcomes, 0), 1)
+            state = tl.sum(tl.where(this, after, 0), 1)
+        else:
+            acts = _times(times + rows * A, asked)
+            becomes = tl.load(kernel + (state * A + action)[:, None] * A + a[None, :], mask=column, other=0.0)
+            outcome = tl.argmax(becomes / acts, 1)
+            state = tl.load(following + state * A + outcome)
         tl.store(intended + row * T + t, action.to(tl.int64), mask=inside)
         tl.store(realised + row * T + t, outcome.to(tl.int64), mask=inside)
-        state = tl.load(following + state * A + outcome)
         tl.store(states + row * (T + 1) + t + 1, state, mask=inside)
 
 
@@ -131,7 +161,9 @@ def walk(
         T=horizon, F=features, H=hidden, A=actions, LAYERS=len(layers), NAME=NAMES[type(activation)],
         BM=block, BF=_padded(features), BH=_padded(hidden),
         BA=max(2 * block, _padded(actions)),  # wider than high: the warps then share the columns of every product
-        KEEP=keep, HEATED=heated, TYPE=tl.float16 if half else tl.float32, num_warps=8, num_stages=1,
+        BC=1 << (actions - 1).bit_length() if actions <= FEW else 0,
+        KEEP=keep, HEATED=heated, EXPLORE=explore > 0, TYPE=tl.float16 if half else tl.float32,
+        num_warps=8, num_stages=1,
     )  # fmt: skip
     return intended, realised, states, kept
 

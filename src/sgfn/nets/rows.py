@@ -6,11 +6,13 @@ The code of a state is that of its parent and one token more, so that the first 
 
 with W the weights of token k at position t and l those of the length. States of the first levels, which trajectories
 share, are judged once (as in `nets.shared`), and what a forward pass leaves behind serves the gradient, so that no
-state is judged twice. The numbers are those of `FlowNets` and `DynamicsNet`; results stand output first: [O, rows].
+state need be judged twice. On a GPU, which is fast at products and slow at many small operations, the first layer is a
+product like the others (`Coded`). The numbers are those of `FlowNets` and `DynamicsNet`; results stand output first:
+[O, rows].
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,18 +25,20 @@ from sgfn.optim import Optimiser
 
 LARGEST = 4_000_000
 """Entries of the codes of the shared states."""
+COPIES = 256
+"""About as many rows a level of `Spread` has at least."""
 
 
 class Rows:
     """Which states of a batch are judged: every state of the first levels, then one for each later step and trajectory.
 
-    A level is shared if it has no more states than the batch has trajectories, unless it is beyond the `most` levels.
+    A level is shared if it has no more states than the batch has trajectories.
     """
 
-    def __init__(self, env: SequenceEnv, batch: int, device: torch.device, most: int | None = None) -> None:
+    def __init__(self, env: SequenceEnv, batch: int, device: torch.device) -> None:
         self.env, self.batch, self.length, self.vocab = env, batch, env.length, env.vocab
         fits = [env.vocab**t <= batch and env.offsets[t + 1] * env.features <= LARGEST for t in range(env.length)]
-        self.levels = max(1, sum(fits[:most]))  # L
+        self.levels = max(1, sum(fits))  # L
         self.shared = env.offsets[self.levels]  # M
         self.late = env.length - self.levels  # T - L
         states = [states for _, states in zip(range(self.levels), env.levels(), strict=False)]
@@ -65,8 +69,45 @@ class Rows:
         return torch.cat([*early, self.own])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pass:
+class Coded(NamedTuple):
+    """States that are judged one by one, whether or not they are the same; nothing is carried along."""
+
+    codes: Float[Tensor, "N F"]
+    depth: Int[Tensor, " N"]
+
+
+class Spread:
+    """Which states of a batch are judged on a GPU: every state of the first levels, then those of each trajectory.
+
+    A state that many trajectories pass through stands there several times, and they share its copies evenly: what they
+    owe to it would else be added up in one place, one after the other.
+    """
+
+    def __init__(self, env: SequenceEnv, levels: int, batch: int, device: torch.device) -> None:
+        self.levels = levels
+        copies = torch.tensor([max(1, COPIES // env.vocab**t) for t in range(levels)], dtype=torch.int64)
+        sizes = torch.tensor([env.vocab**t for t in range(levels)], dtype=torch.int64)
+        starts, shared = (copies * sizes).cumsum(0) - copies * sizes, int((copies * sizes).sum())
+        offsets = torch.tensor(env.offsets[:levels], dtype=torch.int64)
+        which = torch.arange(batch) % copies[:, None]  # copy of a level that a trajectory goes by
+        self.shift = ((starts - offsets)[:, None] + which * sizes[:, None]).to(device)  # L B
+        numbers = [torch.arange(env.vocab**t).add(env.offsets[t]).repeat(int(n)) for t, n in enumerate(copies)]
+        self.numbers = torch.cat([torch.empty(0, dtype=torch.int64), *numbers]).to(device)  # of the shared states
+        self.own = torch.arange(shared, shared + (env.length - levels) * batch, device=device)
+        each = torch.cat([copies * sizes, torch.full((env.length - levels,), batch)])
+        self.depth = torch.arange(env.length).repeat_interleave(each).to(device)
+
+    def rows(self, codes: Float[Tensor, "R F"], states: Int[Tensor, "B N"]) -> tuple[Coded, Int[Tensor, " TB"] | None]:
+        """The codes of all that is judged, and the row of every visited state, steps first; None for just these."""
+        numbers = states[:, :-1].t()  # T B
+        own = numbers[self.levels :].flatten()
+        found = Coded(codes=codes.index_select(0, torch.cat([self.numbers, own])), depth=self.depth)
+        if self.levels == 0:
+            return found, None
+        return found, torch.cat([(numbers[: self.levels] + self.shift).flatten(), self.own])
+
+
+class Pass(NamedTuple):
     """What a forward pass leaves behind: each layer before and after its activation, and the outputs."""
 
     before: list[Float[Tensor, "N H"]]
@@ -91,6 +132,7 @@ class RowNet:
     def __init__(self, encoder: MLP, heads: Sequence[nn.Linear], optimiser: Optimiser) -> None:
         self.layers, self.heads = [layer for layer in encoder.layers if isinstance(layer, nn.Linear)], list(heads)
         self.optimiser = optimiser
+        self.upright = not optimiser.values.is_cuda  # whether outputs are computed output first
         self.activation = encoder.activation
         self.activate, self.derive = ACTIVATIONS[type(encoder.activation)]
         self.parameters = [p for layer in [*self.layers, *self.heads] for p in (layer.weight, layer.bias)]
@@ -127,7 +169,9 @@ class RowNet:
     def said(self, hidden: Float[Tensor, "N H"]) -> Float[Tensor, "O N"]:
         """What the heads make of it."""
         weight, bias = self.head()
-        return torch.addmm(bias[:, None], weight, hidden.t())
+        if self.upright:
+            return torch.addmm(bias[:, None], weight, hidden.t())
+        return F.linear(hidden, weight, bias).t()  # on a GPU such a bias is no operation of its own
 
     def head(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
         """All heads as one."""
@@ -137,23 +181,23 @@ class RowNet:
         return torch.cat([weight for weight, _ in heads]), torch.cat([bias for _, bias in heads])
 
     @torch.no_grad()
-    def forced(self, rows: Rows, last: Int[Tensor, " B"], realised: Int[Tensor, "T B"]) -> Pass:
+    def forced(self, rows: Rows | Coded, last: Int[Tensor, " B"] | None, realised: Int[Tensor, "T B"]) -> Pass:
         """Shared states, and the late ones of known sequences; `last` is the last shared state of each."""
-        shared = self.shared(rows)
-        if rows.late == 0:
-            return shared
+        first = F.linear(rows.codes, *self.weights()[0])
+        if isinstance(rows, Coded) or rows.late == 0 or last is None:
+            return self.through(first)
         index = realised[rows.levels - 1 : -1] + rows.places
         added = self.steps(rows).flatten(0, 1).index_select(0, index.flatten()).unflatten(0, index.shape)  # K B H
-        first = shared.before[0].index_select(0, last) + added.cumsum(0)
-        return joined([shared, self.through(first.flatten(0, 1))])
+        late = first.index_select(0, last) + added.cumsum(0)
+        return self.through(torch.cat([first, late.flatten(0, 1)]))
 
     @torch.no_grad()
     def backward(
         self,
-        rows: Rows,
+        rows: Rows | Coded,
         found: Pass,
         slope: Float[Tensor, "O N"],
-        last: Int[Tensor, " B"],
+        last: Int[Tensor, " B"] | None,
         realised: Int[Tensor, "T B"],
     ) -> list[Tensor]:
         """Gradients of all `parameters` from those of the outputs."""
@@ -169,10 +213,14 @@ class RowNet:
         return [*self._first(rows, slope, last, realised), *gradients]
 
     def _first(
-        self, rows: Rows, slope: Float[Tensor, "N H"], last: Int[Tensor, " B"], realised: Int[Tensor, "T B"]
+        self,
+        rows: Rows | Coded,
+        slope: Float[Tensor, "N H"],
+        last: Int[Tensor, " B"] | None,
+        realised: Int[Tensor, "T B"],
     ) -> tuple[Tensor, Tensor]:
         """Of the first layer: what a late state owes to a token, all states behind it owe to it too."""
-        if rows.late == 0:
+        if isinstance(rows, Coded) or rows.late == 0 or last is None:
             return (rows.codes.t() @ slope).t(), slope.sum(0)
         *late, behind = slope[rows.shared :].unflatten(0, (rows.late, rows.batch)).unbind()
         sums = [behind]

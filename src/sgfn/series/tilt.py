@@ -13,7 +13,7 @@ Reference: Hu et al. (2024), Amortizing intractable inference in large language 
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -41,8 +41,8 @@ from sgfn.series.learner import ForecastLearner
 from sgfn.series.recall import laws
 from sgfn.series.windows import Inputs, Windows
 from sgfn.tasks import Task
-from sgfn.trainer import Trainer
-from sgfn.trajectories import Episodes, Trajectories
+from sgfn.trainer import Rest, Trainer
+from sgfn.trajectories import Trajectories
 
 Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
 """Paths, in units of the data, to one number each: the larger, the more the path matters."""
@@ -174,9 +174,9 @@ class TiltTrainer(Trainer):
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
-    def _record(self, own: Episodes, loss: Tensor, nll: Tensor) -> None:
+    def _record(self, rest: Rest) -> None:
         """Without rewards above one: exp(cost/T) may be larger than any number, and nobody reads its mean."""
-        super()._record(replace(own, log_reward=own.log_reward.clamp(max=0.0)), loss, nll)
+        super()._record(rest._replace(log_reward=rest.log_reward.clamp(max=0.0)))
 
     @torch.no_grad()
     def log_drawn(self, batch: Trajectories) -> Float[Tensor, " B"]:

@@ -1,0 +1,62 @@
+"""Steps as a GPU runs them when compiled, in two parts, the second left for later: how far they are from plain ones.
+
+python tests/steps_in_two_parts.py '{"noise__alpha": 0.3}'
+"""
+
+import json
+import sys
+from typing import Any
+
+import torch
+
+from sgfn import trainer
+from sgfn.append_rollout import Roller
+from sgfn.tasks import make_task
+from sgfn.trainer import Trainer
+from small_runs import small
+
+
+class Deferred:
+    """Stands in for a second stream: what is left for it is done only when somebody waits for it."""
+
+    def __init__(self) -> None:
+        self.left: tuple[Any, Any] | None = None
+
+    def do(self, work: Any, given: Any) -> None:
+        self.settle()
+        self.left = (work, given)
+
+    def settle(self) -> None:
+        (work, given), self.left = self.left or (lambda _: None, None), None
+        work(given)
+
+
+def furthest(first: Trainer, second: Trainer) -> float:
+    """Largest difference of two states."""
+    pairs = zip(first.state().values(), second.state().values(), strict=True)
+    return max(float((a.double() - b.double()).abs().max()) for a, b in pairs)
+
+
+def main(changes: dict[str, Any]) -> dict[str, float]:
+    """A few steps of both kinds, traced but left as they are: the compiler's own part is tested elsewhere."""
+    plain, other = (Trainer(make_task("tfbind8", small(**changes)), torch.device("cpu")) for _ in range(2))
+    stand_ins: dict[str, Any] = {
+        "compiled": lambda function, _: torch.compile(function, backend="aot_eager", fullgraph=True),
+        "KernelRoller": Roller,
+        "Beside": Deferred,
+    }
+    for name, value in stand_ins.items():
+        setattr(trainer, name, value)
+    other.compile()
+    for _ in range(4):
+        plain.step()
+        other.step()
+    other.settle()
+    assert isinstance(other.beside, Deferred)
+    apart = furthest(plain, other)
+    other.optimiser.tick()
+    return {"apart": apart, "counted twice": furthest(plain, other)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))  # noqa: T201
