@@ -18,6 +18,7 @@ from benchmarks.figures_published import (
     tfbind8_tv_table,
 )
 from benchmarks.figures_speed import (
+    agreement_table,
     compiled_quality_table,
     race_table,
     sampling_table,
@@ -127,6 +128,7 @@ TABLES = {
     "speed": speed_table,
     "speed-gpu": speed_gpu_table,
     "sampling": sampling_table,
+    "agreement": agreement_table,
     "compiled-quality": compiled_quality_table,
     "race": race_table,
     "family": family_table,

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import figures, figures_kl, figures_published, kl_family
 from benchmarks.common import RESULTS, read_results, spread
 
+from sgfn.append_rollout import LARGEST_KEPT
 from sgfn.config import TrainConfig
 
 ROOT = Path(__file__).parent.parent
@@ -165,7 +166,7 @@ def test_on_a_gpu_ours_is_faster_than_the_scan_and_five_times_as_fast_as_gfnx(ob
     result = read_results("speed_cuda.json")
     size = {"hidden": 256, "batch": batch, "objective": objective}
     rows = {row["who"]: row for row in result["rows"] if size.items() <= row.items()}
-    assert rows["jax"]["ours_is_times"] >= 1.0
+    assert rows["jax"]["ours_is_times"] >= 1.8
     assert rows["ours"]["updates_per_second"] >= 5 * result["gfnx_shipped"][str(batch)]
     assert rows["jax"]["updates_per_second"] < rows["ours"]["lowest"]
 
@@ -173,10 +174,11 @@ def test_on_a_gpu_ours_is_faster_than_the_scan_and_five_times_as_fast_as_gfnx(ob
 def test_ways_to_run_steps_agree_on_a_gpu() -> None:
     rows = read_results("agreement_cuda.json")["rows"]
     assert len(rows) == 6
-    assert all(row["graph"] == 0.0 for row in rows)
-    apart = sorted(row["compile"] for row in rows)
-    assert apart[-2] < 1e-4  # docs/results.md tells of the one that is not
-    assert apart[-1] < 3e-3
+    for row in rows:
+        large = row["batch"] > LARGEST_KEPT  # gradients are then added up in no fixed order
+        assert row["graph"] <= (5e-4 if large else 0.0)
+        assert row["overlap"] == (None if large else 0.0)
+        assert max(row["compile"], row["compile_nll"]) < 2e-3 < row["other_seed"]
 
 
 @pytest.mark.parametrize(
