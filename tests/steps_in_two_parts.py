@@ -1,6 +1,6 @@
 """Steps as a GPU runs them when compiled, in two parts, the second left for later: how far they are from plain ones.
 
-python tests/steps_in_two_parts.py '{"noise__alpha": 0.3}'
+    python tests/steps_in_two_parts.py '[{"noise__alpha": 0.3}]'
 """
 
 import json
@@ -37,16 +37,17 @@ def furthest(first: Trainer, second: Trainer) -> float:
     return max(float((a.double() - b.double()).abs().max()) for a, b in pairs)
 
 
-def main(changes: dict[str, Any]) -> dict[str, float]:
+STAND_INS: dict[str, Any] = {
+    "compiled": lambda function, _: torch.compile(function, backend="aot_eager", fullgraph=True),
+    "KernelRoller": Roller,
+    "Beside": Deferred,
+}
+
+
+def compare(changes: dict[str, Any]) -> dict[str, float]:
     """A few steps of both kinds, traced but left as they are: the compiler's own part is tested elsewhere."""
     plain, other = (Trainer(make_task("tfbind8", small(**changes)), torch.device("cpu")) for _ in range(2))
-    stand_ins: dict[str, Any] = {
-        "compiled": lambda function, _: torch.compile(function, backend="aot_eager", fullgraph=True),
-        "KernelRoller": Roller,
-        "Beside": Deferred,
-    }
-    for name, value in stand_ins.items():
-        setattr(trainer, name, value)
+    torch.compiler.reset()
     other.compile()
     for _ in range(4):
         plain.step()
@@ -59,4 +60,6 @@ def main(changes: dict[str, Any]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(json.loads(sys.argv[1]))))  # noqa: T201
+    for name, value in STAND_INS.items():
+        setattr(trainer, name, value)
+    print(json.dumps([compare(changes) for changes in json.loads(sys.argv[1])]))  # noqa: T201

@@ -103,7 +103,7 @@ def judge(batch: int, most: int, **changes: object) -> dict[str, float]:
 JUDGED = {
     "kept": (37, 1024, {}),
     "shared": (37, 1, {}),
-    "crowded": (700, 1, {}),
+    "crowded": (300, 1, {}),
     "kl, kept": (37, 1024, {"objective": "kl", "dynamics__mode": "known"}),
     "kl, shared": (37, 1, {"objective": "kl", "dynamics__mode": "known"}),
     "detailed balance": (37, 1024, {"objective": "db"}),
