@@ -1,6 +1,6 @@
 """Steps as a GPU runs them when compiled, in two parts, the second left for later: how far they are from plain ones.
 
-    python tests/steps_in_two_parts.py '[{"noise__alpha": 0.3}]'
+Run it as `python tests/steps_in_two_parts.py '[{"noise__alpha": 0.3}]'`.
 """
 
 import json
