@@ -73,7 +73,7 @@ def speed_line() -> str:
                 ratios.setdefault((kind, row["who"]), []).append(row["ours_is_times"])
     told = {key: f"{min(values):.1f} to {max(values):.1f} times" for key, values in ratios.items()}
     return (
-        "Speed, compiled, layers of 256, batches of 16 to 4,096: on one H200 "
+        "Speed, compiled (runs of 20,000 steps and more), layers of 256, batches of 16 to 4,096: on one H200 "
         f"{told['cuda', 'jax']} that of a hand-written JAX scan of the same algorithm; on 2 CPU cores "
         f"{told['cpu', 'jax']} that scan, {told['cpu', 'gfnx']} gfnx, {told['cpu', 'torchgfn']} torchgfn."
     )
@@ -81,7 +81,7 @@ def speed_line() -> str:
 
 def agreement_table() -> str:
     """How far captured and compiled steps on a GPU are from eager ones."""
-    heads = ("objective", "batch", "captured", "compiled", "its noise model", "another seed", "two streams beside one")
+    heads = ("objective", "batch", "captured", "compiled", "compiled, noise model", "eager, other seed", "two streams")
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for row in read_results("agreement_cuda.json")["rows"]:
         shown = [row[key] for key in ("graph", "compile", "compile_nll", "other_seed", "overlap")]
@@ -90,9 +90,9 @@ def agreement_table() -> str:
         told = ["" if value is None else "0" if value == 0.0 else f"{value:.1g}" for value in shown]
         lines.append("| " + " | ".join([row["objective"], f"{row['batch']:,}", *told]) + " |")
     meaning = (
-        "Largest relative difference from the mean losses of eager steps; last column: largest difference of any "
-        "number of the state after all steps, where a second stream is used. With batches of 4,096 gradients are added "
-        "up in no fixed order."
+        "Largest relative difference from the mean losses of eager steps; last column: compiled with a second stream, "
+        "where there is one, from the same in one stream, any number of the state after all steps. In batches of 4,096 "
+        "gradients are added up in no fixed order."
     )
     return "\n".join([*lines, "", meaning])
 

@@ -141,6 +141,8 @@ def contests(args: argparse.Namespace, table: str) -> None:
     out = args.out / f"speed_{args.device}.json"
     rows = read_json(out)["rows"] if out.is_file() else []
     jobs = missing(args, table, rows)
+    if not jobs:
+        print(f"{out} has all of these sizes already: give --out another folder to measure them anew")
     for name in {name for job in jobs for name in job.names}:
         python_of(name)  # installs what is missing before anybody starts
     for first in range(0, len(jobs), args.at_once):

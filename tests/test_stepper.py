@@ -103,7 +103,7 @@ def test_what_cannot_be_had_is_an_error(task: str, changes: dict[str, Any], acce
 
 def test_a_compiled_run_says_why_it_waits() -> None:
     if not compiler_missing(CPU):
-        assert stepper.stepper(learner(), "compile").notice == "compiling: the first step takes about half a minute"
+        assert stepper.stepper(learner(), "compile").notice == stepper.COMPILING
     assert stepper.stepper(learner(), "eager").notice == ""
 
 
@@ -143,6 +143,31 @@ def test_a_stopped_run_says_how_it_was_run(accelerate: str, says: str, tmp_path:
 
     with pytest.raises(KeyboardInterrupt, match=says):
         train("tfbind8", small(), tmp_path / "run", accelerate=accelerate, device="cpu", progress=stop)
+
+
+def test_who_stops_a_run_that_compiles_is_told_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first step stands in for a compilation, in which somebody presses Ctrl-C; at the second nothing is said."""
+    said: list[str] = []
+
+    class Slow(PlainStep):
+        def __call__(self, count: int = 1) -> None:
+            if self.learner.done == (0 if compiles else 1):
+                os.kill(os.getpid(), signal.SIGINT)
+            super().__call__(count)
+
+    module = sys.modules[train.__module__]
+    monkeypatch.setattr(module, "stepper", lambda learner, *_: Slow(learner, stepper.COMPILING))
+    for compiles in (True, False):
+        said.clear()
+        with pytest.raises(KeyboardInterrupt, match="stopped at step"):
+            train(
+                "tfbind8",
+                small(),
+                tmp_path / f"run{compiles}",
+                device="cpu",
+                progress=lambda _, row: said.extend([row["notice"]] if "notice" in row else []),
+            )
+        assert said == [stepper.COMPILING, *([module.WAITS] if compiles else [])]
 
 
 @pytest.mark.parametrize(("done", "ahead"), [(0, 5), (4, 1), (5, 2), (7, 3), (20, 3)])

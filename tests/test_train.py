@@ -178,7 +178,7 @@ def stepped(config: TrainConfig, *totals: int) -> dict[str, Tensor]:
     """What steps without a folder lead to, where the number of steps in all is changed on the way."""
     learner = Trainer(make_task("grid", config), CPU)
     for total in totals:
-        learner.config = config.with_(steps=total)
+        learner.steps.fill_(total)
         learner.plan()
         while learner.done < total:
             learner.step()

@@ -193,7 +193,7 @@ def _turned(parameter: Tensor) -> bool:
     return parameter.ndim == 2 and parameter.shape[0] > FEW
 
 
-def schedule(step: Float[Tensor, ""], steps: int, config: OptimConfig) -> Float[Tensor, ""]:
+def schedule(step: Float[Tensor, ""], steps: int | Float[Tensor, ""], config: OptimConfig) -> Float[Tensor, ""]:
     r"""Linear warm-up, then cosine decay to a share f: $\min(1, (t+1)/w)\,(f + (1-f)(1+\cos(\pi t/n))/2)$.
 
     >>> config = OptimConfig(warmup=10, final=0.1)

@@ -14,7 +14,7 @@ PAYS = {"cpu": 20_000, "cuda": 100_000}
 on a GPU, beside steps that are captured as they are, a quarter of one."""
 WIDEST_COMPILED = 1024
 """Layers up to which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, nearly all in products."""
-COMPILING = "compiling: the first step takes about half a minute"
+COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
 COMPILABLE = (
     "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
     "on sequences of one length whose scores fit in a table"

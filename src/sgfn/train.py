@@ -18,7 +18,7 @@ from sgfn.learner import Glance, Learner
 from sgfn.methods import build, check
 from sgfn.offline import training_objects
 from sgfn.runs import Run
-from sgfn.stepper import Stepper, choose, stepper
+from sgfn.stepper import COMPILING, Stepper, choose, stepper
 from sgfn.tasks import Task, make_task
 
 Progress = Callable[[int, dict[str, Any]], None]
@@ -35,11 +35,13 @@ def pick_device(name: str) -> torch.device:
 
 @dataclass
 class Stop:
-    """Whether someone asked the run to stop."""
+    """Whether someone asked the run to stop, and what to say to that."""
 
     asked: bool = False
+    answer: Callable[[], None] | None = None
 
 
+WAITS = "stopping when the first step is compiled; once more to stop at once"
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -50,8 +52,10 @@ def stoppable() -> Iterator[Stop]:
 
     def ask(number: int, _: object) -> None:
         if stop.asked:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("stopped at once; --resume continues from the last checkpoint, or from the start")
         stop.asked = True
+        if stop.answer:
+            stop.answer()
 
     try:
         before = {number: signal.signal(number, ask) for number in STOPS}
@@ -147,6 +151,8 @@ def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | Non
     first, last = learner.done, learner.config.steps
     if progress:
         progress(first, {"notice": advance.notice} if advance.notice else {})
+    if progress and advance.notice == COMPILING:
+        stop.answer = lambda: progress(first, {"notice": WAITS})
     lines = Lines(run, learner, progress)
     with Background() as background:
         while learner.done < last and not stop.asked:
@@ -155,6 +161,7 @@ def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | Non
             learner.done += burst
             if learner.done == first + burst:
                 lines.begin()
+                stop.answer = None
             ending = learner.done == last
             looks = config.exact_every > 0 and learner.done % config.exact_every == 0
             if learner.done % config.every == 0 or looks or ending:

@@ -74,6 +74,7 @@ class Trainer(Learner):
         self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.terms = torch.zeros(2, device=device)
+        self.steps = torch.tensor(float(self.config.steps), device=device, dtype=torch.float64)  # for schedules
         self.plan()
         self.beside: Beside | None = None
         self.kernel = walking_kernel(self.env, self.nets.encoder, device)
@@ -225,7 +226,7 @@ class Trainer(Learner):
     def plan(self) -> None:
         """What the schedules say of the step to come: the reward's exponent, and the share of the learning rate."""
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
-        self.terms.copy_(torch.stack([beta, schedule(self.index, self.config.steps, self.config.optim)]))
+        self.terms.copy_(torch.stack([beta, schedule(self.index, self.steps, self.config.optim)]))
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state."""
