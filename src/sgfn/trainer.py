@@ -82,8 +82,9 @@ class Trainer(Learner):
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
         self.append_only = self._append_only()
-        general = self.kernel is not None and (needs_buffer or self.hidden_rate)  # as long as steps are not compiled
-        self.quick = None if general else self.append_only
+        self.quick = self.append_only
+        if needs_buffer and self.kernel is not None and not self.hidden_rate:
+            self.quick = None  # until steps are compiled
 
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with seeded(self.config.seed):

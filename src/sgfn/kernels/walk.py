@@ -38,6 +38,30 @@ def _times(places, there):
 
 
 @triton.jit
+def _race(logits, may, thinks, share, EXPLORE: tl.constexpr):  # noqa: N803
+    """The legal action that rings first, at rates that follow the policy but for a share."""
+    logits = tl.where(may, logits, -float("inf"))
+    if EXPLORE:
+        chance = tl.exp(logits - tl.max(logits, 1)[:, None])
+        chance = chance / tl.sum(chance, 1)[:, None]
+        even = may.to(tl.float32)
+        chance = chance + share * (even / tl.sum(even, 1)[:, None] - chance)
+        return tl.argmax(chance / thinks, 1)
+    return tl.argmax(logits - tl.log(thinks), 1)  # who wins does not depend on the sum
+
+
+@triton.jit
+def _outcomes(kernel, clock, row, inside, state, A: tl.constexpr, BC: tl.constexpr):  # noqa: N803
+    """What would come of every intention [BM, BC]."""
+    c = tl.arange(0, BC)
+    intended, outcome = c[None, :, None], c[None, None, :]
+    acts = _times(clock + row[:, None, None] * A + outcome, inside[:, None, None] & (outcome < A))
+    places = kernel + (state[:, None, None] * A + intended) * A + outcome
+    becomes = tl.load(places, mask=(intended < A) & (outcome < A), other=0.0)
+    return tl.argmax(becomes / acts, 2)
+
+
+@triton.jit
 def _columns(weight, along, across, N, K, BN: tl.constexpr, BK: tl.constexpr, TYPE: tl.constexpr):  # noqa: N803
     """A layer's weight [N, K] with its strides, transposed and padded with zeros."""
     n, k = tl.arange(0, BN), tl.arange(0, BK)
@@ -70,7 +94,6 @@ def _walk(
         heat = tl.load(temperature)
     if BC > 0:
         c = tl.arange(0, BC)
-        chosen, pair = c[None, :] < A, (c[None, :, None] < A) & (c[None, None, :] < A)
     state = tl.zeros((BM,), tl.int64)
     tl.store(states + row * (T + 1), state, mask=inside)
     for t in range(T):
@@ -78,15 +101,9 @@ def _walk(
         thinks = _times(times, asked)
         x = tl.load(features + state[:, None] * F + f[None, :], mask=f[None, :] < F, other=0.0)
         may = tl.load(legal + state[:, None] * A + a[None, :], mask=column, other=0) != 0
-        if not EXPLORE:
-            ahead = tl.where(may, -tl.log(thinks), -float("inf"))
         if BC > 0:  # what would come of each intention, found while the network is at work
-            acts = _times(clock + (t * 2 + 1) * rows * A + row[:, None, None] * A + c[None, None, :],
-                          inside[:, None, None] & (c[None, None, :] < A))  # fmt: skip
-            becomes = tl.load(kernel + (state[:, None, None] * A + c[None, :, None]) * A + c[None, None, :],
-                              mask=pair, other=0.0)  # fmt: skip
-            outcomes = tl.argmax(becomes / acts, 2)
-            after = tl.load(following + state[:, None] * A + outcomes, mask=chosen, other=0)
+            outcomes = _outcomes(kernel, clock + (t * 2 + 1) * rows * A, row, inside, state, A, BC)
+            after = tl.load(following + state[:, None] * A + outcomes, mask=c[None, :] < A, other=0)
         place = kept + (row * by_row + t * by_step)[:, None] + h[None, :]
         shown = inside[:, None] & (h[None, :] < H)
         hidden = tl.dot(x.to(TYPE), entry, out_dtype=tl.float32) + entry_bias
@@ -99,15 +116,7 @@ def _walk(
                 tl.store(place + rows.to(tl.int64) * T * H, hidden, mask=shown)
             hidden = _activate(hidden, NAME)
         logits = tl.dot(hidden.to(TYPE), head, out_dtype=tl.float32) + head_bias
-        if EXPLORE:
-            logits = tl.where(may, logits / heat, -float("inf"))
-            chance = tl.exp(logits - tl.max(logits, 1)[:, None])
-            chance = chance / tl.sum(chance, 1)[:, None]
-            even = may.to(tl.float32)
-            chance = chance + share * (even / tl.sum(even, 1)[:, None] - chance)
-            action = tl.argmax(chance / thinks, 1)
-        else:
-            action = tl.argmax(logits / heat + ahead, 1)  # who wins does not depend on the sum
+        action = _race(logits / heat, may, thinks, share, EXPLORE)
         if BC > 0:
             this = c[None, :] == action[:, None]
             outcome = tl.sum(tl.where(this, outcomes, 0), 1)
