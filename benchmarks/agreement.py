@@ -15,9 +15,9 @@ import torch
 from benchmarks.common import RESULTS, arguments, write_results
 from benchmarks.contest import DEFAULT
 from benchmarks.speed_peers.ours import settings
-from sgfn.stepper import replayed, stepper
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.execution import replayed, stepper
+from sgfn.learning.trainer import Trainer
 
 BATCHES, STEPS, BURST = (16, 256, 4096), 75, replayed(8)
 Means = dict[str, list[float]]

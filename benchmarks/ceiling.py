@@ -12,9 +12,9 @@ import torch
 from benchmarks.common import arguments, rounded, write_results
 from benchmarks.published import SAMPLES, STUDIES
 from sgfn.config import TrainConfig
-from sgfn.evaluate import reference, sample_figures
-from sgfn.tasks import make_task
-from sgfn.trajectories import Samples
+from sgfn.envs.trajectories import Samples
+from sgfn.evaluation.measure import reference, sample_figures
+from sgfn.landscapes.tasks import make_task
 
 KEYS = ("top100_mean", "modes_greedy", "modes_reference")
 

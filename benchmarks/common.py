@@ -13,14 +13,14 @@ from typing import Any
 
 import torch
 
-from sgfn import exact
 from sgfn.config import TrainConfig
-from sgfn.evaluate import reference
-from sgfn.files import read_json, write_json
-from sgfn.learner import Learner
-from sgfn.methods import make_learner
-from sgfn.stepper import stepper
-from sgfn.tasks import Task, make_task
+from sgfn.config.files import read_json, write_json
+from sgfn.evaluation import exact
+from sgfn.evaluation.measure import reference
+from sgfn.landscapes.tasks import Task, make_task
+from sgfn.learning.execution import stepper
+from sgfn.learning.learner import Learner
+from sgfn.learning.methods import make_learner
 
 RESULTS = Path(__file__).parent / "results"
 

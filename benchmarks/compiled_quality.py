@@ -14,9 +14,9 @@ import torch
 
 from benchmarks.common import Measure, arguments, write_results
 from sgfn.config import TrainConfig
-from sgfn.stepper import stepper
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.execution import stepper
+from sgfn.learning.trainer import Trainer
 
 ALPHAS, OBJECTIVES = (0.0, 0.25, 0.75), ("tb", "db")
 

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from benchmarks.common import Measure, arguments, rounded, spread, write_results
 from sgfn.config import TrainConfig
-from sgfn.dynamics import count_estimate
+from sgfn.landscapes.tasks import make_task
 from sgfn.landscapes.tfbind8 import ALPHABET
-from sgfn.rollout import rollout
-from sgfn.stepper import stepper
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
+from sgfn.learning.dynamics import count_estimate
+from sgfn.learning.execution import stepper
+from sgfn.learning.rollout import rollout
+from sgfn.learning.trainer import Trainer
 
 ERRORS = 0.25
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from benchmarks.common import Measure, arguments, train_together, write_results
-from sgfn.presets import PRESETS
+from sgfn.config.presets import PRESETS
 
 
 def main() -> None:

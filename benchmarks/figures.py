@@ -28,7 +28,7 @@ from benchmarks.figures_speed import (
     speed_table,
 )
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
-from sgfn.files import replacing, write_text
+from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
 NAMES = {

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
 from benchmarks.figures_tasks import told
-from sgfn.compare_figure import STYLES
+from sgfn.compare.figure import STYLES
 
 Rows = list[dict[str, Any]]
 ORDER = ("kl-replay", "kl", "tb", "published-db", "blind-db", "eflow", "a2c", "ppo", "sac", "mh", "mars", "random")

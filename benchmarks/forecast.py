@@ -21,14 +21,14 @@ from typing import Any
 import torch
 
 from benchmarks.common import RESULTS, rounded, spread, write_results
-from sgfn.files import read_json
-from sgfn.forecast_settings import longest_span
-from sgfn.metrics.forecast import LEVELS, coverage
+from sgfn.config.files import read_json
+from sgfn.evaluation.metrics.forecast import LEVELS, coverage
 from sgfn.series.backtest import Forecasts, baseline_forecasts, score
 from sgfn.series.baselines import Setting
 from sgfn.series.datasets import load
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.protocol import Origin, rolling_origins, truths
+from sgfn.series.settings import longest_span
 
 
 @dataclass(frozen=True, kw_only=True)

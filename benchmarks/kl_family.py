@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from benchmarks.common import Measure, arguments, rounded, spread, train_together, write_results
-from sgfn import exact
 from sgfn.config import TrainConfig
-from sgfn.learner import Learner
-from sgfn.metrics.samples import greedy_modes, top_k
+from sgfn.evaluation import exact
+from sgfn.evaluation.metrics.samples import greedy_modes, top_k
+from sgfn.learning.learner import Learner
 
 ALPHAS, BETAS = (0.0, 0.1, 0.25, 0.5, 0.75), (3.0, 10.0)
 LOOKS = 20

@@ -16,12 +16,12 @@ import torch
 
 from benchmarks.common import arguments, rounded, write_results
 from sgfn.config import TrainConfig
+from sgfn.evaluation.likelihood import log_law, mean_and_error
 from sgfn.landscapes.motif import Motif
-from sgfn.likelihood import log_law, mean_and_error
+from sgfn.landscapes.tasks import Task, make_task
+from sgfn.learning.execution import stepper
+from sgfn.learning.trainer import Trainer
 from sgfn.noise import UniformSlip
-from sgfn.stepper import stepper
-from sgfn.tasks import Task, make_task
-from sgfn.trainer import Trainer
 
 FACTOR, LENGTH, ALPHA = "CTCF", 30, 0.1
 BETAS, OBJECTIVES = (3.0, 5.0), ("tb", "kl")

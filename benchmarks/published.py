@@ -22,15 +22,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from benchmarks.common import RESULTS, Measure, command, machine, rounded, spread, train_together, write_results
-from sgfn import exact
+from sgfn.compare.contestants import CONTESTANTS
 from sgfn.config import TrainConfig
-from sgfn.contestants import CONTESTANTS
-from sgfn.evaluate import sample_figures
-from sgfn.files import read_json
+from sgfn.config.files import read_json
+from sgfn.config.presets import PRESETS
+from sgfn.envs import laws
+from sgfn.evaluation import exact
+from sgfn.evaluation.measure import sample_figures
 from sgfn.landscapes.bits import Bits
-from sgfn.learner import Learner, NonFiniteError
-from sgfn.presets import PRESETS
-from sgfn.tasks import Task
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.learner import Learner, NonFiniteError
 
 LOOKS, SAMPLES = 20, 2048
 REPLAY: dict[str, Any] = {
@@ -122,7 +123,7 @@ def discovering(task: Task) -> Task:
 
 def figures(learner: Learner, measure: Measure) -> dict[str, Any]:
     """Exact distances where there is a law, and what 2,048 samples show."""
-    enumerable = exact.enumerable(learner.task.env)
+    enumerable = laws.enumerable(learner.task.env)
     found: dict[str, Any] = {}
     if isinstance(learner.task.landscape, Discovering):
         found["modes_discovered"] = int(learner.task.landscape.found.sum())
@@ -166,7 +167,7 @@ def run_together(
     def look(step: int, learners: list[Learner]) -> None:
         for i, learner in enumerate(learners):
             reasons[i] = reasons[i] or failure(learner)
-            if not reasons[i] and exact.enumerable(learner.task.env) and learner.has_law:
+            if not reasons[i] and laws.enumerable(learner.task.env) and learner.has_law:
                 tv = exact.total_variation(learner.law(), measure.of(learner).target)
                 curves[i].append([learner.trajectories, round(tv, 5)])
 

@@ -24,10 +24,10 @@ import torch
 
 from benchmarks.common import RESULTS, device_here, write_results
 from sgfn.config import TrainConfig
-from sgfn.learner import Learner
-from sgfn.sampling import write_samples
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.learner import Learner
+from sgfn.learning.trainer import Trainer
+from sgfn.runs.sampling import write_samples
 
 ROUNDS = 3
 SIZES = {"draw": (100_000, 1_000_000), "csv": (100_000, 1_000_000), "parquet": (100_000, 1_000_000)}

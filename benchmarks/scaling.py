@@ -16,9 +16,9 @@ import torch
 
 from benchmarks.common import RESULTS, arguments, write_results
 from sgfn.config import TrainConfig
-from sgfn.stepper import stepper
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.execution import stepper
+from sgfn.learning.trainer import Trainer
 
 BASE = {"length": 16, "vocab": 4, "batch": 64}
 AXES = {

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from benchmarks.common import arguments, write_results
-from sgfn import exact
 from sgfn.config import TrainConfig
-from sgfn.evaluate import reference
-from sgfn.tasks import make_task
+from sgfn.envs import laws
+from sgfn.evaluation import exact
+from sgfn.evaluation.measure import reference
+from sgfn.landscapes.tasks import make_task
 
 ALPHAS = (0.0, 0.1, 0.25, 0.3, 0.5)
 TEMPERATURES = tuple(round(0.1 * tenths, 1) for tenths in range(1, 11))
@@ -29,7 +30,7 @@ def main() -> None:
         log_reward = task.beta * task.log_reward(task.env.all_objects()).double()
         for temperature in TEMPERATURES:
             table = exact.soft_policy(task.env, log_reward, temperature)
-            figures = exact.distances(exact.law(task.env, exact.table_policy(task.env, table)), known)
+            figures = exact.distances(laws.law(task.env, laws.table_policy(task.env, table)), known)
             kept = {name: round(figures[name], 5) for name in ("tv", "tv_floor", "expected_reward")}
             rows.append({"alpha": alpha, "temperature": temperature, **kept})
             print(rows[-1], flush=True)

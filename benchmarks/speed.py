@@ -24,8 +24,8 @@ import torch
 from benchmarks.common import RESULTS, device_here, positive, write_results
 from benchmarks.contest import Contestant
 from benchmarks.speed_peers.environments import OURS, enter, present, python_of, table_file
-from sgfn.files import read_json
-from sgfn.stepper import replayed
+from sgfn.config.files import read_json
+from sgfn.learning.execution import replayed
 
 BATCHES, WIDTHS, BURST = (16, 256, 4096), (256, 2048), replayed(8)
 ROUNDS, SECONDS, GOAL, LIMIT = 5, 2.0, 0.20, 60.0

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.common import RESULTS, Measure, arguments, spread, train_together, write_results
-from sgfn.presets import PRESETS
+from sgfn.config.presets import PRESETS
 
 ALPHAS = {("exact", "tb"): (0.0, 0.1, 0.25, 0.5, 0.75), ("exact", "kl"): (0.5, 0.75), ("frugal", "tb"): (0.25,)}
 

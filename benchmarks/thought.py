@@ -31,16 +31,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from benchmarks.common import arguments, rounded, spread, write_results
-from sgfn import exact
 from sgfn.config import TrainConfig
-from sgfn.dynamics import calibration
-from sgfn.envs import SequenceEnv
+from sgfn.envs import SequenceEnv, laws
+from sgfn.evaluation import exact
 from sgfn.landscapes.table import TableLandscape
+from sgfn.landscapes.tasks import Task, make_task, sequences
+from sgfn.learning.dynamics import calibration
+from sgfn.learning.execution import stepper
+from sgfn.learning.rollout import rollout
+from sgfn.learning.trainer import Trainer
 from sgfn.noise import slip_project
-from sgfn.rollout import rollout
-from sgfn.stepper import stepper
-from sgfn.tasks import Task, make_task, sequences
-from sgfn.trainer import Trainer
 
 MEAN, CONCENTRATION = 0.3, 2.0
 LENGTH, FREE, STEPS, BATCH, DRAWS, WORKERS = 8, 4, 700, 128, 131_072, 2
@@ -115,7 +115,7 @@ def state_law(env: SequenceEnv, conditionals: dict[int, Float[Tensor, "n K"]], e
         table[depth] = policy
         acting = ((1.0 - explore) * policy + explore / env.vocab)[..., None]
         mass = (mass[:, None] * (acting * (1.0 - rate) + rate / env.vocab)).flatten(0, 1)
-    return exact.law(env, exact.table_policy(env, table))
+    return laws.law(env, laws.table_policy(env, table))
 
 
 def filter_law(env: SequenceEnv, conditionals: dict[int, Float[Tensor, "n K"]]) -> Float[Tensor, " N"]:
@@ -146,14 +146,14 @@ def references(name: str, explore: float, objective: str) -> list[dict[str, Any]
     target, scores = target_of(task)
     _, conditionals = exact.flows(task.env, target)
     assert isinstance(task.env, SequenceEnv)
-    laws = {
+    found = {
         "target": target,
-        "mean rate": exact.law(task.env, exact.best_policy(task.env, conditionals)),
+        "mean rate": laws.law(task.env, exact.best_policy(task.env, conditionals)),
         "state": state_law(task.env, conditionals, explore),
         "filter": filter_law(task.env, conditionals),
     }
     where = {"task": name, "explore": explore, "objective": objective}
-    return [{**where, "method": method, **rounded(distances(law, target, scores))} for method, law in laws.items()]
+    return [{**where, "method": method, **rounded(distances(law, target, scores))} for method, law in found.items()]
 
 
 def distances(law: Float[Tensor, " N"], target: Float[Tensor, " N"], scores: Float[Tensor, " N"]) -> dict[str, float]:

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn import exact
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv
+from sgfn.evaluation import exact
 from sgfn.landscapes import Landscape
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.trainer import Trainer
 from sgfn.noise import UniformSlip
-from sgfn.tasks import Task
-from sgfn.trainer import Trainer
 
 
 class GCContent(Landscape):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import sgfn
 from sgfn.landscapes import Landscape
-from sgfn.tasks import BUILDERS, Task, sequences
+from sgfn.landscapes.tasks import BUILDERS, Task, sequences
 
 
 class GCContent(Landscape):

@@ -10,9 +10,9 @@ import pytest
 from benchmarks import figures, figures_kl, figures_published, kl_family
 from benchmarks.common import RESULTS, read_results, spread
 
-from sgfn.append_rollout import LARGEST_KEPT
 from sgfn.config import TrainConfig
-from sgfn.stepper import PAYS
+from sgfn.learning.execution import PAYS
+from sgfn.learning.kernels.fixed_length_rollout import LARGEST_KEPT
 
 ROOT = Path(__file__).parent.parent
 PROTOTYPE = {  # method.md, section 5: TV by alpha of the plain prototype, one seed

@@ -8,7 +8,7 @@ import pytest
 from examples import own_landscape, own_task, reward_of_errors
 
 from sgfn.config import TrainConfig
-from sgfn.tasks import BUILDERS
+from sgfn.landscapes.tasks import BUILDERS
 
 DOCS = Path(__file__).parent.parent / "docs"
 

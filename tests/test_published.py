@@ -9,8 +9,8 @@ import pytest
 from benchmarks import published
 from torch import Tensor
 
-from sgfn.files import read_json, write_json
-from sgfn.trainer import Trainer
+from sgfn.config.files import read_json, write_json
+from sgfn.learning.trainer import Trainer
 
 
 def study(monkeypatch: pytest.MonkeyPatch, out: Path, *words: str) -> list[dict[str, Any]]:

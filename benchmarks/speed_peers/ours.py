@@ -5,9 +5,9 @@ import torch
 
 from benchmarks.contest import Job, serve
 from sgfn.config import TrainConfig
-from sgfn.stepper import stepper
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.execution import stepper
+from sgfn.learning.trainer import Trainer
 
 
 def settings(job: Job) -> TrainConfig:

@@ -8,16 +8,17 @@ The verbs of the command line as functions on the same configuration:
 (0.046, 0.206)
 """
 
-from sgfn.compare import Comparison, compare
+from sgfn.compare.comparison import Comparison, compare
 from sgfn.config import TrainConfig
-from sgfn.evaluate import catalogue, describe, evaluate
+from sgfn.config.presets import PRESETS
+from sgfn.evaluation.measure import catalogue, describe
+from sgfn.landscapes.tasks import function_config, make_task, task_names
 from sgfn.landscapes.tfbind8 import fetch
-from sgfn.presets import PRESETS
-from sgfn.runs import Run
-from sgfn.sampling import sample
+from sgfn.runs.evaluate import evaluate
+from sgfn.runs.folder import Run
+from sgfn.runs.sampling import sample
+from sgfn.runs.train import train
 from sgfn.series.forecaster import Forecaster
-from sgfn.tasks import function_config, make_task, task_names
-from sgfn.train import train
 
 __version__ = "0.1.0"
 __all__ = [

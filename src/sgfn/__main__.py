@@ -2,7 +2,7 @@
 
 import sys
 
-from sgfn.cli import main
+from sgfn.cli.commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,13 +2,12 @@
 
 import pytest
 import torch
+from exact_tables import chi_square, errors, inner_states, log_of, no_reward, rows_of
 from torch.testing import assert_close
 
-from exact_tables import chi_square, errors, inner_states, log_of, no_reward, rows_of
-from sgfn import exact
-from sgfn.envs import ForecastEnv
+from sgfn.envs import ForecastEnv, laws
+from sgfn.learning.rollout import rollout
 from sgfn.noise import ConfusionMatrix, UniformSlip
-from sgfn.rollout import rollout
 
 KERNELS = torch.stack([errors(3, 0.1), errors(3, 0.6, turn=1)])
 
@@ -46,9 +45,9 @@ def test_rollouts_take_the_windows_in_turn_and_follow_their_noise() -> None:
 
 
 def test_exact_answers_speak_of_the_first_window() -> None:
-    found = exact.law(pair(), exact.uniform_policy(pair()))
+    found = laws.law(pair(), laws.uniform_policy(pair()))
     alone = ForecastEnv(horizon=2, bins=3, noise=ConfusionMatrix(matrix=KERNELS[0]))
-    assert_close(found[:9], exact.law(alone, exact.uniform_policy(alone)))
+    assert_close(found[:9], laws.law(alone, laws.uniform_policy(alone)))
     assert not found[9:].any()
 
 

@@ -7,8 +7,6 @@ from typing import get_args
 
 import pytest
 import torch
-from torch.testing import assert_close
-
 from exact_tables import (
     DRIFT,
     ENVS,
@@ -26,11 +24,12 @@ from exact_tables import (
     reachable,
     rows_of,
 )
-from sgfn import exact
+from torch.testing import assert_close
+
 from sgfn.config import NoiseKind
-from sgfn.envs import Env, ForecastEnv, GridEnv, SequenceEnv, TabulatedEnv
+from sgfn.envs import Env, ForecastEnv, GridEnv, SequenceEnv, TabulatedEnv, laws
+from sgfn.learning.rollout import clocks, draw, rollout
 from sgfn.noise import MAKERS, ByPosition, ConfusionMatrix, HiddenRate, Noise, Slip, UniformSlip
-from sgfn.rollout import clocks, draw, rollout
 
 every_env = pytest.mark.parametrize("name", ENVS)
 every_noise = pytest.mark.parametrize("name", [*ENVS, *KINDS])
@@ -126,19 +125,19 @@ def test_rollouts_follow_the_exact_law_under_every_noise(name: str) -> None:
     policy = look_up(env, sharp / sharp.sum(-1, keepdim=True))
     batch = rollout(env, log_of(policy), no_reward, batch=20000, generator=torch.Generator().manual_seed(2))
     counts = env.object_index(env.objects(batch.states[:, -1])).bincount(minlength=env.num_objects)
-    assert chi_square(counts, exact.law(env, policy)) > 1e-3
-    assert chi_square(counts, exact.law(make(name, 0.2), policy)) < 1e-6
+    assert chi_square(counts, laws.law(env, policy)) > 1e-3
+    assert chi_square(counts, laws.law(make(name, 0.2), policy)) < 1e-6
     if "hidden" in name and "grid" not in name:  # the rate belongs to the episode: drawn anew at each step it is plain
         slip, stop = UniformSlip(alpha=0.4, stop=env.noise.stop), env.noise.stop
         plain = SequenceEnv(length=3, alphabet="AB", noise=slip, stop=stop)
-        assert chi_square(counts, exact.law(plain, policy)) < 1e-3
+        assert chi_square(counts, laws.law(plain, policy)) < 1e-3
 
 
 def test_the_suite_knows_every_noise() -> None:
     found = {type(build(0.1).noise) for build in [*KINDS.values(), *ENVS.values()]}
     assert found == {UniformSlip, ConfusionMatrix, ByPosition, HiddenRate}
     known = [*Noise.__subclasses__(), *Slip.__subclasses__()]
-    assert found == {cls for cls in known if cls.__module__ == "sgfn.noise" and not isabstract(cls)}
+    assert found == {cls for cls in known if cls.__module__ == "sgfn.noise.kinds" and not isabstract(cls)}
     assert set(MAKERS) == set(get_args(NoiseKind))
 
 
@@ -281,7 +280,7 @@ def test_horizon_is_reached_and_never_exceeded(name: str) -> None:
     assert len(steps) == env.horizon  # inner states exist after horizon - 1 steps, none after horizon
     batch = rollout(
         env,
-        log_of(exact.uniform_policy(env)),
+        log_of(laws.uniform_policy(env)),
         no_reward,
         batch=300,
         generator=torch.Generator().manual_seed(0),
@@ -297,7 +296,7 @@ def test_same_seed_same_rollout(name: str) -> None:
 
     def run(seed: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(seed)
-        policy = log_of(exact.uniform_policy(env))
+        policy = log_of(laws.uniform_policy(env))
         return rollout(env, policy, no_reward, batch=64, generator=generator).states
 
     assert torch.equal(run(3), run(3))

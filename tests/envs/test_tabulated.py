@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from torch.testing import assert_close
-
 from exact_tables import (
     DRIFT,
     ENVS,
@@ -15,9 +13,10 @@ from exact_tables import (
     no_reward,
     random_table,
 )
-from sgfn import exact
-from sgfn.envs import TabulatedEnv, tabulate, tabulated
-from sgfn.rollout import rollout
+from torch.testing import assert_close
+
+from sgfn.envs import TabulatedEnv, laws, tabulate, tabulated
+from sgfn.learning.rollout import rollout
 
 ALL = ENVS | DRIFT | KINDS
 every_env = pytest.mark.parametrize("name", ALL)
@@ -88,9 +87,9 @@ def test_rollouts_and_laws_are_the_same(name: str) -> None:
     assert torch.equal(table.embed(one.states), two.states)
     assert torch.equal(one.realised, two.realised)
     assert torch.equal(one.valid, two.valid)
-    law = exact.law(env, policies[env])
-    assert torch.equal(exact.law(table, policies[table]), law)
-    assert not torch.equal(exact.law(TabulatedEnv(ALL[name](0.0)), look_up(table, random_table(env, 1))), law)
+    law = laws.law(env, policies[env])
+    assert torch.equal(laws.law(table, policies[table]), law)
+    assert not torch.equal(laws.law(TabulatedEnv(ALL[name](0.0)), look_up(table, random_table(env, 1))), law)
 
 
 def test_large_spaces_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +105,7 @@ def test_the_law_of_a_policy_is_the_exact_one(name: str, alpha: float) -> None:
     env = ALL[name](alpha)
     table = TabulatedEnv(env)
     policy = random_table(env, seed=3)
-    wanted = exact.law(env, look_up(env, policy))
+    wanted = laws.law(env, look_up(env, policy))
     assert_close(table.law(policy), wanted)
     assert not torch.allclose(table.law(random_table(env, seed=4)), wanted)
 

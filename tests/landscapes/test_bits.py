@@ -6,12 +6,12 @@ from typing import get_args
 
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import PROPERTY
 from sgfn.config import RewardConfig
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.base import log_reward

@@ -5,12 +5,12 @@ from itertools import pairwise, product
 
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import PROPERTY
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.ehrlich import Ehrlich, best_match, draw_allowed
 from sgfn.noise import UniformSlip

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exact_tables import PROPERTY
 from sgfn.landscapes import workers
 from sgfn.landscapes.function import FunctionLandscape, first_failure, letters, load_function, name_of
 from sgfn.landscapes.workers import Workers, cut

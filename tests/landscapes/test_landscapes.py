@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 import torch
+from exact_tables import ENVS, PROPERTY, grid
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from exact_tables import ENVS, PROPERTY, grid
 from sgfn.config import RewardConfig
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.base import beta_at, log_reward

@@ -8,19 +8,19 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exact_tables import PROPERTY
+from sgfn.config.tasks import TableUnseen as Unseen
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes import measured
 from sgfn.landscapes.measured import MULTIPLIERS, UNSEEN, Measured, distinct_weights, row_hash
-from sgfn.measurements import ALPHABETS, Measurements
+from sgfn.landscapes.measurements import ALPHABETS, Measurements
 from sgfn.noise import UniformSlip
-from sgfn.task_config import TableUnseen as Unseen
 
 FILE = Path("table.csv")
 

@@ -6,14 +6,14 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from exact_tables import PROPERTY, chi_square
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from exact_tables import PROPERTY, chi_square
-from sgfn import exact
 from sgfn.config import RewardConfig
 from sgfn.envs import SequenceEnv
+from sgfn.evaluation import exact
 from sgfn.landscapes import jaspar
 from sgfn.landscapes.motif import ALPHABET, MODE_SHARE, SCORES, Motif, log_odds
 from sgfn.noise import UniformSlip

@@ -12,10 +12,10 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exact_tables import PROPERTY
 from sgfn.landscapes.rna import (
     ALPHABET,
     ENERGIES,

@@ -4,21 +4,20 @@ from typing import get_args, get_type_hints
 
 import pytest
 import torch
+from exact_tables import DRIFT, ENVS, final_states, inner_states, log_of
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import DRIFT, ENVS, final_states, inner_states, log_of
-from sgfn import exact
 from sgfn.config import DynamicsConfig, NetConfig
-from sgfn.dynamics import log_known
-from sgfn.envs import Env, TabulatedEnv
+from sgfn.envs import Env, TabulatedEnv, laws
+from sgfn.envs.trajectories import Trajectories, concatenate
+from sgfn.learning.dynamics import log_known
+from sgfn.learning.kernels.shared_states import Judge, share, shared_levels
+from sgfn.learning.rollout import retrace, rollout
+from sgfn.learning.scoring import FORMS, score
 from sgfn.nets.encoders import ACTIVATIONS, MLP
 from sgfn.nets.heads import DynamicsNet, FlowNets, masked_log_softmax
-from sgfn.nets.shared import Judge, share, shared_levels
 from sgfn.objectives import BALANCE
-from sgfn.rollout import retrace, rollout
-from sgfn.scoring import FORMS, score
-from sgfn.trajectories import Trajectories, concatenate
 
 every_env = pytest.mark.parametrize("name", ENVS)
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -100,7 +99,7 @@ def test_new_networks_start_near_uniform(name: str) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         policy = FlowNets(env, "marginal", NetConfig(hidden=64)).log_policy(inner_states(env)).exp()
-    uniform = exact.uniform_policy(env)(inner_states(env)).float()
+    uniform = laws.uniform_policy(env)(inner_states(env)).float()
     assert (policy - uniform).abs().max() < 0.05
     trained = networks(env, "marginal")[0].log_policy(inner_states(env)).exp()
     assert (trained - uniform).abs().max() > 0.05
@@ -213,4 +212,4 @@ def test_a_rollout_by_a_net_is_the_rollout_by_its_law(name: str) -> None:
         ).states
 
     assert torch.equal(run(nets.log_policy), run(table))
-    assert not torch.equal(run(nets.log_policy), run(log_of(exact.uniform_policy(env))))
+    assert not torch.equal(run(nets.log_policy), run(log_of(laws.uniform_policy(env))))

@@ -7,12 +7,12 @@ from typing import TypeVar
 
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from exact_tables import PROPERTY
 from sgfn.nets.transformer import Block, CausalTransformer, PairEncoder, PrefixEncoder, TokenEncoder
 
 DTYPES = {torch.float64: 1e-10, torch.float32: 1e-5}

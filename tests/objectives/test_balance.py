@@ -5,17 +5,20 @@ from typing import get_args
 
 import pytest
 import torch
+from exact_tables import TINY, balanced, every_trajectory, look_up, random_table
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import TINY, balanced, every_trajectory, look_up, random_table
-from sgfn import config, exact
+from sgfn import config
+from sgfn.envs import laws
+from sgfn.envs.trajectories import Trajectories
+from sgfn.evaluation import exact
+from sgfn.learning.scoring import FORMS, score
 from sgfn.objectives import BALANCE, OBJECTIVES, make_objective
 from sgfn.objectives.detailed_balance import detailed_balance
+from sgfn.objectives.scores import Scores
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
-from sgfn.scoring import FORMS, score
-from sgfn.trajectories import Scores, Trajectories
 
 every_env = pytest.mark.parametrize("name", TINY)
 every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 0.9])
@@ -128,7 +131,7 @@ def test_tree_flow_solution_needs_enough_flow_in_every_child() -> None:
     """Zero residual asks F(s')/F(s) >= alpha/V (method, section 2): the marginal law never goes below it."""
     for alpha in (0.1, 0.5, 0.9):
         env = TINY["fixed-L3-V2"](alpha)
-        mass, ends = exact.reach(env, look_up(env, random_table(env, 0)))
+        mass, ends = laws.reach(env, look_up(env, random_table(env, 0)))
         _, conditionals = exact.flows(env, ends)
         least = min(float(c.min()) for c in conditionals.values())
         assert least > alpha / 2

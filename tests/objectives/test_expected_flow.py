@@ -4,18 +4,19 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from exact_tables import TINY, every_trajectory
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import TINY, every_trajectory
-from sgfn import exact
 from sgfn.config import TrainConfig
+from sgfn.envs import laws
 from sgfn.envs.base import Env
+from sgfn.evaluation import exact
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.scoring import score_expected
+from sgfn.learning.trainer import Trainer
 from sgfn.nets.heads import Heads
 from sgfn.objectives.expected_flow import expected_flow
-from sgfn.scoring import score_expected
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
 
 TREES = [name for name in TINY if TINY[name](0.1).tree]
 
@@ -26,7 +27,7 @@ class Tables:
 
     env: Env
     flow: Tensor
-    policy: exact.Policy
+    policy: laws.Policy
     log_z: Tensor
     reads_final: bool = False
 
@@ -47,7 +48,7 @@ def expected_flows(env: Env, reward: Tensor) -> tuple[Tensor, dict[int, Tensor]]
     flow, policy = torch.zeros(env.num_states, dtype=torch.float64), {}
     for depth, states in reversed(list(enumerate(env.levels()))):
         after = torch.zeros(states.shape[0], env.actions, dtype=torch.float64)
-        for rows, k, target, finished in exact.children(env, states):
+        for rows, k, target, finished in laws.children(env, states):
             after[rows, k] = (reward if finished else flow)[target]
         weight = torch.einsum("nak,nk->na", env.kernel(states, torch.float64), after) * env.legal(states)
         flow[env.index(states)] = weight.sum(-1)
@@ -62,7 +63,7 @@ def test_vanishes_only_at_the_exact_solution(name: str, alpha: float) -> None:
     reward = torch.rand(env.num_objects, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 0.1
     flow, policy = expected_flows(env, reward)
     log_z = flow[env.index(env.initial(1))][0].log()
-    scorer = Tables(env=env, flow=flow, policy=exact.table_policy(env, policy), log_z=log_z)
+    scorer = Tables(env=env, flow=flow, policy=laws.table_policy(env, policy), log_z=log_z)
     batch = every_trajectory(env)
     log_kernel = env.kernel(batch.states[:, :-1], torch.float64).log()
 
@@ -90,7 +91,7 @@ def test_the_recursion_is_the_closed_form_under_uniform_slip(alpha: float) -> No
         assert_close(found, (1 - alpha) * conditionals[depth] + alpha / env.actions)
         if alpha:
             assert not torch.allclose(found, conditionals[depth])
-    assert_close(exact.law(env, exact.table_policy(env, policy)), exact.law(env, exact.eflow_policy(env, conditionals)))
+    assert_close(laws.law(env, laws.table_policy(env, policy)), laws.law(env, exact.eflow_policy(env, conditionals)))
 
 
 def test_training_approaches_the_closed_form_and_a_graph_is_refused() -> None:
@@ -100,7 +101,7 @@ def test_training_approaches_the_closed_form_and_a_graph_is_refused() -> None:
     trainer = Trainer(make_task("words", config), torch.device("cpu"))
     env, task = trainer.task.env, trainer.task
     _, policy = expected_flows(env, exact.target(task.log_reward(env.all_objects()), task.beta))
-    wanted = exact.law(env, exact.table_policy(env, policy))
+    wanted = laws.law(env, laws.table_policy(env, policy))
     before = exact.total_variation(trainer.law(), wanted)
     for _ in range(config.steps):
         trainer.step()

@@ -5,20 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from exact_tables import TINY, balanced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import TINY, balanced
 from sgfn.config import TrainConfig
+from sgfn.envs.trajectories import Trajectories
+from sgfn.learning.scoring import kl_divergence, score, score_outcome
 from sgfn.nets.heads import Heads
 from sgfn.noise import UniformSlip
 from sgfn.objectives import BALANCE, make_objective
 from sgfn.objectives.kl import outcome_flow_kl
-from sgfn.scoring import kl_divergence, score, score_outcome
-from sgfn.trajectories import Trajectories
 
 ONE_STEP = Trajectories(
     intended=torch.zeros(1, 1, dtype=torch.int64),

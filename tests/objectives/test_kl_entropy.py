@@ -9,26 +9,27 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from exact_tables import PROPERTY, TINY, balanced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import rel_entr
+from small_runs import CPU, FLAGS, complaint, contents, same_tensors, small, tiny_trainer, weights
 from torch import Tensor
 from torch.testing import assert_close
 
 import sgfn
-from exact_tables import PROPERTY, TINY, balanced
 from sgfn.config import EntropyBase, EntropyConfig, EntropyVariant, TrainConfig
-from sgfn.entropy import ENTROPY_METERS, EntropyTerms, entropy_ratio, entropy_terms
+from sgfn.envs.trajectories import Trajectories
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.scoring import score, score_marginal
+from sgfn.learning.trainer import Trainer
 from sgfn.nets.heads import Heads
 from sgfn.objectives import BALANCE, make_objective
+from sgfn.objectives.entropy import ENTROPY_METERS, EntropyTerms, entropy_ratio, entropy_terms
 from sgfn.objectives.kl_entropy import kl_entropy
+from sgfn.objectives.scores import Scores, masked_mean
 from sgfn.objectives.trajectory_balance import trajectory_balance
-from sgfn.scoring import score, score_marginal
-from sgfn.tasks import make_task
-from sgfn.trainer import Trainer
-from sgfn.trajectories import Scores, Trajectories, masked_mean
-from small_runs import CPU, FLAGS, complaint, contents, same_tensors, small, tiny_trainer, weights
 
 CLAMP = 1e-10
 VARIANTS = get_args(EntropyVariant)
@@ -210,11 +211,11 @@ def test_gradients_flow_through_the_ratio(
     value, slope = loss_and_slope()
     held = lambda high, low, gamma: entropy_ratio(high.detach(), low.detach(), gamma)  # noqa: E731
     flat = lambda high, low, gamma: entropy_ratio(torch.ones_like(high), torch.ones_like(low), gamma)  # noqa: E731
-    monkeypatch.setattr("sgfn.entropy.entropy_ratio", held)
+    monkeypatch.setattr("sgfn.objectives.entropy.entropy_ratio", held)
     fixed_value, fixed = loss_and_slope()
     assert fixed_value == value
     assert (fixed - slope).abs().max() > 1e-3
-    monkeypatch.setattr("sgfn.entropy.entropy_ratio", flat)
+    monkeypatch.setattr("sgfn.objectives.entropy.entropy_ratio", flat)
     flat_value, without = loss_and_slope()
     assert abs(flat_value - value) > 1e-3
     assert (without - slope).abs().max() > 1e-3

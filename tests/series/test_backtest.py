@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sgfn.metrics import forecast as metrics
+from sgfn.evaluation.metrics import forecast as metrics
 from sgfn.series.backtest import (
     Forecasts,
     backtest_table,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sgfn.metrics.forecast import LEVELS
+from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series import baselines
 from sgfn.series.panel import Panel, Series
 from sgfn.series.protocol import rolling_origins

@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 from torch.testing import assert_close
 
-from exact_tables import PROPERTY
 from sgfn.series.bins import Bins, neighbours
 
 F64 = torch.float64

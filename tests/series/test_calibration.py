@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from exact_tables import PROPERTY
 from sgfn.series.calibration import Scores, widened
 
 EDGES = torch.linspace(-3, 3, 25, dtype=torch.float64)

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from small_panels import panel, series
 from torch import Tensor
 
 from sgfn.config import TrainConfig
 from sgfn.envs import ForecastEnv
 from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.trainer import Trainer
 from sgfn.noise import UniformSlip
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.prediction import Forecast
-from sgfn.tasks import Task
-from sgfn.trainer import Trainer
-from small_panels import panel, series
 
 LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 PHI, FLIP, SPREAD = 0.8, 0.25, 0.4

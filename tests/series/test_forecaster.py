@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from small_panels import mixed_panel, panel, series
 
 from sgfn.series.data import columns_of, to_long
 from sgfn.series.forecaster import Forecaster, check_data
 from sgfn.series.frames import read_panel
 from sgfn.series.panel import Panel, Series
 from sgfn.series.prediction import Forecast
-from small_panels import mixed_panel, panel, series
 
 SMALL: dict[str, Any] = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8}
 

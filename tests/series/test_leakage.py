@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from small_panels import panel, series
 
 from sgfn.series.forecaster import Forecaster
-from small_panels import panel, series
 
 SPARE = 600
 SMALL = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8}

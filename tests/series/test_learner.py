@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from small_panels import panel, series
 from torch.testing import assert_close
 
 from sgfn.config import TrainConfig
-from sgfn.learner import NonFiniteError
-from sgfn.methods import make_learner
-from sgfn.presets import PRESETS
+from sgfn.config.presets import PRESETS
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.learner import NonFiniteError
+from sgfn.learning.methods import make_learner
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import FALLS, NARROW, ForecastLearner
-from sgfn.tasks import make_task, series_task
-from small_panels import panel, series
+from sgfn.series.task import series_task
 
 CPU = torch.device("cpu")
 TINY: dict[str, Any] = {

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgfn.files import read_json
-from sgfn.metrics import forecast as metrics
+from sgfn.config.files import read_json
+from sgfn.evaluation.metrics import forecast as metrics
 from sgfn.series import baselines, datasets
 from sgfn.series.panel import Panel, Series
 from sgfn.series.protocol import rolling_origins, scales, truths

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_panels import panel, series
 from torch import Tensor
 
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.recall import past_cuts, scores, spreads, unlearned
 from sgfn.series.windows import Inputs, Windows
-from small_panels import panel, series
 
 HORIZON, SPARE = 4, 600
 SETTINGS: dict[str, Any] = {

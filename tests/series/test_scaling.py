@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exact_tables import PROPERTY
 from sgfn.series.scaling import scale_of
 
 OFFSETS = torch.arange(-5, 9)

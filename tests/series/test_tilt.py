@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_panels import panel, series
 
-from sgfn import exact
+from sgfn.evaluation import exact
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.tilt import TiltedPaths, tilt, tilt_config, tilt_trainer
 from sgfn.series.windows import Windows
-from small_panels import panel, series
 
 
 @pytest.fixture(scope="module")

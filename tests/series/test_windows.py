@@ -5,12 +5,12 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import torch
+from small_panels import HOUR, mixed_panel, panel, series, stamps_of
 from torch.testing import assert_close
 
+from sgfn.config.series import SeriesConfig
 from sgfn.series.panel import Panel, Series
 from sgfn.series.windows import Inputs, Windows, plan_for
-from sgfn.series_config import SeriesConfig
-from small_panels import HOUR, mixed_panel, panel, series, stamps_of
 
 CONFIG = SeriesConfig(horizon=4, context=6, season=3, cycles=4, lags="4,9", calendar=False)
 

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.checks import in_range, one_of, require
+from sgfn.config.checks import in_range, one_of, require
 from sgfn.landscapes.base import Landscape
 
 Distance = Literal["edit", "hamming"]

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.checks import in_range, require
+from sgfn.config.checks import in_range, require
 from sgfn.landscapes.base import Landscape
 from sgfn.noise import Noise
 

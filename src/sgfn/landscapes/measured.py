@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Float, Float32, Int
 from torch import Tensor
 
+from sgfn.config.tasks import TableUnseen
 from sgfn.landscapes.base import Landscape
-from sgfn.measurements import Measurements
-from sgfn.task_config import TableUnseen
+from sgfn.landscapes.measurements import Measurements
 
 MULTIPLIERS = (0x9E3779B97F4A7C15, 6364136223846793005, 0xBF58476D1CE4E5B9)
 """Odd 64-bit numbers that mix well: the golden ratio's bits, and those of MMIX (Knuth, 1997, The Art of Computer

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-from sgfn.checks import one_of
 from sgfn.config import RewardConfig
+from sgfn.config.checks import one_of
 from sgfn.landscapes import jaspar
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.tfbind8_tables import ALPHABET

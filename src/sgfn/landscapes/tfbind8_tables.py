@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32, Int64
 
-from sgfn.files import replacing
+from sgfn.config.files import replacing
 
 ALPHABET = "ACGT"
 LENGTH = 8

@@ -7,13 +7,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sgfn.config import TrainConfig
+from sgfn.envs.trajectories import Episodes
 from sgfn.objectives.detailed_balance import detailed_balance
 from sgfn.objectives.expected_flow import expected_flow
 from sgfn.objectives.kl import outcome_flow_kl
 from sgfn.objectives.kl_entropy import kl_entropy
+from sgfn.objectives.scores import Scores
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
-from sgfn.trajectories import Episodes, Scores
 
 Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
 

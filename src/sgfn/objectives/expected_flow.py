@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Episodes, Scores, masked_mean
+from sgfn.envs.trajectories import Episodes
+from sgfn.objectives.scores import Scores, masked_mean
 
 
 def expected_flow(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:

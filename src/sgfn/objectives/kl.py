@@ -5,7 +5,8 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Episodes, Scores, masked_mean
+from sgfn.envs.trajectories import Episodes
+from sgfn.objectives.scores import Scores, masked_mean
 
 
 def outcome_flow_kl(

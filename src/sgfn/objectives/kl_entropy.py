@@ -6,8 +6,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sgfn.config import EntropyConfig
-from sgfn.entropy import entropy_terms
-from sgfn.trajectories import Episodes, Scores, masked_mean
+from sgfn.envs.trajectories import Episodes
+from sgfn.objectives.entropy import entropy_terms
+from sgfn.objectives.scores import Scores, masked_mean
 
 
 def kl_entropy(

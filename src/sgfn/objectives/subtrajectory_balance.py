@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.trajectories import Episodes, Scores
+from sgfn.envs.trajectories import Episodes
+from sgfn.objectives.scores import Scores
 
 
 def subtrajectory_balance(scores: Scores, batch: Episodes, decay: float = 0.9) -> Float[Tensor, " B"]:

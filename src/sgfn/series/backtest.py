@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from sgfn.metrics import forecast as metrics
-from sgfn.metrics.forecast import Levels
+from sgfn.evaluation.metrics import forecast as metrics
+from sgfn.evaluation.metrics.forecast import Levels
 from sgfn.series.baselines import BASELINES, Setting
 from sgfn.series.protocol import Origin, scales, truths
 

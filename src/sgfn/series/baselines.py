@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import ndtri
 
-from sgfn.metrics.forecast import LEVELS, Levels
+from sgfn.evaluation.metrics.forecast import LEVELS, Levels
 from sgfn.series.calendar import never_on_weekends, season_length, typical_gap
 from sgfn.series.panel import Panel, Series
 from sgfn.series.protocol import Origin

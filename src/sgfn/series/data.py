@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
+from sgfn.config.series import SeriesConfig
 from sgfn.envs.forecast import ForecastEnv
 from sgfn.landscapes.paths import Paths
 from sgfn.noise import ConfusionMatrix, Noise, UniformSlip
@@ -17,7 +18,6 @@ from sgfn.series.frames import Columns, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import Plan
 from sgfn.series.windows import Inputs, Windows, plan_for
-from sgfn.series_config import SeriesConfig
 
 BINNED = 20_000
 """Windows at most whose targets decide where bins lie."""

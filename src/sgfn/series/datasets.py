@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from sgfn.checks import one_of
+from sgfn.config.checks import one_of
 from sgfn.landscapes.tfbind8_tables import sha256
 from sgfn.series.frames import Columns, read_panel
 from sgfn.series.panel import Panel

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.envs.forecast import ForecastEnv
-from sgfn.nets.series import SeriesNet, SeriesReader
+from sgfn.learning.rollout import rollout
 from sgfn.nets.transformer import Cache
-from sgfn.rollout import rollout
 from sgfn.series.bins import Bins
 from sgfn.series.data import forecast_env
+from sgfn.series.network import SeriesNet, SeriesReader
 from sgfn.series.windows import Inputs
 
 MEMORY = 2**26

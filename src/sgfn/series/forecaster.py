@@ -13,11 +13,14 @@ import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
-from sgfn.checks import in_range
 from sgfn.config import TrainConfig, differing
-from sgfn.files import replacing, write_text
-from sgfn.presets import PRESETS
-from sgfn.runs import Run, checksums, refuse_changed
+from sgfn.config.checks import in_range
+from sgfn.config.files import replacing, write_text
+from sgfn.config.presets import PRESETS
+from sgfn.config.series import SeriesConfig
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.execution import pick_device, stepper
+from sgfn.runs.folder import Run, checksums, refuse_changed
 from sgfn.series import datasets
 from sgfn.series.bins import Bins
 from sgfn.series.data import columns_of, cuts_of, to_long
@@ -27,11 +30,8 @@ from sgfn.series.panel import Panel
 from sgfn.series.plan import check_like, unread
 from sgfn.series.prediction import Forecast
 from sgfn.series.recall import laws
+from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
-from sgfn.series_config import SeriesConfig
-from sgfn.stepper import stepper
-from sgfn.tasks import make_task, series_task
-from sgfn.train import pick_device
 
 Data = Panel | pd.DataFrame | Path | str
 """A panel, a table in the long format (unique_id, ds, y, covariates), the name of a CSV or Parquet file, or of embedded

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Shaped
 
-from sgfn.checks import one_of
+from sgfn.config.checks import one_of
 
 REACH = 2
 """Days before and after a holiday that have indicators of their own."""

@@ -17,17 +17,17 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
-from sgfn.learner import Learner, seeded
-from sgfn.nets.series import SeriesNet
+from sgfn.envs.trajectories import Samples
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.learner import Learner, seeded
+from sgfn.learning.optimisation import Optimiser, schedule
+from sgfn.learning.rollout import LogPolicy
 from sgfn.nets.transformer import Drop, dropout
-from sgfn.optim import Optimiser, schedule
-from sgfn.rollout import LogPolicy
 from sgfn.series.bins import neighbours
 from sgfn.series.data import SeriesData, paths_of
 from sgfn.series.ensemble import Drawn, Ensemble, draw_paths
+from sgfn.series.network import SeriesNet
 from sgfn.series.windows import Inputs, Windows
-from sgfn.tasks import Task
-from sgfn.trajectories import Samples
 
 METERS = ("loss",)
 BLOCK = 256

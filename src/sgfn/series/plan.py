@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float64
 
+from sgfn.config.series import Reference, Scaling, SeriesConfig
 from sgfn.series.calendar import features, season_length, typical_gap
 from sgfn.series.panel import Panel
-from sgfn.series_config import Reference, Scaling, SeriesConfig
 
 DAY = np.timedelta64(24 * 3600, "s")
 YEAR = 365 * DAY + DAY // 4

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float64, Shaped
 from torch import Tensor
 
-from sgfn.metrics.forecast import LEVELS
+from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.bins import Bins
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from sgfn.checks import in_range
-from sgfn.metrics.forecast import seasonal_error
+from sgfn.config.checks import in_range
+from sgfn.evaluation.metrics.forecast import seasonal_error
 from sgfn.series.panel import Panel, Series
 
 __all__ = ["Origin", "last_windows", "rolling_origins", "scales", "truths"]

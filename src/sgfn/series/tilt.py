@@ -21,28 +21,28 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
-from sgfn.checks import in_range
 from sgfn.config import NetConfig, RewardConfig, TrainConfig
+from sgfn.config.checks import in_range
 from sgfn.envs.base import Env
 from sgfn.envs.forecast import ForecastEnv
 from sgfn.envs.tabulated import tabulate
+from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.paths import Paths
-from sgfn.learner import seeded
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.learner import seeded
+from sgfn.learning.rollout import Policy, rollout
+from sgfn.learning.scoring import score
+from sgfn.learning.trainer import Rest, Trainer
 from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import DynamicsNet, FlowNets
-from sgfn.nets.series import SeriesReader
 from sgfn.nets.transformer import Cache
-from sgfn.rollout import Policy, rollout
-from sgfn.scoring import score
 from sgfn.series.data import cuts_of, forecast_env
 from sgfn.series.ensemble import Drawn, Ensemble
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
+from sgfn.series.network import SeriesReader
 from sgfn.series.recall import laws
 from sgfn.series.windows import Inputs, Windows
-from sgfn.tasks import Task
-from sgfn.trainer import Rest, Trainer
-from sgfn.trajectories import Trajectories
 
 Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
 """Paths, in units of the data, to one number each: the larger, the more the path matters."""

@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
+from sgfn.config.series import SeriesConfig
 from sgfn.series.calendar import features, following
 from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import Plan, moments
 from sgfn.series.scaling import Scale, scale_of
-from sgfn.series_config import SeriesConfig
 
 JUDGED = 2048
 """Windows on which references are compared."""

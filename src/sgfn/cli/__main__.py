@@ -1,0 +1,5 @@
+"""`python -m sgfn.cli`."""
+
+from sgfn.cli.commands import main
+
+main()

@@ -1,0 +1,161 @@
+"""`sgfn forecast` on the command line: parsing and printing only."""
+
+import json
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from sgfn.cli.tables import out
+from sgfn.config import LogConfig, NetConfig, OptimConfig, TrainConfig
+from sgfn.config.checks import one_of
+from sgfn.config.presets import PRESETS
+from sgfn.config.series import Dataset, SeriesConfig
+from sgfn.series.settings import Settings
+
+RECIPE = PRESETS["forecast"]
+EMBEDDED = get_args(Dataset)
+HEADS = {"wql": "WQL", "mase": "MASE", "mae": "MAE", "mse": "MSE", "coverage_80": "in 80 %", "width_80": "width"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """Forecast time series: train, backtest beside seasonal naive and AutoETS, write forecast.csv and pictures."""
+
+    data: Annotated[Positional[str | None], arg(metavar="DATA")] = None
+    """CSV or Parquet file (unique_id, ds, y, covariates), or embedded data: births, weather, glucose."""
+    config: Annotated[SeriesConfig, arg(name="")] = field(default_factory=lambda: RECIPE.series)
+    settings: Annotated[Settings, arg(name="")] = field(default_factory=Settings)
+    out: Path | None = None
+    """Run folder; by default runs/forecast-NAME."""
+    resume: bool = False
+    """Continue the run in the folder with its own configuration, then judge and write again."""
+    overwrite: bool = False
+    """Replace a run that is there."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to run."""
+    json: bool = False
+    """Print scores and files as JSON."""
+    steps: int = RECIPE.steps
+    """Training steps."""
+    batch: int = RECIPE.batch
+    """Windows that each step learns from."""
+    seed: int = RECIPE.seed
+    """Seed of training and of sample paths."""
+    net: NetConfig = field(default_factory=lambda: RECIPE.net)
+    optim: OptimConfig = field(default_factory=lambda: RECIPE.optim)
+    log: LogConfig = field(default_factory=lambda: RECIPE.log)
+
+
+def run_forecast(args: Forecast) -> None:
+    """`sgfn forecast`."""
+    from sgfn.reports.forecasts import Progress, forecast  # matplotlib and pandas are slow to import
+
+    err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    config = configured(args)
+    folder = args.out or Path("runs") / f"forecast-{name_of(config.series)}"
+    board = Board(err, config.steps) if err.is_terminal and not args.json else None
+    with board or nullcontext():
+        bars = {} if board is None else {"training": board.training, "windows": board.windows}
+        progress = Progress(notice=lambda line: err.print(line, soft_wrap=True), **bars)
+        options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
+        found = forecast(config, args.settings, folder, progress=progress, **options)
+    if args.json:
+        sys.stdout.write(json.dumps(found.summary(), indent=2) + "\n")
+        return
+    if found.outcome.scores["methods"]:
+        print_scores(found.outcome.scores)
+    for name, told in found.tilt.items():
+        out.print(tilt_line(name, told), soft_wrap=True)
+    horizon, count = found.outcome.scores["horizon"], len(found.outcome.names)
+    out.print(f"{count:,} series, {horizon:,} steps ahead: {folder / 'forecast.csv'}", soft_wrap=True)
+    out.print(f"page with fan charts and calibration: {folder / 'report.html'}", soft_wrap=True)
+
+
+def configured(args: Forecast) -> TrainConfig:
+    """The recipe with what was chosen; data by its name or its file."""
+    series = args.config
+    if args.data is not None:
+        if "." not in args.data and not Path(args.data).exists():
+            one_of("DATA", args.data, EMBEDDED)
+        given: dict[str, Any] = {"dataset": args.data} if args.data in EMBEDDED else {"file": Path(args.data)}
+        if series.file is not None and given.get("file") != series.file:
+            raise ValueError(f"DATA {args.data} and --file {series.file} name different data: give one of them")
+        series = replace(series, **given)
+    parts = {name: getattr(args, name) for name in ("steps", "batch", "seed", "net", "optim", "log")}
+    return RECIPE.with_(series=series, **parts)
+
+
+def name_of(series: SeriesConfig) -> str:
+    """What the data is called."""
+    return series.dataset if series.file is None else series.file.name.split(".")[0]
+
+
+def print_scores(scores: dict[str, Any]) -> None:
+    """Scores of the backtest, a row per method."""
+    from sgfn.reports.pages.forecast import score_text
+
+    table = Table(box=None, header_style="bold")
+    table.add_column(f"{scores['windows']:,} window{'s' * (scores['windows'] != 1)}", no_wrap=True)
+    for head in HEADS.values():
+        table.add_column(head, justify="right", no_wrap=True)
+    for method, values in scores["methods"].items():
+        table.add_row(method, *[score_text(key, values[key]) for key in HEADS])
+    out.print(table)
+
+
+def tilt_line(name: str, found: dict[str, float]) -> str:
+    """How far the scenarios of a series can be trusted."""
+    own, plain = (found[key] * found["samples"] for key in ("ess", "ess_forecast"))
+    sizes = f"{found['samples']:,.0f} paths count as {own:,.0f} (the forecast's own, weighted: as {plain:,.0f})"
+    check = f"tilted mean at most {found['apart']:.1f} standard errors from importance sampling"
+    return f"scenarios of {name}: {sizes}; {check}"
+
+
+def next_command(task: str, folder: Path) -> str:
+    """What to do with a trained run."""
+    return f"sgfn forecast --resume --windows 0 --out {folder}" if task == "series" else f"sgfn evaluate {folder}"
+
+
+class Board:
+    """Progress bars: one of the training, and one of each method on the backtest's windows."""
+
+    def __init__(self, console: Console, steps: int) -> None:
+        self.console, self.steps = console, steps
+        columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
+        columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
+        self.bars, self.shown = Bars(*columns, console=console, refresh_per_second=4), dict[str, TaskID]()
+
+    def __enter__(self) -> "Board":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def training(self, step: int, row: dict[str, Any]) -> None:
+        """How far training is, and the newest figures."""
+        self.show("training", step, self.steps, figures(row))
+
+    def windows(self, method: str, done: int, total: int) -> None:
+        """How many windows a method has forecast."""
+        self.show(method, done, total, "")
+
+    def show(self, name: str, done: int, total: int, text: str) -> None:
+        """One bar, made when it is first spoken of."""
+        if name not in self.shown:
+            self.shown[name] = self.bars.add_task(name, total=total, figures="")
+        self.bars.update(self.shown[name], completed=done, figures=text)
+
+
+def figures(row: dict[str, Any]) -> str:
+    """What the bar of the training tells."""
+    held = f"held out {row['held_out']:.3f}  " if "held_out" in row else ""
+    return f"loss {row['loss']:.3f}  {held}" if "loss" in row else ""

@@ -1,0 +1,64 @@
+"""`sgfn sample` on the command line: parsing and printing only."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from tyro.conf import Positional, arg
+
+from sgfn.cli.tables import out
+from sgfn.runs.sampling import sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Draw objects from a trained run into a table: what is realised, its score, and what was intended."""
+
+    run: Annotated[Positional[Path], arg(metavar="RUN")]
+    """Run folder."""
+    n: Annotated[int, arg(aliases=["-n"])] = 1000
+    """How many."""
+    out: Path | None = None
+    """File, .csv, .csv.gz or .parquet; by default samples.csv in the run folder."""
+    seed: int = 0
+    """Seed of the draws."""
+    overwrite: bool = False
+    """Replace a file that is there."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to run."""
+    json: bool = False
+    """Print JSON."""
+
+
+def run_sample(args: Sample) -> None:
+    """`sgfn sample`."""
+    file = args.out or args.run / "samples.csv"
+    err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    with counting(err, args.n, shown=err.is_terminal and not args.json) as progress:
+        options = {"seed": args.seed, "device": args.device, "overwrite": args.overwrite, "progress": progress}
+        count = sample(args.run, args.n, file, **options)
+    if args.json:
+        sys.stdout.write(json.dumps({"samples": count, "file": str(file)}, indent=2) + "\n")
+    else:
+        out.print(f"{count:,} samples in {file}", soft_wrap=True)
+
+
+@contextmanager
+def counting(console: Console, total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A bar, from the first block on that is not the last."""
+    columns = [BarColumn(), TextColumn("{task.completed:,}/{task.total:,}"), TimeElapsedColumn(), TimeRemainingColumn()]
+    with Progress(*columns, console=console, refresh_per_second=4, disable=not shown) as bar:
+
+        def progress(done: int) -> None:
+            if not bar.task_ids and done < total:
+                bar.add_task("sampling", total=total)
+            if bar.task_ids:
+                bar.update(bar.task_ids[0], completed=done)
+
+        yield progress

@@ -1,0 +1,187 @@
+"""Tables that the command line prints, from plain results alone."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from sgfn.evaluation.seeds import rule
+
+out = Console(highlight=False, markup=False, emoji=False)  # a path may hold brackets
+
+
+def print_catalogue(listed: list[dict[str, Any]]) -> None:
+    """All tasks, as a table."""
+    table = Table(box=None, header_style="bold")
+    for label in ("task", "objects", "letters", "exact", "beta"):
+        table.add_column(label, no_wrap=True)
+    table.add_column("what it is")
+    for row in listed:
+        letters = row["alphabet"] or "-"
+        letters = letters if len(letters) <= 4 else str(len(letters))
+        beta = "-" if row["beta"] is None else f"{row['beta']:g}"
+        about = row["summary"] if row["needs"] is None else f"{row['summary']}; needs {row['needs']}{is_there(row)}"
+        table.add_row(row["task"], count(row["objects"]), letters, row["exact"] or "-", beta, about)
+    out.print(table)
+    out.print("exact: yes by enumeration, or by a formula at any size; flags of each task: sgfn tasks --help")
+
+
+def is_there(row: dict[str, Any]) -> str:
+    """Whether an extra is installed; a flag speaks for itself."""
+    return (" (installed)" if row["ready"] else " (missing)") if row["needs"].startswith("sgfn[") else ""
+
+
+def count(value: int | None) -> str:
+    """All digits of a number that one can read, the first three of a larger one."""
+    if value is None:
+        return "-"
+    digits = str(value)
+    return f"{value:,}" if len(digits) <= 9 else f"{digits[0]}.{digits[1:3]}e{len(digits) - 1}"
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """What is known of a task, as a table."""
+    table = Table(box=None, show_header=False, title=f"{facts['task']}: {facts['summary']}", title_justify="left")
+    for label, text in fact_lines(facts):
+        table.add_row(label, text)
+    out.print(table)
+
+
+def number(value: float | None) -> str:
+    """Four decimals, or a dash for what is not known."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Facts with their labels."""
+    size = f"{count(facts['objects'])} ({count(facts['states'])} states, up to {facts['horizon']} steps)"
+    best = "unknown" if facts["maximum"] is None else f"{facts['maximum']:.4f}"
+    lines = [("objects", size), ("letters", facts["alphabet"] or "-"), ("highest score", best)]
+    if "optimum" in facts:
+        lines.append(("  reached by", facts["optimum"]))
+    if not facts["exact"]:
+        return [*lines, ("enumerated", "no: too many states"), *formula_lines(facts)]
+    return [
+        *lines,
+        ("mean, top-100 mean", f"{facts['mean']:.4f}, {facts['top100_mean']:.4f}"),
+        (f"at {facts['noise']}, beta {facts['beta']:g}:", ""),
+        ("  best reachable TV", f"{number(facts['tv_floor'])}  ({facts['floor_kind']})"),
+        ("  ignoring the noise", f"{facts['tv_blind']:.4f}"),
+        ("  uniform policy", f"{facts['tv_uniform']:.4f}"),
+        (
+            "  expected score",
+            f"{number(facts['floor_expected_reward'])} of the target's {facts['target_expected_reward']:.4f}",
+        ),
+    ]
+
+
+def formula_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Facts that need no enumeration."""
+    if "log_z" not in facts:
+        return []
+    return [
+        (f"at {facts['noise']}, beta {facts['beta']:g}, by formula:", ""),
+        ("  log Z", f"{facts['log_z']:.4f}"),
+        ("  least reachable KL", number(facts.get("floor_kl"))),
+        (
+            "  expected score",
+            f"{number(facts.get('floor_expected_reward'))} of the target's {facts['target_expected_reward']:.4f}",
+        ),
+    ]
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """The table of a run's figures."""
+    table = Table("", "policy", "best reachable", "target", box=None, header_style="bold", title_justify="left")
+    for line in result_lines(result):
+        table.add_row(*line)
+    out.print(table)
+    out.print(f"greedy modes: {result['modes_greedy_rule']}; best reachable: {result.get('floor_kind', 'not known')}")
+    if not result["bound_by_floor"]:
+        out.print("a chain looks at what came out before it accepts: the best reachable law does not bind it")
+
+
+def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Rows of that table."""
+    lines = []
+    if r["tv"] is not None:
+        gap = None if r["tv_floor"] is None else r["tv"] - r["tv_floor"]
+        lines += [
+            ("TV to target", f"{r['tv']:.4f}", number(r["tv_floor"]), "0"),
+            *([("gap to best reachable", number(gap), "0", "")] if r["bound_by_floor"] else []),
+            ("  ignoring noise / uniform", f"{r['tv_blind']:.4f} / {r['tv_uniform']:.4f}", "", ""),
+            (
+                "expected score",
+                f"{r['expected_reward']:.4f}",
+                number(r["floor_expected_reward"]),
+                f"{r['target_expected_reward']:.4f}",
+            ),
+        ]
+    else:
+        floor, wanted = r["floor_expected_reward"], r["target_expected_reward"]
+        lines.append(("mean score of samples", f"{r['sample_mean']:.4f}", number(floor), number(wanted)))
+        if r["kl"] is not None:
+            lines.append(
+                ("KL from target, estimate", f"{r['kl']:.4f} +- {r['kl_error']:.4f}", number(r["kl_floor"]), "0")
+            )
+    modes = "" if r["modes_reference"] is None else f"{r['modes_reference']} of {r['modes_reference_total']}"
+    return [
+        *lines,
+        (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
+        ("modes, greedy", str(r["modes_greedy"]), "", ""),
+        ("modes, known ones found", modes, "", ""),
+        ("noise model, mean TV to truth", number(r["dynamics_tv"]), "", ""),
+    ]
+
+
+def print_orders(result: dict[str, Any]) -> None:
+    """What to order, and what to expect."""
+    if not result["orders"]:
+        return
+    table = Table("order", "expect", "comes out intact", "score if intact", box=None, header_style="bold")
+    for o in result["orders"]:
+        table.add_row(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}")
+    out.print("\nBest to order (expect: mean score of what is realised under the noise)", soft_wrap=True)
+    out.print(table)
+
+
+def print_comparison(summary: list[dict[str, Any]]) -> None:
+    """Medians over seeds with both ends, one row per method and noise level."""
+    exact = any(row["tv"] for row in summary)
+    figures = {"TV to target": "tv"} if exact else {"mean score": "sample_mean"}
+    if not exact and any(row["kl"] for row in summary):
+        figures["KL from target"] = "kl"
+    single = {"best": "tv_floor", "score": "expected_reward"} if exact else {}
+    single |= {"top-100": "top100_mean", "modes": "modes_reference"}
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))  # fits into 80 columns
+    table.add_column("method", no_wrap=True)
+    for label in ("noise", "seeds", *figures, *single):
+        table.add_column(label, justify="right", no_wrap=True)
+    for row in summary:
+        spreads = [spread(row[key]) for key in figures.values()]
+        noise = "-" if row["alpha"] is None else f"{row['alpha']:g}"
+        medians = [middle(row, key) for key in single.values()]
+        table.add_row(row["method"], noise, seeds(row), *spreads, *medians)
+    out.print(table)
+    best = "best: reachable TV, score: expected, " if exact else ""
+    ends = rule(row["done"] for row in summary)
+    out.print(f"medians over seeds{f' [{ends}]' if ends else ''}; {best}modes: known ones found", soft_wrap=True)
+
+
+def seeds(row: dict[str, Any]) -> str:
+    """How many seeds are done, of how many where some are not."""
+    return str(row["done"]) if row["done"] == row["seeds"] else f"{row['done']} of {row['seeds']}"
+
+
+def middle(row: dict[str, Any], key: str) -> str:
+    """The median of a figure; of a count without decimals."""
+    value = row[key] and row[key]["median"]
+    return f"{value:g}" if value is not None and key.startswith("modes") else number(value)
+
+
+def spread(value: dict[str, float] | None) -> str:
+    """A median with both ends, where there are several values."""
+    if value is None:
+        return "-"
+    median, low, high = (number(value[key]) for key in ("median", "low", "high"))
+    return median if low == high else f"{median} [{low}, {high}]"

@@ -1,0 +1,247 @@
+"""`compare`: methods, noise levels and seeds on one task, side by side, with the same number of environment calls."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from sgfn.compare.cells import Cell, CellState, make_cell
+from sgfn.compare.contestants import CHOSEN, CONTESTANTS, DEFAULT, refusing
+from sgfn.compare.results import Rows, result_row, summarise, write_results
+from sgfn.compare.workers import Terms, run_cells
+from sgfn.config import TrainConfig, differing, from_dict, to_dict
+from sgfn.config.checks import in_range, one_of
+from sgfn.config.files import sweep, write_json
+from sgfn.landscapes.offline import training_objects
+from sgfn.landscapes.tasks import Task, make_task
+from sgfn.learning.execution import Accelerate, pick_device
+from sgfn.learning.methods import check, refuse_unread
+from sgfn.runs.folder import FORMAT, Run, checksums, ours, read_ours, refuse_changed
+from sgfn.runs.train import absolute, stoppable
+
+PLAN, TABLE, FIGURE, PAGE = "compare.json", "results.csv", "comparison.png", "report.html"
+REDRAW = 60.0  # seconds between two pictures of an unfinished comparison: they take as long as a small cell
+Progress = Callable[[list[CellState]], None]
+"""Called a few times a second with the state of each cell that was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A folder with cells, one row for each, and what was drawn from them."""
+
+    path: Path
+    rows: Rows
+    """One per cell, as in results.csv."""
+    failed: Rows
+    """Of the cells that this call was about, those that failed; others were there before."""
+
+    @property
+    def summary(self) -> Rows:
+        """Medians over seeds with both ends, one row per method and noise level."""
+        return summarise(self.rows)
+
+    @property
+    def complaint(self) -> str:
+        """Which cells of this call failed, and why, in one line; those with the same reason together."""
+        reasons: dict[str, list[str]] = {}
+        for row in self.failed:
+            noise = "" if row["alpha"] is None else f" at {row['alpha']:g}"
+            reasons.setdefault(row["error"], []).append(f"{row['method']}{noise}, seed {row['seed']}")
+        told = [f"{who[0]}{f' and {len(who) - 1} more' if who[1:] else ''} ({why})" for why, who in reasons.items()]
+        count = f"{len(self.failed)} of {len(self.rows)} cells failed"
+        return (
+            f"{count}: {'; '.join(told)}; each has an error.txt in {self.path}, and the same command tries them again"
+        )
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Table, figure and page."""
+        return {"results": self.path / TABLE, "figure": self.path / FIGURE, "page": self.path / PAGE}
+
+
+def compare(
+    task: str,
+    config: TrainConfig,
+    out: Path | str,
+    *,
+    methods: Sequence[str] = DEFAULT,
+    alphas: Sequence[float] | None = None,
+    seeds: int = 3,
+    jobs: int = 1,
+    device: str = "auto",
+    accelerate: str = "auto",
+    samples: int = 2048,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Train and evaluate every method at every noise level with every seed; cells that are done already are kept.
+
+    Each cell is a run folder OUT/METHOD/alphaA/seedS, trained in a process of its own, `jobs` at a time. One that fails
+    leaves the others alone and is tried again by the next call, which also continues what was stopped. Methods, noise
+    levels and seeds may be added later; another configuration is refused.
+    """
+    terms = Terms(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
+    out, config = Path(out), _checked(task, absolute(config), alphas, terms)
+    levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
+    in_range("seeds", seeds, 1, 10**6)
+    keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
+    asked = _cells(out, task, config, keys)
+    _check_fit(config, asked)
+    plan = Plan(task=task, config=_common(config), samples=samples)
+    names = dict.fromkeys([*(method for method, _, _ in plan.check(out)), *methods])
+    refuse_unread(config, {name: CONTESTANTS[name]["method"] for name in names})
+    with Run(path=out).locked(), stoppable() as stop:
+        sweep(out, (PLAN, TABLE, FIGURE, PAGE))
+        known = plan.extend(out, asked)
+        states = {cell.path: CellState(cell=cell) for cell in known}
+        for state in states.values():
+            state.settle(samples)
+        wanted = [states[cell.path] for cell in asked]
+        missing = [state for state in wanted if state.status != "done"]
+        for state in missing:  # one that failed is tried again
+            state.status, state.error = "waiting", ""
+        pictures = Pictures(out, list(states.values()))
+        watch = progress or (lambda _: None)
+        watch(wanted)
+        run_cells(
+            missing,
+            terms,
+            stop=stop,
+            watch=lambda _: watch(wanted),
+            ended=lambda _: pictures.write(now=False),
+        )
+        pictures.write(now=True)
+        watch(wanted)
+    if stop.asked and any(state.status != "done" for state in wanted):
+        done = sum(state.status == "done" for state in wanted)
+        raise KeyboardInterrupt(f"stopped with {done} of {len(wanted)} cells done; the same command goes on in {out}")
+    failed = [result_row(state) for state in wanted if state.status == "failed"]
+    return Comparison(path=out, rows=pictures.rows(), failed=failed)
+
+
+def _checked(task: str, config: TrainConfig, alphas: Sequence[float] | None, terms: Terms) -> TrainConfig:
+    """Everything that can be wrong before the first cell starts."""
+    in_range("jobs", terms.jobs, 1, 4096)
+    in_range("samples", terms.samples, 1, 10**9)
+    one_of("accelerate", terms.accelerate, get_args(Accelerate))
+    pick_device(terms.device)
+    default = TrainConfig()
+    for name in CHOSEN:
+        if getattr(config, name) != getattr(default, name):
+            raise ValueError(f"--{name} is what --methods decides: leave it out, and name the methods")
+    if alphas is not None and config.noise.kind in ("confusion", "position"):
+        raise ValueError(f"noise.kind {config.noise.kind!r} is read from its file: leave --alphas out")
+    return config
+
+
+def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, float, int]]) -> list[Cell]:
+    if not keys:
+        raise ValueError("nothing to compare: name at least one method and one noise level")
+    return [make_cell(out, task, config, *key) for key in dict.fromkeys(keys)]
+
+
+def _check_fit(config: TrainConfig, cells: list[Cell]) -> None:
+    """Every method on the task at every noise level: what can be refused is refused before anything is written."""
+    tasks: dict[float, Task] = {}
+    for cell in {(cell.method, cell.alpha): cell for cell in cells}.values():
+        if cell.alpha not in tasks:
+            tasks[cell.alpha] = make_task(cell.task, config.with_(noise__alpha=cell.alpha))
+        with refusing(cell.method):
+            check(replace(tasks[cell.alpha], config=cell.config))
+    training_objects(next(iter(tasks.values())))
+
+
+def _common(config: TrainConfig) -> TrainConfig:
+    """The part of a configuration that all cells share."""
+    default = TrainConfig()
+    return config.with_(noise__alpha=default.noise.alpha, seed=default.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """compare.json: what a folder compares. Cells may be added, the rest stays."""
+
+    task: str
+    config: TrainConfig
+    samples: int
+    keys: list[tuple[str, float, int]] = field(default_factory=list)
+    """Method, noise level and seed of each cell."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Checksums of the files that the configuration names."""
+
+    def check(self, out: Path) -> list[tuple[str, float, int]]:
+        """The cells of a comparison that is there; refuse a folder that holds another one, or anything else."""
+        if not ours(out, PLAN, (PLAN, TABLE, FIGURE, PAGE), "comparison"):
+            return []
+        there = read_plan(out)
+        if there.task != self.task:
+            raise ValueError(f"{out} compares methods on {there.task}, not on {self.task}: give --out another name")
+        flags = differing(self.config, there.config) + (["--samples"] if there.samples != self.samples else [])
+        if flags:
+            raise ValueError(f"{out} was begun with other values of {', '.join(flags)}: give --out another name")
+        refuse_changed(out, self.config, there.files)
+        return there.keys
+
+    def extend(self, out: Path, cells: list[Cell]) -> list[Cell]:
+        """Add cells to the folder's plan; returns all, methods as they came, noise levels and seeds in order."""
+        asked = [(cell.method, cell.alpha, cell.seed) for cell in cells]
+        keys = list(dict.fromkeys([*self.check(out), *asked]))
+        methods = list(dict.fromkeys(method for method, _, _ in keys))
+        keys.sort(key=lambda key: (methods.index(key[0]), *key[1:]))
+        plain = {"format": FORMAT, "task": self.task, "samples": self.samples, "config": to_dict(self.config)}
+        plain |= {"files": files} if (files := checksums(self.config)) else {}
+        write_json(out / PLAN, plain | {"cells": [list(key) for key in keys]})
+        return _cells(out, self.task, self.config, keys)
+
+
+def read_plan(out: Path) -> Plan:
+    """The plan of a folder, or one line on what is wrong with it."""
+
+    def plan(data: dict[str, Any]) -> Plan:
+        keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in data["cells"]]
+        for method, _, _ in keys:
+            one_of("method", method, CONTESTANTS)
+        plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": dict(data.get("files", {}))}
+        return Plan(**plain, config=from_dict(TrainConfig, data["config"]), keys=keys)
+
+    return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")
+
+
+class Pictures:
+    """The files that tell what was found; the table follows every cell, the others at some distance."""
+
+    def __init__(self, out: Path, states: list[CellState]) -> None:
+        self.out, self.states, self.drawn = out, states, time.monotonic()
+
+    def rows(self) -> Rows:
+        """One per cell."""
+        return [result_row(state) for state in self.states]
+
+    def write(self, *, now: bool) -> None:
+        """Bring them up to date."""
+        write_results(self.out / TABLE, self.rows())
+        if now or time.monotonic() - self.drawn > REDRAW:
+            from sgfn.compare.figure import draw_comparison  # matplotlib is slow to import
+
+            draw_comparison(self.out / FIGURE, self.states)
+            self._write_page()
+            self.drawn = time.monotonic()
+
+    def _write_page(self) -> None:
+        from sgfn.reports.pages import Entry, write_page
+        from sgfn.reports.sources import read_source
+
+        entries = []
+        for state in self.states:
+            cell, source = state.cell, None
+            if "log_reward" in state.row and state.status != "failed":
+                source = replace(read_source(cell.path), results=state.results)
+            about = {"noise": cell.noise, "seed": cell.seed, "error": state.error}
+            entries.append(Entry(label=cell.method, source=source, **about))
+        write_page(self.out / PAGE, f"Methods compared on {self.states[0].cell.task}", entries, self._note())
+
+    def _note(self) -> str:
+        config = self.states[0].cell.config
+        calls = f"{config.steps * config.batch:,} environment calls ({config.steps:,} steps of {config.batch:,})"
+        more = "all but random draw one batch more, to guess log Z or to start critics or chains"
+        return f"Every method has {calls}; {more}."

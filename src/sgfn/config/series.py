@@ -1,0 +1,155 @@
+"""Settings of the `series` task: which data, how windows are cut and scaled, and what the forecaster's law is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from sgfn.config.checks import in_range, one_of, require
+
+Dataset = Literal["births", "weather", "glucose"]
+Holidays = Literal["none", "US"]
+Reference = Literal["auto", "season", "level", "last", "none"]
+Scaling = Literal["auto", "deviation", "size", "none"]
+Measurement = Literal["none", "known", "learned"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesConfig:
+    """The `series` task: forecasts of one series or many, regular or not."""
+
+    dataset: Dataset = "births"
+    """Embedded data, where no file is given."""
+    file: Path | None = None
+    """CSV or Parquet in the long format: unique_id, ds, y, and covariates."""
+    time_col: str = "ds"
+    """Column of the time stamps."""
+    target_col: str = "y"
+    """Column of what is forecast."""
+    id_col: str = "unique_id"
+    """Column that names the series; may be absent where there is one."""
+    known: str = ""
+    """Covariates known in advance, by column, with commas between them."""
+    ignore: str = ""
+    """Columns that are no covariates."""
+    horizon: int = 30
+    """H: steps forecast."""
+    context: int = 0
+    """L: values read before the forecast begins; 0 chooses two horizons or seasons, whichever is longer."""
+    season: int = 0
+    """Steps of a season; 0 is what the step suggests (7 of days, 24 of hours), 1 is none."""
+    calendar: bool = True
+    """Whether weekday, time of day and time of year are read."""
+    holidays: Holidays = "none"
+    """Public holidays that are read, with the days around them."""
+    lags: str = "auto"
+    """Older values read beside each step, by how many steps they lie back (`364,371`); `auto` takes those around one
+    and two years where the data is long enough, `none` takes none. None may be shorter than the horizon."""
+    reference: Reference = "auto"
+    """What is taken off before binning: the `season`'s medians, the window's `level`, its `last` value, or nothing
+    (`none`); `auto` takes the one of the first three that leaves least of the training windows."""
+    cycles: int = 8
+    """Seasons before the window of which reference and scale are made (all of the context where there is no season)."""
+    scaling: Scaling = "auto"
+    """What a window is divided by: its mean absolute `deviation` from the reference, the mean `size` of its values, or
+    the same for all (`none`); `auto` takes the one of the first two under which training windows differ least."""
+    absolute: bool = True
+    """Whether the level and the unit of a window are read, beside its scaled values."""
+    bins: int = 64
+    """K: bins of the scaled value, at quantiles of the training windows."""
+    smooth: float = 0.0
+    """Width, in bins, of the reward for near misses that smooths the targets; 0 is none."""
+    noise: Measurement = "none"
+    """Measurement error: `none`, `known`, or `learned` (the widest one that the likelihood admits)."""
+    deviation: float = 0.0
+    """Standard deviation of the measurement error in units of the data; where it is learned, where learning begins."""
+    dropout: float = 0.2
+    """Share of each block's output that training leaves out."""
+    hide: float = 0.0
+    """Share of the values that training hides, as if they were missing."""
+    members: int = 3
+    """Networks whose laws are averaged."""
+    folds: int = 8
+    """Parts of the time, in blocks, of which each member holds one out, to keep the weights that forecast it best; 0
+    holds nothing out and keeps the last weights."""
+    check: int = 25
+    """Steps between looks at what is held out."""
+    patience: int = 4
+    """Looks without a better one before a member goes back to its best weights at a lower rate; the third time, it
+    rests."""
+    average: float = 0.98
+    """Weights are judged and kept as a running mean, which keeps this share at each step; 0 is no mean."""
+    recall: float = 8.0
+    """Horizons over which the forecaster remembers how far it was off, to widen or narrow its law; 0 leaves the law as
+    it was learned."""
+    spare: int = 0
+    """Steps at the end of each series that are kept from training, for a backtest."""
+    spares: str = ""
+    """The same where series differ, in their order (`60,48`); empty is `spare` for all."""
+
+    def __post_init__(self) -> None:
+        one_of("series.dataset", self.dataset, get_args(Dataset))
+        one_of("series.holidays", self.holidays, get_args(Holidays))
+        one_of("series.reference", self.reference, get_args(Reference))
+        one_of("series.scaling", self.scaling, get_args(Scaling))
+        one_of("series.noise", self.noise, get_args(Measurement))
+        in_range("series.horizon", self.horizon, 1, 4096)
+        in_range("series.context", self.context, 0, 16384)
+        in_range("series.season", self.season, 0, 100_000)
+        in_range("series.cycles", self.cycles, 1, 1000)
+        in_range("series.bins", self.bins, 2, 4096)
+        in_range("series.smooth", self.smooth, 0.0, 1e3)
+        in_range("series.deviation", self.deviation, 0.0)
+        in_range("series.dropout", self.dropout, 0.0, 1.0, open_high=True)
+        in_range("series.hide", self.hide, 0.0, 1.0, open_high=True)
+        in_range("series.members", self.members, 1, 256)
+        in_range("series.folds", self.folds, 0, 1000)
+        require(self.folds != 1, "series.folds", "be 0 or 2 or more: one fold would hold out everything", self.folds)
+        in_range("series.check", self.check, 1, 10**9)
+        in_range("series.patience", self.patience, 1, 10**9)
+        in_range("series.average", self.average, 0.0, 1.0, open_high=True)
+        in_range("series.recall", self.recall, 0.0, 1e6)
+        in_range("series.spare", self.spare, 0, 10**9)
+        if self.spares:
+            whole = all(word.strip().isdecimal() for word in self.spares.split(","))
+            require(whole, "series.spares", "be whole numbers with commas between them, like 60,48", self.spares)
+        self._check_lags()
+        if self.noise == "known":
+            require(self.deviation > 0, "series.deviation", "be above 0 where series.noise is known", self.deviation)
+
+    def _check_lags(self) -> None:
+        if self.lags in ("auto", "none"):
+            return
+        words = self.lags.split(",")
+        whole = all(word.strip().isdecimal() for word in words)
+        require(whole, "series.lags", "be auto, none or like 364,371", self.lags)
+        for lag in map(int, words):
+            require(lag >= self.horizon, "series.lags", f"be the horizon ({self.horizon}) or more, to be known", lag)
+
+    @property
+    def given_lags(self) -> tuple[int, ...] | None:
+        """The lags as numbers; None where they are chosen from the data."""
+        if self.lags in ("auto", "none"):
+            return None if self.lags == "auto" else ()
+        return tuple(map(int, self.lags.split(",")))
+
+    def kept(self, series: int) -> tuple[int, ...]:
+        """Steps kept from training at the end of each of so many series."""
+        if not self.spares:
+            return (self.spare,) * series
+        found = tuple(map(int, self.spares.split(",")))
+        require(len(found) == series, "series.spares", f"hold a number for each of {series} series", self.spares)
+        return found
+
+    @property
+    def known_columns(self) -> tuple[str, ...]:
+        """Names of the covariates known in advance."""
+        return _names(self.known)
+
+    @property
+    def ignored_columns(self) -> tuple[str, ...]:
+        """Names of the columns that are no covariates."""
+        return _names(self.ignore)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,0 +1,168 @@
+"""Components of the configuration that belong to single tasks."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from sgfn.config.checks import in_range, one_of
+
+Scale = Literal["none", "minmax"]
+Duplicates = Literal["error", "mean", "max"]
+MotifScore = Literal["sum", "best"]
+BitsDistance = Literal["edit", "hamming"]
+RnaMode = Literal["bind", "fold"]
+TableUnseen = Literal["lowest", "nearest"]
+LONGEST = 512
+"""Letters of the longest sequence a task may have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridConfig:
+    """Size of the `grid` task."""
+
+    ndim: int = 2
+    """Number of coordinates."""
+    side: int = 8
+    """Cells along each coordinate."""
+
+    def __post_init__(self) -> None:
+        in_range("grid.ndim", self.ndim, 1, 16)
+        in_range("grid.side", self.side, 2, 4096)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotifConfig:
+    """The `motif` task: DNA that a transcription factor of JASPAR CORE binds; `motif-NAME` is short for the factor."""
+
+    factor: str = "CTCF"
+    """Factor (CTCF) or matrix id (MA0139)."""
+    length: int = 30
+    """Letters of the DNA."""
+    score: MotifScore = "sum"
+    """`sum`: mean over all places, exact at any length; `best`: the best place."""
+
+    def __post_init__(self) -> None:
+        in_range("motif.length", self.length, 1, LONGEST)
+        one_of("motif.score", self.score, get_args(MotifScore))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitsConfig:
+    """The `bits` task: bit strings near a hidden set of modes."""
+
+    length: int = 120
+    """Bits, a multiple of 8."""
+    k: int = 4
+    """Bits written per step; divides the length."""
+    modes: int = 60
+    """Size of the hidden set."""
+    seed: int = 0
+    """Seed of the hidden set."""
+    distance: BitsDistance = "edit"
+    """How far a string is from a mode: edits (published), or bits that differ."""
+
+    def __post_init__(self) -> None:
+        in_range("bits.length", self.length, 8, LONGEST)
+        in_range("bits.k", self.k, 1, 8)
+        in_range("bits.modes", self.modes, 1, 10000)
+        in_range("bits.seed", self.seed, 0, 2**31 - 1)
+        one_of("bits.distance", self.distance, get_args(BitsDistance))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EhrlichConfig:
+    """The `ehrlich` task: motifs with spacings and forbidden neighbours."""
+
+    vocab: int = 20
+    """Letters of the alphabet."""
+    length: int = 15
+    """Letters of a sequence."""
+    motifs: int = 2
+    """Motifs to be placed."""
+    motif_length: int = 4
+    """Letters of each motif."""
+    quantisation: int = 4
+    """Steps in which a motif's match counts; divides the motif's length."""
+    seed: int = 0
+    """Seed of motifs, spacings and forbidden neighbours."""
+
+    def __post_init__(self) -> None:
+        in_range("ehrlich.vocab", self.vocab, 3, 62)
+        in_range("ehrlich.length", self.length, 1, LONGEST)
+        in_range("ehrlich.motifs", self.motifs, 1, LONGEST)
+        in_range("ehrlich.motif_length", self.motif_length, 1, LONGEST)
+        in_range("ehrlich.quantisation", self.quantisation, 1, LONGEST)
+        in_range("ehrlich.seed", self.seed, 0, 2**31 - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RnaConfig:
+    """The `rna` task: energies by ViennaRNA (extra `sgfn[rna]`)."""
+
+    mode: RnaMode = "bind"
+    """`bind`: duplex with the target; `fold`: the sequence's own structure."""
+    length: int = 14
+    """Letters of the RNA."""
+    target: str = "rna1"
+    """What to bind: rna1 to rna4 (published), or a sequence."""
+    workers: int = 1
+    """Processes that compute energies; changes the time, never the numbers."""
+
+    def __post_init__(self) -> None:
+        one_of("rna.mode", self.mode, get_args(RnaMode))
+        in_range("rna.length", self.length, 1, LONGEST)
+        in_range("rna.workers", self.workers, 1, 256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableConfig:
+    """The `table` task: your own measurements, a CSV of sequences and scores."""
+
+    file: Path | None = None
+    """CSV (or .tsv) with a header and one row per measured sequence."""
+    alphabet: str = "dna"
+    """dna, rna, protein, or the letters themselves."""
+    sequence_column: str = "sequence"
+    """Column that holds the sequence."""
+    score_column: str = "score"
+    """Column that holds the score, higher is better."""
+    scale: Scale = "none"
+    """`minmax` maps the scores to 0..1; needed where some are negative."""
+    duplicates: Duplicates = "error"
+    """What a sequence measured twice gets."""
+    unseen: TableUnseen = "nearest"
+    """Score of what was not measured: `lowest` of the table, or `nearest` measured times decay per letter."""
+    decay: float = 0.5
+    """Factor per letter that differs from the nearest measured sequence."""
+
+    def __post_init__(self) -> None:
+        one_of("table.scale", self.scale, get_args(Scale))
+        one_of("table.duplicates", self.duplicates, get_args(Duplicates))
+        one_of("table.unseen", self.unseen, get_args(TableUnseen))
+        in_range("table.decay", self.decay, 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallableConfig:
+    """The `callable` task: any Python function from a list of strings to as many scores of zero or above."""
+
+    function: str | None = None
+    """`module:function`, looked for in the current folder too."""
+    alphabet: str = "dna"
+    """dna, rna, protein, or the letters themselves."""
+    length: int = 8
+    """Letters of a string, the most there may be."""
+    min_length: int | None = None
+    """The fewest there may be; by default all strings have the full length."""
+    maximum: float | None = None
+    """Highest score there can be, where it is known."""
+    mode_level: float | None = None
+    """Score from which on a string counts as a mode; by default 0.9 of the maximum, or 0 where that is not known."""
+
+    def __post_init__(self) -> None:
+        in_range("callable.length", self.length, 1, LONGEST)
+        if self.min_length is not None:
+            in_range("callable.min_length", self.min_length, 1, self.length)
+        for name in ("maximum", "mode_level"):
+            if (value := getattr(self, name)) is not None:
+                in_range(f"callable.{name}", value, 0.0)

@@ -1,0 +1,459 @@
+"""Everything that decides a run's numbers: frozen dataclasses, one per component; the CLI's flags come from them."""
+
+import types
+import typing
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from sgfn.config.checks import divides, in_range, one_of
+from sgfn.config.peers import ChainConfig, RLConfig
+from sgfn.config.series import SeriesConfig
+from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+
+Method = Literal["gfn", "random", "mh", "mars", "a2c", "ppo", "sac", "forecast"]
+Objective = Literal["tb", "db", "subtb", "kl", "eflow", "kl-entropy"]
+Balance = Literal["tb", "db", "subtb"]
+EntropyBase = Literal["tb", "db", "subtb", "kl"]
+EntropyVariant = Literal["quantile", "per-state", "exponential"]
+Exploration = Literal["constant", "entropy"]
+Activation = Literal["relu", "gelu", "silu"]
+Encoder = Literal["mlp", "transformer"]
+DynamicsMode = Literal["batch", "replay", "known"]
+Form = Literal["marginal", "published", "blind"]
+NoiseKind = Literal["uniform", "confusion", "position", "hidden"]
+Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseConfig:
+    """How the environment garbles what is intended."""
+
+    kind: NoiseKind = "uniform"
+    """`uniform` slip; `confusion` matrix from a file; `position`: a slip rate for each position, from a file;
+    `hidden`: each episode draws its own slip rate, which the agent never sees."""
+    alpha: float = 0.25
+    """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise. The mean rate
+    where it is hidden."""
+    file: Path | None = None
+    """CSV: a confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position."""
+    stop: bool = False
+    """Whether noise acts on the stop action too; a confusion matrix then needs a row and a column `stop`."""
+    concentration: float = 4.0
+    """Hidden rate: drawn from Beta(alpha c, (1 - alpha) c); the larger c, the nearer it stays to alpha."""
+
+    def __post_init__(self) -> None:
+        one_of("noise.kind", self.kind, get_args(NoiseKind))
+        in_range("noise.alpha", self.alpha, 0.0, 1.0, open_high=True)
+        in_range("noise.concentration", self.concentration, 0.1, 1e6)
+        if self.kind in ("confusion", "position") and self.file is None:
+            raise ValueError(f"noise.kind {self.kind!r} reads a CSV and noise.file is not given: name one")
+
+    @property
+    def words(self) -> str:
+        """The noise in a few words."""
+        rate = f"{100 * self.alpha:.4g}% noise"
+        return {"uniform": rate, "hidden": f"hidden {rate}"}.get(self.kind, f"{self.kind} noise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardConfig:
+    """From score to reward: log R = log(clip(score, minimum) / norm), raised to beta; `motif` has its own."""
+
+    minimum: float = 1e-3
+    """Scores below this count as this, so that every log-reward is finite."""
+    norm: float = 1.0
+    """Scores are divided by this."""
+    ramp: float = 0.0
+    """k of the exponent's ramp beta_t = 1 + (beta - 1)(1 - 1/(1 + t/k)); 0 is no ramp."""
+
+    def __post_init__(self) -> None:
+        in_range("reward.minimum", self.minimum, 1e-30)
+        in_range("reward.norm", self.norm, 1e-30)
+        in_range("reward.ramp", self.ramp, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetConfig:
+    """The network that policy, flow and backward heads share."""
+
+    encoder: Encoder = "mlp"
+    """`mlp` reads a state's features; `transformer` reads the tokens of a sequence, all its prefixes in one pass."""
+    hidden: int = 256
+    """Width of each layer."""
+    layers: int = 2
+    """Number of hidden layers, or of the transformer's blocks."""
+    activation: Activation = "gelu"
+    """Non-linearity of the mlp."""
+    heads: int = 4
+    """Attention heads of the transformer; they divide the width."""
+
+    def __post_init__(self) -> None:
+        in_range("net.hidden", self.hidden, 1, 65536)
+        in_range("net.layers", self.layers, 1, 64)
+        one_of("net.encoder", self.encoder, get_args(Encoder))
+        one_of("net.activation", self.activation, get_args(Activation))
+        in_range("net.heads", self.heads, 1, 1024)
+        if self.encoder == "transformer":
+            divides("net.heads", self.heads, "net.hidden", self.hidden)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicsConfig:
+    """How P^(k|s,a) is had: the true kernel, or a network fitted to realised outcomes."""
+
+    mode: DynamicsMode = "batch"
+    """`batch`: learned on the current batch; `replay`: learned off-policy from the buffer; `known`: the true kernel."""
+    hidden: int = 64
+    """Width of its layers."""
+    layers: int = 1
+    """Number of hidden layers."""
+    lr: float = 2e-3
+    """Its own learning rate."""
+    clip: float = 1.0
+    """Its own gradient-norm clip; 0 is none."""
+    rounds: int = 4
+    """Updates per step in `replay` mode."""
+
+    def __post_init__(self) -> None:
+        one_of("dynamics.mode", self.mode, get_args(DynamicsMode))
+        in_range("dynamics.hidden", self.hidden, 1, 65536)
+        in_range("dynamics.layers", self.layers, 1, 64)
+        in_range("dynamics.lr", self.lr, 0.0, 10.0)
+        in_range("dynamics.clip", self.clip, 0.0)
+        in_range("dynamics.rounds", self.rounds, 1, 1000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThoughtConfig:
+    """A transformer over what was intended and what happened so far: where the noise's rate is hidden, it shows."""
+
+    layers: int = 0
+    """Blocks of the transformer; 0 is none: policy and noise model then read the state alone."""
+    width: int = 32
+    """Width of a thought, which joins the state's representation."""
+    heads: int = 2
+    """Attention heads; they divide the width."""
+
+    def __post_init__(self) -> None:
+        in_range("thought.layers", self.layers, 0, 64)
+        in_range("thought.width", self.width, 1, 65536)
+        in_range("thought.heads", self.heads, 1, 1024)
+        if self.layers > 0:
+            divides("thought.heads", self.heads, "thought.width", self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayConfig:
+    """Several updates per trajectory, from a buffer of past ones."""
+
+    capacity: int = 16384
+    """Trajectories kept; the oldest go first."""
+    updates: int = 0
+    """Further policy updates per step, each on a batch drawn from the buffer."""
+    batch: int = 0
+    """Size of those batches; 0 is the batch size of the rollouts."""
+
+    def __post_init__(self) -> None:
+        in_range("replay.capacity", self.capacity, 1, 10**9)
+        in_range("replay.updates", self.updates, 0, 10000)
+        in_range("replay.batch", self.batch, 0, 10**7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfflineConfig:
+    """Known objects mixed into each batch, their intentions drawn from the posterior."""
+
+    file: Path | None = None
+    """Text or CSV file with one object per line (a CSV needs a column `sequence`)."""
+    share: float = 0.0
+    """Share of each batch that comes from the file; of `table`, without a file, from its measurements."""
+
+    def __post_init__(self) -> None:
+        in_range("offline.share", self.share, 0.0, 1.0, open_high=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLConfig:
+    """The `kl` objective: an outcome flow, and a policy projected onto it."""
+
+    flow: Balance = "tb"
+    """Balance objective of the outcome flow."""
+    weight: float = 1.0
+    """Weight of the projection."""
+
+    def __post_init__(self) -> None:
+        one_of("kl.flow", self.flow, get_args(Balance))
+        in_range("kl.weight", self.weight, 0.0, 1e6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntropyConfig:
+    """The entropy ratio r_gamma: of the `kl-entropy` objective, and of exploration guided by it."""
+
+    base: EntropyBase = "tb"
+    """What `kl-entropy` adds its terms to: a balance in the chosen form, or the `kl` objective."""
+    variant: EntropyVariant = "quantile"
+    """High and low entropy: quantiles of the batch; each state's own, capped; or decaying exponentially with it."""
+    gamma: float = 0.5
+    """Share of the high end in the mixture: r_gamma lies in [1, 1/gamma]."""
+    quantile: float = 0.9
+    """q: the high end is the q-quantile of the entropies, the low end the (1-q)-quantile."""
+    rate_high: float = 1.0
+    """b_high of the exponential variant."""
+    rate_low: float = 2.0
+    """b_low of the exponential variant."""
+    weight_kl: float = 0.0
+    """lambda_kl: weight of the policy KL with entropy ratio; 0 is none."""
+    weight_dynamics: float = 0.1
+    """lambda_dyn: weight of the dynamics balance; 0 is none."""
+
+    def __post_init__(self) -> None:
+        one_of("entropy.base", self.base, get_args(EntropyBase))
+        one_of("entropy.variant", self.variant, get_args(EntropyVariant))
+        in_range("entropy.gamma", self.gamma, 0.001, 0.999)
+        in_range("entropy.quantile", self.quantile, 0.5, 1.0)
+        in_range("entropy.rate_high", self.rate_high, 0.0, 20.0)
+        in_range("entropy.rate_low", self.rate_low, 0.0, 20.0)
+        in_range("entropy.weight_kl", self.weight_kl, 0.0, 1e6)
+        in_range("entropy.weight_dynamics", self.weight_dynamics, 0.0, 1e6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimConfig:
+    """Adam on the balance objective."""
+
+    lr: float = 1e-3
+    """Learning rate of policy, flow and backward heads."""
+    log_z_factor: float = 20.0
+    """log Z learns this many times faster."""
+    clip: float = 10.0
+    """Gradient-norm clip; 0 is none."""
+    warmup: int = 100
+    """Steps of linear warm-up."""
+    final: float = 0.01
+    """Share of the learning rate that is left at the end of the cosine decay; 1 is no decay."""
+
+    def __post_init__(self) -> None:
+        in_range("optim.lr", self.lr, 0.0, 10.0)
+        in_range("optim.log_z_factor", self.log_z_factor, 0.0, 1e6)
+        in_range("optim.clip", self.clip, 0.0)
+        in_range("optim.warmup", self.warmup, 0, 10**9)
+        in_range("optim.final", self.final, 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogConfig:
+    """How often a run looks at itself."""
+
+    every: int = 100
+    """Steps between lines of metrics.jsonl."""
+    exact_every: int = 500
+    """Steps between exact evaluations on enumerable tasks; 0 is never."""
+    checkpoint_every: int = 1000
+    """Steps between checkpoints."""
+
+    def __post_init__(self) -> None:
+        in_range("log.every", self.every, 1)
+        in_range("log.exact_every", self.exact_every, 0)
+        in_range("log.checkpoint_every", self.checkpoint_every, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Everything that decides a run's numbers."""
+
+    method: Method = "gfn"
+    """Flow networks, or a peer to compare with: `random` intentions, Metropolis-Hastings (`mh`) and adaptive (`mars`)
+    chains, actor-critic (`a2c`, `ppo`), soft actor-critic (`sac`); `forecast` learns what came, for task `series`."""
+    objective: Objective = "tb"
+    """Trajectory, detailed or sub-trajectory balance; `kl`: an outcome flow with the policy projected onto it;
+    `eflow`: expected flows, on trees only; `kl-entropy`: a base objective with entropy ratio and dynamics balance."""
+    form: Form = "marginal"
+    """How noise enters a balance: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores."""
+    subtb_lambda: float = 0.9
+    """lambda of SubTB."""
+    beta: float | None = None
+    """Reward exponent; by default the task's own, which `sgfn tasks` lists."""
+    steps: int = 5000
+    """Training steps, each with one batch of rollouts."""
+    batch: int = 64
+    """Trajectories per step."""
+    seed: int = 0
+    """Seed of everything random."""
+    explore: float = 0.01
+    """Probability of a uniform action while sampling."""
+    temperature: float = 1.0
+    """Sampling temperature: above 1 flattens the policy while exploring."""
+    exploration: Exploration = "constant"
+    """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before (at least 1
+    but for the exponential variant: it heats, and does not cool)."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    grid: GridConfig = field(default_factory=GridConfig)
+    motif: MotifConfig = field(default_factory=MotifConfig)
+    bits: BitsConfig = field(default_factory=BitsConfig)
+    ehrlich: EhrlichConfig = field(default_factory=EhrlichConfig)
+    rna: RnaConfig = field(default_factory=RnaConfig)
+    table: TableConfig = field(default_factory=TableConfig)
+    callable: CallableConfig = field(default_factory=CallableConfig)
+    series: SeriesConfig = field(default_factory=SeriesConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    net: NetConfig = field(default_factory=NetConfig)
+    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
+    thought: ThoughtConfig = field(default_factory=ThoughtConfig)
+    rl: RLConfig = field(default_factory=RLConfig)
+    chain: ChainConfig = field(default_factory=ChainConfig)
+    kl: KLConfig = field(default_factory=KLConfig)
+    entropy: EntropyConfig = field(default_factory=EntropyConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    offline: OfflineConfig = field(default_factory=OfflineConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    @property
+    def offline_batch(self) -> int:
+        """Trajectories of each batch that come from the offline file."""
+        return round(self.batch * self.offline.share)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are named, by the field that names them."""
+        named = {
+            "noise.file": self.noise.file,
+            "table.file": self.table.file,
+            "offline.file": self.offline.file,
+            "series.file": self.series.file,
+        }
+        return {name: file for name, file in named.items() if file is not None}
+
+    def __post_init__(self) -> None:
+        one_of("method", self.method, get_args(Method))
+        one_of("objective", self.objective, get_args(Objective))
+        one_of("form", self.form, get_args(Form))
+        in_range("subtb_lambda", self.subtb_lambda, 0.0, 2.0)
+        if self.beta is not None:
+            in_range("beta", self.beta, 0.0, 1e3)
+        in_range("steps", self.steps, 1, 10**9)
+        in_range("batch", self.batch, 1, 10**7)
+        in_range("seed", self.seed, 0, 2**31 - 1)
+        in_range("explore", self.explore, 0.0, 1.0, open_high=True)
+        in_range("temperature", self.temperature, 1e-3, 1e3)
+        one_of("exploration", self.exploration, get_args(Exploration))
+        if self.objective == "kl-entropy" and self.form == "blind" and self.entropy.base != "kl":
+            raise ValueError(
+                "objective 'kl-entropy' weighs intentions, which form 'blind' ignores: use marginal or published"
+            )
+        self._check_thought()
+        share = self.offline.share
+        if share > 0 and not 0 < self.offline_batch < self.batch:
+            raise ValueError(
+                f"offline.share {share:g} of a batch of {self.batch} leaves no whole trajectory on one side"
+            )
+
+    def _check_thought(self) -> None:
+        """A thought comes from the learned noise model, and only some objectives stay sound with a memory."""
+        if self.thought.layers == 0:
+            return
+        if self.dynamics.mode == "known":
+            raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
+        if self.objective == "eflow":
+            raise ValueError(
+                "thought.layers: objective 'eflow' has no history of the children it imagines: use tb or kl"
+            )
+        if self.scored_as not in ("marginal", "outcome"):
+            reason = {
+                "published": "its backward policy sees no history",
+                "blind": "it has no use for what was intended",
+            }[self.form]
+            raise ValueError(f"thought.layers does not go with form '{self.form}' ({reason}): use form marginal")
+
+    @property
+    def scored_as(self) -> str:
+        """What `scoring` is asked for: the form of a balance, or what the objective itself needs."""
+        objective = self.entropy.base if self.objective == "kl-entropy" else self.objective
+        return {"kl": "outcome", "eflow": "marginal"}.get(objective, self.form)
+
+    @property
+    def reads_flow(self) -> bool:
+        """Whether the objective reads the flow of states between root and end."""
+        objective = self.entropy.base if self.objective == "kl-entropy" else self.objective
+        return (self.kl.flow if objective == "kl" else objective) != "tb"
+
+    @property
+    def watches_entropy(self) -> bool:
+        """Whether the entropy ratio has a part in the run."""
+        return self.objective == "kl-entropy" or self.exploration == "entropy"
+
+    def with_(self, **changes: Any) -> "TrainConfig":
+        """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""
+        top: dict[str, Any] = {}
+        inner: dict[str, dict[str, Any]] = {}
+        for name, value in changes.items():
+            part, _, field_name = name.partition("__")
+            (inner.setdefault(part, {}) if field_name else top)[field_name or part] = value
+        for part, values in inner.items():  # all fields of a component at once: they are checked together
+            one_of("config: field", part, (f.name for f in fields(self) if is_dataclass(getattr(self, f.name))))
+            top[part] = _changed(top.get(part, getattr(self, part)), values, f"{part}.")
+        return _changed(self, top)
+
+
+T = TypeVar("T")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Plain data for JSON."""
+    out = {}
+    for f in fields(config):
+        value = getattr(config, f.name)
+        out[f.name] = to_dict(value) if is_dataclass(value) else str(value) if isinstance(value, Path) else value
+    return out
+
+
+def differing(mine: Any, other: Any, prefix: str = "--") -> list[str]:
+    """Flags in which two configurations differ."""
+    found = []
+    for part in fields(mine):
+        one, two = getattr(mine, part.name), getattr(other, part.name)
+        if is_dataclass(one):
+            found += differing(one, two, f"{prefix}{part.name}.")
+        elif one != two:
+            found.append(prefix + part.name)
+    return found
+
+
+def from_dict(cls: type[T], data: object, where: str = "config") -> T:
+    """Back from JSON, strictly: unknown or ill-typed fields are named."""
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} must be an object, got {type(data).__name__}")
+    hints = typing.get_type_hints(cls)
+    for name in data:
+        one_of(f"{where}: field", str(name), hints)
+    return cls(**{name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()})
+
+
+def _changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
+    """A copy with some fields changed; unknown or ill-typed ones are named."""
+    hints = typing.get_type_hints(type(config))
+    for name, value in values.items():
+        one_of("config: field", prefix + name, (prefix + known for known in hints))
+        if not isinstance(value, Path) and not is_dataclass(value):
+            values = {**values, name: _value(hints[name], value, prefix + name)}
+    return replace(typing.cast(Any, config), **values)
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if is_dataclass(hint):
+        return from_dict(typing.cast(type, hint), value, where)
+    options = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if value is None and type(None) in options:
+        return None
+    if Path in options and isinstance(value, str):
+        return Path(value)
+    if float in options and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if typing.get_origin(hint) is Literal and isinstance(value, str):
+        one_of(where, value, get_args(hint))
+        return value
+    if options[0] in (int, str, bool) and type(value) is options[0]:
+        return value
+    raise ValueError(f"{where} has the wrong type: {value!r}")

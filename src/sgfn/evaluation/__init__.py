@@ -1,0 +1,1 @@
+"""Evaluation: exact laws, floors, likelihoods, what orders give, and metrics of samples and forecasts."""

@@ -1,0 +1,38 @@
+"""How probable given objects are under a policy and the true noise: exact, object by object, at any length."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.base import Env
+from sgfn.learning.rollout import LogPolicy
+
+
+@torch.no_grad()
+def log_law(env: Env, log_policy: LogPolicy, objects: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
+    r"""$\log p(x) = \sum_t \log \sum_a \pi(a|s_t) P(k_t|s_t,a)$ along the one path of a tree that leads to x.
+
+    Where the noise has a hidden rate, the mean over rates of that product, by exact quadrature.
+    """
+    if not env.tree:
+        raise ValueError("the probability of one object needs a tree: on a graph many paths lead to it")
+    state, rows = env.initial(objects.shape[0], objects.device), torch.arange(objects.shape[0], device=objects.device)
+    rates = env.noise.rates(env.horizon)
+    total = torch.zeros(len(rates), objects.shape[0], dtype=torch.float64, device=objects.device)
+    for _ in range(env.horizon):
+        done = env.done(state)
+        outcome = torch.where(done, 0, env.toward(state, objects).argmax(-1))
+        policy = log_policy(state).double().exp()
+        for node, (rate, _) in enumerate(rates):
+            column = env.kernel(state, torch.float64, rate)[rows, :, outcome]
+            total[node] += torch.where(done, 0.0, (policy * column).sum(-1).log())
+        state = env.apply(state, outcome)
+    weights = torch.tensor([weight for _, weight in rates], dtype=torch.float64, device=objects.device)
+    return torch.logsumexp(total + weights.log()[:, None], 0)
+
+
+def mean_and_error(values: Float[Tensor, " N"]) -> tuple[float, float]:
+    """Mean, and its standard error."""
+    return float(values.mean()), float(values.std()) / math.sqrt(values.shape[0])

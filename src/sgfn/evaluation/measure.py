@@ -1,0 +1,237 @@
+"""A trained policy against the exact answer, and what is known of a task before training."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.config import NoiseConfig, TrainConfig
+from sgfn.config.checks import in_range
+from sgfn.envs import SequenceEnv, laws
+from sgfn.envs.trajectories import Samples
+from sgfn.evaluation import exact
+from sgfn.evaluation.likelihood import log_law, mean_and_error
+from sgfn.evaluation.metrics import samples as metrics
+from sgfn.evaluation.orders import best_orders
+from sgfn.landscapes.offline import known_objects
+from sgfn.landscapes.tasks import BUILDERS, NEEDS, Task, make_task, task_names
+from sgfn.learning.learner import Learner
+
+MODE_DISTANCE = 2
+REFERENCE_RADIUS, REFERENCE_TOP, REFERENCE_WITHIN = 1, 0.01, 1
+EXACT_KEYS = [
+    "tv",
+    "tv_floor",
+    "tv_blind",
+    "tv_uniform",
+    "l1_mean",
+    "js",
+    "kl",
+    "expected_reward",
+    "target_expected_reward",
+    "floor_expected_reward",
+]
+
+
+def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.Reference:
+    """Target, floor, noise-ignoring and uniform laws of a task."""
+    laws.check_size(task.env, max_states)
+    objects = task.env.all_objects()
+    scores = task.landscape.scores(objects)
+    return exact.reference(task.env, scores, task.log_reward(objects), task.beta, max_states)
+
+
+def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
+    """All figures of a trained policy: exact distances where the space is enumerable (else null), then samples."""
+    task = learner.task
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, got {samples}")
+    in_range("seed", seed, 0, 2**31 - 1)
+    drawn = learner.draw(samples, seed)
+    calibrated = learner.calibrated(min(samples, 2048), seed + 1)
+    task.landscape.to(torch.device("cpu"))
+    facts = known_facts(task)
+    result: dict[str, Any] = dict.fromkeys(EXACT_KEYS) | {
+        key: facts[key] for key in (*EXACT_KEYS, "floor_kind") if key in facts
+    }
+    if laws.enumerable(task.env, max_states):
+        known, law = reference(task, max_states), learner.law() if learner.has_law else None
+        result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
+        result["histogram"] = histogram(known, law, drawn)
+    else:
+        result |= estimated_kl(learner, samples, seed) | {"histogram": spread_of(drawn.scores)}
+    result |= sample_figures(task, drawn, max_states)
+    result |= calibrated | {"bound_by_floor": learner.bound_by_floor}
+    result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
+    task.landscape.to(learner.device)
+    return result
+
+
+def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
+    """KL from the target to the policy's law as a mean over exact samples of the target, with its standard error."""
+    task = learner.task
+    drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
+    log_policy = learner.memoryless()
+    if drawn is None or not task.env.tree or log_policy is None:
+        return {}
+    objects, log_target = drawn
+    log_found = [log_law(learner.env, log_policy, o.to(learner.device)).cpu() for o in objects.split(4096)]
+    kl, error = mean_and_error(log_target - torch.cat(log_found))
+    return {"kl": kl, "kl_error": error, "kl_floor": known_facts(task).get("floor_kl")}
+
+
+def spread_of(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
+    """How the scores of samples are distributed, where nothing else is known."""
+    low, high = float(scores.min()), float(scores.max())
+    edges = torch.linspace(low, max(high, low + 1e-6), bins + 1, dtype=torch.float64)
+    counts = torch.bucketize(scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
+    return {"edges": edges.tolist(), "samples": (counts.double() / counts.sum()).tolist()}
+
+
+def histogram(
+    known: exact.Reference, law: Float[Tensor, " N"] | None, drawn: Samples, bins: int = 40
+) -> dict[str, list[float]]:
+    """How scores are distributed: under the target, under the policy's own law where it is known, and in samples."""
+    low, high = float(known.scores.min()), float(known.scores.max())
+    edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)
+    row = torch.bucketize(known.scores, edges[1:-1], right=True)
+    counts = torch.bucketize(drawn.scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
+    laws = {"target": known.target} | ({} if law is None else {"law": law})
+    shares = {name: torch.zeros(bins, dtype=torch.float64).index_add_(0, row, p) for name, p in laws.items()}
+    shares["samples"] = counts.double() / counts.sum()
+    return {"edges": edges.tolist()} | {name: share.tolist() for name, share in shares.items()}
+
+
+def sample_figures(task: Task, drawn: Samples, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
+    """Top-100, modes under both definitions, diversity and novelty of a set of samples; thresholds go along."""
+    objects, scores = drawn.objects.numpy(), drawn.scores.numpy()
+    top = metrics.top_k(objects, scores, 100)
+    level = task.landscape.mode_level - 1e-6
+    modes = metrics.greedy_modes(
+        objects, scores, threshold=MODE_DISTANCE, level=level, distance="l1" if task.env.distance == "l1" else "hamming"
+    )
+    found, total = modes_reference(task, drawn.objects, max_states) or (None, None)
+    distinct, ranked = metrics.unique_objects(objects, scores)
+    return {
+        "sample_mean": float(scores.mean()),
+        "top100_mean": top.mean,
+        "top100_median": top.median,
+        "top100_count": top.count,
+        "modes_greedy": len(modes),
+        "modes_greedy_rule": f"score >= {task.landscape.mode_level:g}, {task.env.distance} distance > {MODE_DISTANCE}",
+        "modes_reference": found,
+        "modes_reference_total": total,
+        "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
+        "novelty": _novelty(task, objects),
+        "unique": len(distinct),
+        "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
+        "designs": _listed(task, distinct[:100], ranked[:100]),
+        "modes": _listed(task, objects[modes[:60]], scores[modes[:60]]),
+    }
+
+
+def _listed(task: Task, objects: Int[np.ndarray, "N O"], scores: Float[np.ndarray, " N"]) -> list[list[Any]]:
+    """Objects as text, each with its score."""
+    texts = task.env.decode(torch.from_numpy(objects)) if len(objects) else []
+    return [[text, float(score)] for text, score in zip(texts, scores, strict=True)]
+
+
+def _novelty(task: Task, objects: Int[np.ndarray, "N O"]) -> float | None:
+    """Mean distance to the nearest object known beforehand, where there are some."""
+    known = known_objects(task) if isinstance(task.env, SequenceEnv) else None
+    return None if known is None else float(metrics.novelty(objects, known.numpy()).mean())
+
+
+def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) -> tuple[int, int] | None:
+    """Known modes found, and how many there are: the landscape's own set, else the maxima of a complete table."""
+    own = task.landscape.modes_known(objects)
+    maxima = reference_maxima(task, max_states) if own is None else None
+    if maxima is None:
+        return own
+    within = REFERENCE_WITHIN if isinstance(task.env, SequenceEnv) else 0
+    return metrics.reference_modes(objects.numpy(), maxima.numpy(), within=within), maxima.shape[0]
+
+
+def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tensor, "M O"] | None:
+    """Known maxima: local maxima in the top 1 % of a complete table, else every object with the highest score."""
+    env = task.env
+    if not laws.enumerable(env, max_states):
+        return None
+    objects = env.all_objects()
+    scores = task.landscape.scores(objects)
+    if isinstance(env, SequenceEnv) and not env.stop:
+        table = scores.double().numpy()
+        maxima = torch.from_numpy(
+            metrics.local_maxima(table, env.vocab, env.length, radius=REFERENCE_RADIUS, top=REFERENCE_TOP)
+        )
+        return maxima[scores[env.object_index(maxima)] > scores.min()]  # a plain of zeros has no maxima
+    return objects[scores >= scores.max() - 1e-6]
+
+
+def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
+    """Size, maximum and top-100 mean of a task, and what can be reached at the configured noise and exponent."""
+    task = make_task(name, config)
+    facts: dict[str, Any] = {
+        "task": task.name,
+        "summary": task.summary,
+        "objects": task.env.num_objects,
+        "states": task.env.num_states,
+        "actions": task.env.actions,
+        "horizon": task.env.horizon,
+        "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
+        "alpha": config.noise.alpha,
+        "noise": task.env.noise.summary,
+        "beta": task.beta,
+        "maximum": task.landscape.maximum if math.isfinite(task.landscape.maximum) else None,
+        "exact": laws.enumerable(task.env, max_states),
+        **known_facts(task),
+    }
+    if facts["exact"]:
+        facts |= _enumerated_facts(reference(task, max_states))
+    return facts
+
+
+def known_facts(task: Task) -> dict[str, Any]:
+    """What the landscape knows without enumeration, at the configured reward."""
+    facts = task.landscape.facts(task.beta, task.env.noise)
+    if "log_z" in facts:
+        facts["log_z"] -= task.beta * math.log(task.config.reward.norm)
+    return facts
+
+
+def catalogue(config: TrainConfig, max_states: int = laws.MAX_STATES) -> list[dict[str, Any]]:
+    """A row for each task: size, alphabet, how far it is exact, what it needs and whether that is there."""
+    quiet = config.with_(noise=NoiseConfig())  # another noise may fit one task only, and size does not depend on it
+    return [_row(name, quiet, max_states) for name in task_names()]
+
+
+def _row(name: str, config: TrainConfig, max_states: int) -> dict[str, Any]:
+    needs, ready = NEEDS[name](config) if name in NEEDS else (None, True)
+    row = dict.fromkeys(("task", "objects", "alphabet", "exact", "beta", "needs", "ready", "summary"))
+    row |= {"task": name, "needs": needs, "ready": ready}
+    if not ready:
+        return row | {"summary": (BUILDERS[name].__doc__ or "").splitlines()[0]}
+    task = make_task(name, config)
+    letters = task.env.alphabet if isinstance(task.env, SequenceEnv) else None
+    row |= {"objects": task.env.num_objects, "alphabet": letters, "beta": task.beta, "summary": task.summary}
+    return row | {"exact": _exactness(task, max_states)}
+
+
+def _exactness(task: Task, max_states: int) -> str:
+    if laws.enumerable(task.env, max_states):
+        return "yes"
+    return "formula" if "log_z" in known_facts(task) else "no"
+
+
+def _enumerated_facts(known: exact.Reference) -> dict[str, Any]:
+    figures = exact.distances(known.target, known)
+    kept = ("tv_floor", "tv_blind", "tv_uniform", "target_expected_reward", "floor_expected_reward")
+    return {
+        "mean": float(known.scores.mean()),
+        "top100_mean": float(known.scores.sort(descending=True).values[:100].mean()),
+        **{name: figures[name] for name in kept},
+        "floor_kind": known.floor_kind,
+    }

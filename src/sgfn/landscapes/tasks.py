@@ -1,0 +1,238 @@
+"""Tasks by name: an environment, a landscape, and the exponent they are usually run with."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.config import TrainConfig
+from sgfn.config.checks import one_of
+from sgfn.config.tasks import CallableConfig
+from sgfn.envs import Env, GridEnv, SequenceEnv
+from sgfn.landscapes import tfbind8
+from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.bits import Bits
+from sgfn.landscapes.ehrlich import Ehrlich
+from sgfn.landscapes.function import FunctionLandscape, letters, load_function, name_of
+from sgfn.landscapes.hypergrid import Hypergrid
+from sgfn.landscapes.measured import Measured
+from sgfn.landscapes.measurements import read_measurements, resolve_alphabet
+from sgfn.landscapes.motif import Motif
+from sgfn.landscapes.rna import ALPHABET as RNA_LETTERS
+from sgfn.landscapes.rna import Rna
+from sgfn.landscapes.table import TableLandscape
+from sgfn.landscapes.words import Words
+from sgfn.noise import make_noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What to build and what it is worth."""
+
+    name: str
+    summary: str
+    env: Env
+    landscape: Landscape
+    beta: float
+    config: TrainConfig
+    series: Any = None
+    """What there is to learn from, where the objects are forecasts."""
+
+    def log_reward(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """log R before the exponent (mission M7)."""
+        return self.landscape.log_reward(objects, self.config.reward)
+
+
+# Builders: the first line of each docstring is what the list of tasks says where one cannot be built yet
+
+
+def _tfbind8(name: str, config: TrainConfig) -> Task:
+    """DNA 8-mers, binding to a transcription factor (Barrera et al. 2016)"""
+    table = name.partition("-")[2] or tfbind8.DEFAULT
+    env = sequences(config, length=tfbind8.LENGTH, alphabet=tfbind8.ALPHABET)
+    landscape = TableLandscape(torch.from_numpy(tfbind8.load_scores(table)), vocab=env.vocab, mode_level=0.9)
+    return assemble(name, config, env, landscape, 3.0, f"DNA 8-mers, binding to {table.upper()} (Barrera et al. 2016)")
+
+
+def _grid(name: str, config: TrainConfig) -> Task:
+    """hypergrid, peaks in the corners (Bengio et al. 2021)"""
+    ndim, side = config.grid.ndim, config.grid.side
+    env = GridEnv(ndim=ndim, side=side, noise=make_noise(config.noise, None, ndim * (side - 1) + 1))
+    summary = f"hypergrid, {env.ndim} coordinates of {env.side} cells, peaks in the corners (Bengio et al. 2021)"
+    return assemble(name, config, env, Hypergrid(side=env.side), 1.0, summary)
+
+
+def _words(name: str, config: TrainConfig) -> Task:
+    """DNA strings of 1 to 7 letters near three hidden words: variable length"""
+    env = sequences(config, length=7, alphabet="ACGT", min_length=1)
+    summary = "DNA strings of 1 to 7 letters near three hidden words: variable length"
+    return assemble(name, config, env, Words(alphabet=env.alphabet), 1.0, summary)
+
+
+def _motif(name: str, config: TrainConfig) -> Task:
+    """DNA that a transcription factor of JASPAR CORE binds, R = exp(score)"""
+    chosen, factor = config.motif, name.partition("-")[2] or config.motif.factor
+    with _naming("motif", chosen):
+        landscape = Motif.named(factor, length=chosen.length, score=chosen.score)
+    env = sequences(config, length=chosen.length, alphabet=tfbind8.ALPHABET)
+    which = "mean" if chosen.score == "sum" else "best"
+    summary = f"DNA of {chosen.length} letters, {which} PWM score of {landscape.name} (JASPAR 2024)"
+    return assemble(name, config, env, landscape, 3.0, summary)
+
+
+def _bits(name: str, config: TrainConfig) -> Task:
+    """bit strings near hidden modes (Malkin et al. 2022)"""
+    with _naming("bits", config.bits):
+        landscape = Bits(**vars(config.bits))
+    env = sequences(config, length=landscape.tokens, alphabet=landscape.alphabet)
+    summary = (
+        f"{landscape.length} bits, {landscape.k} at a time, near {len(landscape.modes)} modes (Malkin et al. 2022)"
+    )
+    return assemble(name, config, env, landscape, 3.0, summary)
+
+
+def _ehrlich(name: str, config: TrainConfig) -> Task:
+    """motifs with spacings and forbidden neighbours (Stanton et al. 2024)"""
+    with _naming("ehrlich", config.ehrlich):
+        landscape = Ehrlich(**vars(config.ehrlich))
+    env = sequences(config, length=landscape.length, alphabet=landscape.alphabet)
+    summary = (
+        f"Ehrlich function, {len(landscape.motifs)} motifs of {landscape.motif_length} in {env.length} letters "
+        "(Stanton et al. 2024)"
+    )
+    return assemble(name, config, env, landscape, 1.0, summary)
+
+
+def _rna(name: str, config: TrainConfig) -> Task:
+    """RNA that binds a target or folds stably, by ViennaRNA (Lorenz et al. 2011)"""
+    with _naming("rna", config.rna):
+        landscape = Rna(**vars(config.rna))
+    env = sequences(config, length=landscape.length, alphabet=RNA_LETTERS)
+    aim = f"binding to {config.rna.target}" if config.rna.mode == "bind" else "folding"
+    return assemble(name, config, env, landscape, 3.0, f"RNA of {env.length} letters, {aim}, by ViennaRNA")
+
+
+def _table(name: str, config: TrainConfig) -> Task:
+    """your own measurements: a CSV of sequences and scores"""
+    chosen = config.table
+    if chosen.file is None:
+        raise ValueError("task 'table' needs a CSV of sequences and scores: name it with --table.file")
+    columns = {"sequence_column": chosen.sequence_column, "score_column": chosen.score_column}
+    found = read_measurements(chosen.file, chosen.alphabet, **columns, scale=chosen.scale, duplicates=chosen.duplicates)
+    shortest, longest = found.min_length, found.max_length
+    env = sequences(config, length=longest, alphabet=found.alphabet, min_length=shortest)
+    landscape = Measured(found, length=longest, unseen=chosen.unseen, decay=chosen.decay)
+    _check_range(landscape, config)
+    size = f"{shortest} to {longest}" if env.stop else str(longest)
+    summary = f"{len(found.sequences):,} measured sequences of {size} letters in {chosen.file.name}"
+    return assemble(name, config, env, landscape, 1.0, summary)
+
+
+def _callable(name: str, config: TrainConfig) -> Task:
+    """any Python function from strings to scores"""
+    chosen = config.callable
+    if chosen.function is None:
+        raise ValueError("task 'callable' needs a function: name it with --callable.function module:function")
+    with _naming("callable", chosen):
+        function = load_function(chosen.function)
+    alphabet = resolve_alphabet(chosen.alphabet, "callable.alphabet")
+    env = sequences(config, length=chosen.length, alphabet=alphabet, min_length=chosen.min_length)
+    level = 0.9 * (chosen.maximum or 0.0) if chosen.mode_level is None else chosen.mode_level
+    landscape = FunctionLandscape(function, letters(alphabet), chosen.maximum, level, name=chosen.function)
+    return assemble(name, config, env, landscape, 1.0, f"strings scored by {chosen.function}")
+
+
+def _series(name: str, config: TrainConfig) -> Task:
+    """forecasts of time series: embedded data, or your own CSV"""
+    return import_module("sgfn.series.task").make(config)
+
+
+BUILDERS: dict[str, Callable[[str, TrainConfig], Task]] = {
+    "tfbind8": _tfbind8,
+    "grid": _grid,
+    "words": _words,
+    "motif": _motif,
+    "bits": _bits,
+    "ehrlich": _ehrlich,
+    "rna": _rna,
+    "table": _table,
+    "callable": _callable,
+    "series": _series,
+}
+VARIANTS = ("tfbind8", "motif")
+"""Tasks whose name may go on: tfbind8-TABLE, motif-FACTOR."""
+NEEDS: dict[str, Callable[[TrainConfig], tuple[str, bool]]] = {
+    "rna": lambda config: ("sgfn[rna]", find_spec("RNA") is not None),
+    "table": lambda config: ("--table.file", config.table.file is not None),
+    "callable": lambda config: ("--callable.function", config.callable.function is not None),
+}
+"""What must be there before a task can be built, and whether it is."""
+
+
+def task_names() -> list[str]:
+    """Every task that can be trained now; tables fetched into the cache included."""
+    tables = [f"tfbind8-{name.lower()}" for name in tfbind8.available() if name != tfbind8.DEFAULT]
+    return ["tfbind8", *tables, *[name for name in BUILDERS if name != "tfbind8"]]
+
+
+def make_task(name: str, config: TrainConfig) -> Task:
+    """Build a task; an unknown name gets the nearest one suggested."""
+    kind = name.partition("-")[0]
+    if name in BUILDERS:
+        return BUILDERS[name](name, config)
+    if kind not in VARIANTS:
+        one_of("task", name, task_names())
+    return BUILDERS[kind](name, config)
+
+
+def function_config(function: Callable[[list[str]], Any], **fields: Any) -> CallableConfig:
+    """Settings of the `callable` task for a function at hand, which a later process must find again by its name.
+
+    >>> import shlex
+    >>> function_config(shlex.join, length=5).function
+    'shlex:join'
+    """
+    return CallableConfig(function=name_of(function), **fields)
+
+
+# Parts that builders share
+
+
+def sequences(config: TrainConfig, *, length: int, alphabet: str, min_length: int | None = None) -> SequenceEnv:
+    """Sequences under the configured noise: of one length, or with a stop action from a least length on."""
+    noise = make_noise(config.noise, alphabet, length)
+    if min_length is None or min_length == length:
+        return SequenceEnv(length=length, alphabet=alphabet, noise=noise)
+    return SequenceEnv(length=length, alphabet=alphabet, noise=noise, stop=True, min_length=min_length)
+
+
+def assemble(name: str, config: TrainConfig, env: Env, landscape: Landscape, beta: float, summary: str) -> Task:
+    """A task with the configured exponent, or else the one given."""
+    beta = beta if config.beta is None else config.beta
+    return Task(name=name, summary=summary, env=env, landscape=landscape, beta=beta, config=config)
+
+
+@contextmanager
+def _naming(section: str, config: Any) -> Iterator[None]:
+    """Errors that begin with a field's name get the section's before it, as the flag has."""
+    try:
+        yield
+    except ValueError as error:
+        known = {field.name for field in fields(config)}
+        prefix = f"{section}." if str(error).partition(" ")[0] in known else ""
+        raise ValueError(f"{prefix}{error}") from error.__cause__
+
+
+def _check_range(landscape: Measured, config: TrainConfig) -> None:
+    """Scores that are all clipped to the same reward teach nothing."""
+    if landscape.maximum <= float(torch.tensor(config.reward.minimum)):  # rounded as the scores are
+        raise ValueError(
+            f"{config.table.file}: no score is above --reward.minimum ({config.reward.minimum:g}), the highest is "
+            f"{landscape.maximum:g}; lower --reward.minimum, or scale with --table.scale minmax"
+        )

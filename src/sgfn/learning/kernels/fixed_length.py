@@ -1,0 +1,319 @@
+"""Scores and gradients on append-only sequences of one length, from what a rollout has left behind.
+
+The same numbers as the general way through `scoring` and autograd, in fewer operations: autograd sees only what lies
+between the networks' outputs and the loss, `nets.rows` knows the rest of the way.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.config import TrainConfig
+from sgfn.envs.base import Env
+from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.envs.trajectories import Episodes, tempered
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.kernels.channel import Channel
+from sgfn.learning.kernels.fixed_length_net import Coded, Pass, RowNet
+from sgfn.learning.kernels.fixed_length_rollout import Draws, KernelRoller, Roller, Walk, Walked
+from sgfn.learning.optimisation import Optimiser
+from sgfn.learning.scoring import kl_divergence
+from sgfn.nets.encoders import MLP, sequence_of
+from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.objectives import make_objective
+from sgfn.objectives.entropy import entropy_figures, entropy_terms
+from sgfn.objectives.scores import Scores
+
+Past = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Float[Tensor, " B"]]
+"""Intentions, outcomes and log-rewards, as a buffer keeps them."""
+
+
+def fits(env: Env, nets: FlowNets, config: TrainConfig) -> bool:
+    """Whether a run can go this way: fixed length, an MLP that reads states alone, no backward policy to be read."""
+    sequence = sequence_of(env)
+    plain = isinstance(nets.encoder, MLP) and not nets.reads_along and not nets.reads_final
+    return plain and config.objective != "eflow" and sequence is not None and not sequence.stop
+
+
+class Lesson(NamedTuple):
+    """What a batch tells the noise model: what it said, and how its loss changes with that.
+
+    A tuple, as `Pass` and `Coded` are: compiled functions hand those on.
+    """
+
+    said: Pass
+    slope: Float[Tensor, "AK N"]
+    rows: Coded | None
+    """None stands for those of batches of this size."""
+    last: Int[Tensor, " B"] | None
+    realised: Int[Tensor, "T B"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slopes:
+    """The loss of a batch, the noise model's, and what both tell the weights."""
+
+    loss: Float[Tensor, ""]
+    nll: Float[Tensor, ""]
+    figures: Float[Tensor, " N"] | None
+    """`ENTROPY_METERS` of the batch, where a run watches them."""
+    nets: list[Tensor]
+    """For `AppendOnly.parameters`."""
+    lesson: Lesson | None
+    """For the noise model, where it was asked to learn."""
+
+
+class AppendOnly:
+    """How one run samples, scores and learns; `table` says that all rewards may be looked up."""
+
+    def __init__(
+        self, task: Task, nets: FlowNets, model: DynamicsNet, optimisers: tuple[Optimiser, Optimiser], table: bool
+    ) -> None:
+        env = sequence_of(task.env)
+        assert env is not None
+        assert isinstance(nets.encoder, MLP)
+        self.env, self.task, self.nets, self.config = env, task, nets, task.config
+        self.device, self.learned = nets.log_z.device, self.config.dynamics.mode != "known"
+        self.compare = self.device.type == "cuda"  # see `picked`
+        outcome = [] if nets.outcome is None else [nets.outcome]
+        heads = [nets.policy, *outcome, *([nets.flow] if self.config.reads_flow else [])]
+        self.net = RowNet(nets.encoder, heads, optimisers[0])
+        self.model = RowNet(model.encoder, [model.outcome], optimisers[1])
+        self.parameters = [*self.net.parameters, nets.log_z]  # what a balance teaches
+        self.channel = Channel(env, self.device)
+        self.roller = Roller(env, self.net, self.channel, self.device)
+        self.places = torch.arange(env.length, device=self.device)[:, None] * env.vocab
+        self.log_columns = self.channel.log_table.permute(1, 0, 2).flatten(1)  # A TK
+        self.powers = env.vocab ** torch.arange(env.length - 1, -1, -1, device=self.device)[:, None]
+        self.rewards = task.log_reward(env.all_objects().to(self.device)) if table else None
+        self.objective, self.optimisers = make_objective(task.config), optimisers
+        self._nothing: dict[int, Tensor] = {}
+
+    def walk_by(self, kernel: ModuleType, env: TabulatedEnv) -> None:
+        """Leave rollouts to a kernel."""
+        self.roller = KernelRoller(kernel, env, self.net, self.channel, self.config.batch)
+
+    def learn(self, draws: Draws | Walked, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
+        """A batch of rollouts and its update; where the noise model learns from batches, its lesson is left to do."""
+        own, slopes = self.measure(draws, beta)
+        self.optimisers[0].apply(slopes.nets, rate, self.parameters)
+        return own, slopes
+
+    def teach(self, lesson: Lesson, rate: Float[Tensor, ""]) -> None:
+        """An update of the noise model."""
+        self.optimisers[1].apply(self.learned_from(lesson), rate, self.model.parameters)
+
+    def learned_from(self, lesson: Lesson) -> list[Tensor]:
+        """What a lesson tells the weights of the noise model."""
+        rows = lesson.rows or self.roller.rows(lesson.realised.shape[1])
+        return self.model.backward(rows, lesson.said, lesson.slope, lesson.last, lesson.realised)
+
+    def measure(self, draws: Draws | Walked, beta: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
+        """A batch of rollouts, and what it tells the weights."""
+        walk, found = self.roller.roll(draws)
+        own = self.episodes(walk, self.log_reward(walk.realised))
+        return own, self.slopes(walk, found, own, beta, learn=self.config.dynamics.mode == "batch")
+
+    def remeasure(self, past: Past, beta: Float[Tensor, ""]) -> Slopes:
+        """What past trajectories tell the weights."""
+        intended, realised, log_reward = past
+        walk = self.roller.walk(intended, realised)
+        found, batch = self.net.forced(walk.rows, walk.last, walk.realised), self.episodes(walk, log_reward)
+        return self.slopes(walk, found, batch, beta, learn=False)
+
+    def prepare(self) -> None:
+        """Make what is kept for the batch sizes of the run, so that nothing is made on the way."""
+        for size in {self.config.batch, self.config.replay.batch or self.config.batch}:
+            self.roller.rows(size)
+            self.nothing(size)
+
+    def recall(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
+        """An update from past trajectories: balance holds off-policy."""
+        self.optimisers[0].apply(self.remeasure(past, beta).nets, rate, self.parameters)
+
+    def refit(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """An update of the noise model from past outcomes."""
+        nll, slopes = self.fit(past)
+        self.optimisers[1].apply(slopes, rate, self.model.parameters)
+        return nll
+
+    def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
+        """Looked up by number, or asked of the task."""
+        if self.rewards is None:
+            return self.task.log_reward(realised.t())
+        return self.rewards.index_select(0, (realised * self.powers).sum(0))
+
+    def episodes(self, walk: Walk, log_reward: Float[Tensor, " B"]) -> Episodes:
+        """The batch as data."""
+        valid = self.nothing(walk.realised.shape[1]) == 0
+        return Episodes(intended=walk.intended.t(), realised=walk.realised.t(), valid=valid, log_reward=log_reward)
+
+    def slopes(
+        self,
+        walk: Walk,
+        found: Pass,
+        batch: Episodes,
+        beta: Float[Tensor, ""],
+        learn: bool,
+    ) -> Slopes:
+        """Loss and gradients of a batch at a reward exponent; with `learn` a lesson for the noise model as well."""
+        said = self.model.forced(walk.rows, walk.last, walk.realised) if self.learned else None
+
+        def losses(outputs: Tensor, log_z: Tensor, kernel: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
+            kernel = kernel if said is None or kernel is not None else said.outputs
+            columns = self.columns(walk, kernel)
+            scores = self.scores(walk, outputs, log_z, columns, kernel)
+            loss, nll = self.objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
+            return loss + nll, (loss, nll, *self._figures(scores, batch))
+
+        (log_z,) = self.optimisers[0].present([self.nets.log_z])
+        inputs = [found.outputs, log_z.detach()]
+        lesson = None
+        if said is not None and learn:
+            slopes, (loss, nll, *figures) = gradients(losses, [*inputs, said.outputs])
+            rows = walk.rows if isinstance(walk.rows, Coded) else None
+            lesson = Lesson(said=said, slope=slopes[2], rows=rows, last=walk.last, realised=walk.realised)
+        else:
+            slopes, (loss, nll, *figures) = gradients(losses, inputs)
+        nets = [*self.net.backward(walk.rows, found, slopes[0], walk.last, walk.realised), slopes[1]]
+        return Slopes(loss=loss, nll=nll, figures=figures[0] if figures else None, nets=nets, lesson=lesson)
+
+    def _figures(self, scores: Scores, batch: Episodes) -> list[Tensor]:
+        if not self.config.watches_entropy:
+            return []
+        with torch.no_grad():
+            return [entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch)]
+
+    def fit(self, past: Past) -> tuple[Float[Tensor, ""], list[Tensor]]:
+        """The noise model's loss and gradients on past outcomes, and nothing else."""
+        walk = self.roller.walk(past[0], past[1])
+        said = self.model.forced(walk.rows, walk.last, walk.realised)
+
+        def loss(kernel: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+            nll = self.nll(walk, self.columns(walk, kernel))
+            return nll, (nll,)
+
+        (slope,), (nll,) = gradients(loss, [said.outputs])
+        return nll, self.model.backward(walk.rows, said, slope, walk.last, walk.realised)
+
+    def columns(self, walk: Walk, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
+        """log P^ of what happened, under every intention."""
+        if kernel is None:
+            return self.log_columns.index_select(1, (walk.realised + self.places).flatten())
+        if walk.index is None:
+            return picked(self.log_kernel(kernel), walk.realised.flatten(), self.compare)
+        place = torch.add(walk.index, walk.realised.flatten(), alpha=kernel.shape[1])  # K N
+        return visited(self.log_kernel(kernel).flatten(1), place)
+
+    def log_kernel(self, kernel: Float[Tensor, "AK N"]) -> Float[Tensor, "A K N"]:
+        """The noise model's outputs as laws."""
+        return torch.log_softmax(kernel.unflatten(0, (self.env.vocab, self.env.vocab)), 1)
+
+    def nll(self, walk: Walk, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
+        """Of the outcomes given the intentions."""
+        return -picked(columns, walk.intended.flatten(), self.compare).mean()
+
+    def scores(
+        self,
+        walk: Walk,
+        outputs: Float[Tensor, "O N"],
+        log_z: Float[Tensor, ""],
+        columns: Float[Tensor, "A TB"],
+        kernel: Tensor | None,
+    ) -> Scores:
+        """What the objective reads, as `scoring` would tell it."""
+        vocab, steps, batch = self.env.vocab, *walk.realised.shape
+        logits, columns = torch.log_softmax(outputs[:vocab], 0), columns.detach()
+        log_policy = visited(logits, walk.index)  # A TB
+        log_pf, projection = self._forward(walk, outputs, log_policy, columns), None
+        if self.nets.outcome is not None:
+            projection = self._projection(walk, logits, outputs, kernel)
+        return Scores(
+            log_pf=log_pf.view(steps, batch).t(),
+            log_dynamics=self.nothing(batch),
+            log_pb=self.nothing(batch),
+            log_flow=self._log_flow(walk, outputs, log_z) if self.config.reads_flow else None,
+            log_z=log_z,
+            projection=projection,
+            **self._intentions(walk, log_policy, columns),
+        )
+
+    def _forward(self, walk: Walk, outputs: Tensor, log_policy: Tensor, columns: Tensor) -> Float[Tensor, " TB"]:
+        """Of the outcome: under the outcome policy, the policy taken at its word, or with intentions summed out."""
+        if self.nets.outcome is not None:
+            vocab = self.env.vocab
+            log_policy = visited(torch.log_softmax(outputs[vocab : 2 * vocab], 0), walk.index)
+        elif self.nets.form == "marginal" and (self.learned or not self.channel.silent):
+            return torch.logsumexp(log_policy + columns, 0)
+        return picked(log_policy, walk.realised.flatten(), self.compare)
+
+    def _projection(self, walk: Walk, logits: Tensor, outputs: Tensor, kernel: Tensor | None) -> Float[Tensor, "B T"]:
+        """KL from the outcome policy to the policy's law, row by row."""
+        vocab = self.env.vocab
+        log_outcome = torch.log_softmax(outputs[vocab : 2 * vocab], 0).detach()  # K N
+        if kernel is None:
+            log_kernel = self.channel.log_table[walk.rows.depth].permute(1, 2, 0)  # A K N
+        else:
+            log_kernel = self.log_kernel(kernel.detach())
+        log_law = torch.logsumexp(logits[:, None] + log_kernel, 0)
+        found = visited(kl_divergence(log_outcome.t(), log_law.t())[None], walk.index)
+        return found.view(walk.realised.shape).t()
+
+    def _log_flow(self, walk: Walk, outputs: Tensor, log_z: Tensor) -> Float[Tensor, "B N"]:
+        """log Z at the root, then as the network says; the last state is final."""
+        steps, batch = walk.realised.shape
+        inner = visited(outputs[-1:], walk.index).view(steps, batch)[1:].t()
+        root = log_z.expand(batch, 1)
+        return torch.cat([root, inner, torch.zeros_like(root)], 1)
+
+    def _intentions(self, walk: Walk, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
+        """What only the entropy's ratio reads."""
+        if not self.config.watches_entropy:
+            return {}
+        joint = log_policy + columns
+        posterior = joint - torch.logsumexp(joint, 0)
+        shape = (self.env.vocab, *walk.realised.shape)
+        return {
+            "log_policy": log_policy.view(shape).permute(2, 1, 0),
+            "log_intention": posterior.view(shape).permute(2, 1, 0),
+        }
+
+    def nothing(self, batch: int) -> Float[Tensor, "B T"]:
+        """Zeros, made once."""
+        if batch not in self._nothing:
+            self._nothing[batch] = torch.zeros(batch, self.env.length, device=self.device)
+        return self._nothing[batch]
+
+
+def gradients(
+    function: Callable[..., tuple[Tensor, tuple[Tensor, ...]]], inputs: list[Tensor]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Gradients of a function's first result at some inputs, and its second; in a way that a compiler can follow."""
+    if torch.compiler.is_compiling():
+        return torch.func.grad(function, tuple(range(len(inputs))), has_aux=True)(*inputs)
+    with torch.enable_grad():
+        leaves = [value.detach().requires_grad_() for value in inputs]
+        result, more = function(*leaves)
+    return torch.autograd.grad(result, leaves), tuple(value.detach() for value in more)
+
+
+def visited(table: Float[Tensor, "C N"], index: Int[Tensor, " M"] | None) -> Float[Tensor, "C M"]:
+    """Columns of a table, None for all; `gather` sends gradients back by adding, without sorting the index first."""
+    return table if index is None else table.gather(1, index.expand(table.shape[0], -1))
+
+
+def picked(table: Float[Tensor, "*A C N"], row: Int[Tensor, " N"], compare: bool = False) -> Float[Tensor, "*A N"]:
+    """One entry of each column. A GPU is told to compare, not to look up: gradients then need not be added up.
+
+    >>> picked(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 0]))
+    tensor([3., 2.])
+    """
+    if compare:
+        here = torch.arange(table.shape[-2], device=row.device)[:, None] == row
+        return torch.where(here, table, 0.0).sum(-2)
+    return table.gather(-2, row.expand(*table.shape[:-2], 1, -1)).squeeze(-2)

@@ -1,0 +1,254 @@
+r"""Networks on append-only sequences of one length, row by row, with their gradients by hand.
+
+The code of a state is that of its parent and one token more, so that the first layer is carried along:
+
+.. math:: z(s') = z(s) + W_{t,k} + l_{t+1} - l_t
+
+with W the weights of token k at position t and l those of the length. States of the first levels, which trajectories
+share, are judged once (as in `nets.shared`), and what a forward pass leaves behind serves the gradient, so that no
+state need be judged twice. On a GPU, which is fast at products and slow at many small operations, the first layer is a
+product like the others (`Coded`). The numbers are those of `FlowNets` and `DynamicsNet`; results stand output first:
+[O, rows].
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.learning.optimisation import Optimiser
+from sgfn.nets.encoders import MLP
+
+LARGEST = 4_000_000
+"""Entries of the codes of the shared states."""
+COPIES = 256
+"""About as many rows a level of `Spread` has at least."""
+
+
+class Rows:
+    """Which states of a batch are judged: every state of the first levels, then one for each later step and trajectory.
+
+    A level is shared if it has no more states than the batch has trajectories.
+    """
+
+    def __init__(self, env: SequenceEnv, batch: int, device: torch.device) -> None:
+        self.env, self.batch, self.length, self.vocab = env, batch, env.length, env.vocab
+        fits = [env.vocab**t <= batch and env.offsets[t + 1] * env.features <= LARGEST for t in range(env.length)]
+        self.levels = max(1, sum(fits))  # L
+        self.shared = env.offsets[self.levels]  # M
+        self.late = env.length - self.levels  # T - L
+        states = [states for _, states in zip(range(self.levels), env.levels(), strict=False)]
+        self.codes = env.encode(torch.cat(states)).to(device)  # M F
+        sizes = torch.tensor([env.vocab**t for t in range(self.levels)] + [batch] * self.late)
+        self.depth = torch.arange(env.length).repeat_interleave(sizes).to(device)  # of each row
+        self.own = torch.arange(self.shared, self.shared + self.late * batch, device=device)
+        positions = torch.arange(self.late, device=device)[:, None]
+        self.places = positions * env.vocab  # of a token that leads to a late state, among those that do
+
+    def root(self) -> Int[Tensor, " B"]:
+        """Where every trajectory starts."""
+        return torch.zeros(self.batch, dtype=torch.int64, device=self.own.device)
+
+    def child(self, state: Int[Tensor, " B"], token: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+        """Number of the next state, level by level."""
+        return torch.add(token + 1, state, alpha=self.vocab)
+
+    def early(self, realised: Int[Tensor, "T B"]) -> list[Int[Tensor, " B"]]:
+        """Numbers of the shared states that known sequences pass through."""
+        states = [self.root()]
+        for token in realised[: self.levels - 1].unbind():
+            states.append(self.child(states[-1], token))
+        return states
+
+    def index(self, early: list[Int[Tensor, " B"]]) -> Int[Tensor, " TB"]:
+        """The row of every visited state, steps first."""
+        return torch.cat([*early, self.own])
+
+
+class Coded(NamedTuple):
+    """States that are judged one by one, whether or not they are the same; nothing is carried along."""
+
+    codes: Float[Tensor, "N F"]
+    depth: Int[Tensor, " N"]
+
+
+class Spread:
+    """Which states of a batch are judged on a GPU: every state of the first levels, then those of each trajectory.
+
+    A state that many trajectories pass through stands there several times, and they share its copies evenly: what they
+    owe to it would else be added up in one place, one after the other.
+    """
+
+    def __init__(self, env: SequenceEnv, levels: int, batch: int, device: torch.device) -> None:
+        self.levels = levels
+        copies = torch.tensor([max(1, COPIES // env.vocab**t) for t in range(levels)], dtype=torch.int64)
+        sizes = torch.tensor([env.vocab**t for t in range(levels)], dtype=torch.int64)
+        starts, shared = (copies * sizes).cumsum(0) - copies * sizes, int((copies * sizes).sum())
+        offsets = torch.tensor(env.offsets[:levels], dtype=torch.int64)
+        which = torch.arange(batch) % copies[:, None]  # copy of a level that a trajectory goes by
+        self.shift = ((starts - offsets)[:, None] + which * sizes[:, None]).to(device)  # L B
+        numbers = [torch.arange(env.vocab**t).add(env.offsets[t]).repeat(int(n)) for t, n in enumerate(copies)]
+        self.numbers = torch.cat([torch.empty(0, dtype=torch.int64), *numbers]).to(device)  # of the shared states
+        self.own = torch.arange(shared, shared + (env.length - levels) * batch, device=device)
+        each = torch.cat([copies * sizes, torch.full((env.length - levels,), batch)])
+        self.depth = torch.arange(env.length).repeat_interleave(each).to(device)
+
+    def rows(self, codes: Float[Tensor, "R F"], states: Int[Tensor, "B N"]) -> tuple[Coded, Int[Tensor, " TB"] | None]:
+        """The codes of all that is judged, and the row of every visited state, steps first; None for just these."""
+        numbers = states[:, :-1].t()  # T B
+        own = numbers[self.levels :].flatten()
+        found = Coded(codes=codes.index_select(0, torch.cat([self.numbers, own])), depth=self.depth)
+        if self.levels == 0:
+            return found, None
+        return found, torch.cat([(numbers[: self.levels] + self.shift).flatten(), self.own])
+
+
+class Pass(NamedTuple):
+    """What a forward pass leaves behind: each layer before and after its activation, and the outputs."""
+
+    before: list[Float[Tensor, "N H"]]
+    after: list[Float[Tensor, "N H"]]
+    outputs: Float[Tensor, "O N"]
+
+
+def joined(passes: Sequence[Pass]) -> Pass:
+    """Passes over some rows as one over all."""
+    if len(passes) == 1:
+        return passes[0]
+    return Pass(
+        before=[torch.cat(rows) for rows in zip(*(p.before for p in passes), strict=True)],
+        after=[torch.cat(rows) for rows in zip(*(p.after for p in passes), strict=True)],
+        outputs=torch.cat([p.outputs for p in passes], 1),
+    )
+
+
+class RowNet:
+    """An MLP with heads, on rows; its weights are an optimiser's."""
+
+    def __init__(self, encoder: MLP, heads: Sequence[nn.Linear], optimiser: Optimiser) -> None:
+        self.layers, self.heads = [layer for layer in encoder.layers if isinstance(layer, nn.Linear)], list(heads)
+        self.optimiser = optimiser
+        self.upright = not optimiser.values.is_cuda  # whether outputs are computed output first
+        self.activation = encoder.activation
+        self.activate, self.derive = ACTIVATIONS[type(encoder.activation)]
+        self.parameters = [p for layer in [*self.layers, *self.heads] for p in (layer.weight, layer.bias)]
+
+    def weights(self) -> list[tuple[Tensor, Tensor]]:
+        """Weight and bias of every layer, then of every head."""
+        present = self.optimiser.present(self.parameters)
+        return list(zip(present[::2], present[1::2], strict=True))
+
+    def shared(self, rows: Rows) -> Pass:
+        """Every state of the shared levels."""
+        return self.through(F.linear(rows.codes, *self.weights()[0]))
+
+    def steps(self, rows: Rows) -> Float[Tensor, "K V H"]:
+        """What the token that leads to a late state adds to the first layer."""
+        table, first, last = self.weights()[0][0].t(), rows.levels - 1, rows.length - 1
+        tokens = table[first * rows.vocab : last * rows.vocab].unflatten(0, (rows.late, rows.vocab))
+        lengths = table[rows.length * rows.vocab :]
+        return tokens + (lengths[rows.levels : rows.length] - lengths[first:last])[:, None]
+
+    def through(self, first: Float[Tensor, "N H"]) -> Pass:
+        """From the first layer on."""
+        before, after = [first], [self.activate(first)]
+        for weight, bias in self.weights()[1 : len(self.layers)]:
+            before.append(F.linear(after[-1], weight, bias))
+            after.append(self.activate(before[-1]))
+        return Pass(before=before, after=after, outputs=self.said(after[-1]))
+
+    def finished(self, before: list[Float[Tensor, "N H"]]) -> Pass:
+        """From what went into each activation on."""
+        after = [self.activate(sums) for sums in before]
+        return Pass(before=before, after=after, outputs=self.said(after[-1]))
+
+    def said(self, hidden: Float[Tensor, "N H"]) -> Float[Tensor, "O N"]:
+        """What the heads make of it."""
+        weight, bias = self.head()
+        if self.upright:
+            return torch.addmm(bias[:, None], weight, hidden.t())
+        return F.linear(hidden, weight, bias).t()  # on a GPU such a bias is no operation of its own
+
+    def head(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
+        """All heads as one."""
+        heads = self.weights()[len(self.layers) :]
+        if len(heads) == 1:
+            return heads[0]
+        return torch.cat([weight for weight, _ in heads]), torch.cat([bias for _, bias in heads])
+
+    @torch.no_grad()
+    def forced(self, rows: Rows | Coded, last: Int[Tensor, " B"] | None, realised: Int[Tensor, "T B"]) -> Pass:
+        """Shared states, and the late ones of known sequences; `last` is the last shared state of each."""
+        first = F.linear(rows.codes, *self.weights()[0])
+        if isinstance(rows, Coded) or rows.late == 0 or last is None:
+            return self.through(first)
+        index = realised[rows.levels - 1 : -1] + rows.places
+        added = self.steps(rows).flatten(0, 1).index_select(0, index.flatten()).unflatten(0, index.shape)  # K B H
+        late = first.index_select(0, last) + added.cumsum(0)
+        return self.through(torch.cat([first, late.flatten(0, 1)]))
+
+    @torch.no_grad()
+    def backward(
+        self,
+        rows: Rows | Coded,
+        found: Pass,
+        slope: Float[Tensor, "O N"],
+        last: Int[Tensor, " B"] | None,
+        realised: Int[Tensor, "T B"],
+    ) -> list[Tensor]:
+        """Gradients of all `parameters` from those of the outputs."""
+        sizes = [head.out_features for head in self.heads]
+        weights, biases = (slope @ found.after[-1]).split(sizes), slope.sum(1).split(sizes)
+        gradients = [g for pair in zip(weights, biases, strict=True) for g in pair]
+        slope, layers = slope.t() @ self.head()[0], self.weights()
+        for i in range(len(self.layers) - 1, 0, -1):
+            slope = self.derive(slope, found.before[i], found.after[i])
+            gradients = [(found.after[i - 1].t() @ slope).t(), slope.sum(0), *gradients]
+            slope = slope @ layers[i][0]
+        slope = self.derive(slope, found.before[0], found.after[0])
+        return [*self._first(rows, slope, last, realised), *gradients]
+
+    def _first(
+        self,
+        rows: Rows | Coded,
+        slope: Float[Tensor, "N H"],
+        last: Int[Tensor, " B"] | None,
+        realised: Int[Tensor, "T B"],
+    ) -> tuple[Tensor, Tensor]:
+        """Of the first layer: what a late state owes to a token, all states behind it owe to it too."""
+        if isinstance(rows, Coded) or rows.late == 0 or last is None:
+            return (rows.codes.t() @ slope).t(), slope.sum(0)
+        *late, behind = slope[rows.shared :].unflatten(0, (rows.late, rows.batch)).unbind()
+        sums = [behind]
+        for here in reversed(late):
+            sums.append(sums[-1] + here)
+        index = (realised[rows.levels - 1 : -1] + rows.places).flip(0).flatten()
+        tokens = slope.new_zeros(rows.late * rows.vocab, slope.shape[1]).index_add_(0, index, torch.cat(sums))
+        slope = slope[: rows.shared].index_add(0, last, sums[-1])
+        table = rows.codes.t() @ slope  # F H
+        first, end, lengths = rows.levels - 1, rows.length - 1, rows.length * rows.vocab
+        table[first * rows.vocab : end * rows.vocab] += tokens
+        step = tokens.unflatten(0, (rows.late, rows.vocab)).sum(1)
+        table[lengths + rows.levels : lengths + rows.length] += step
+        table[lengths + first : lengths + end] -= step
+        return table.t(), slope.sum(0)
+
+
+def _relu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    return torch.ops.aten.threshold_backward(slope, after, 0)
+
+
+def _gelu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    return torch.ops.aten.gelu_backward(slope, before)
+
+
+def _silu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    return torch.ops.aten.silu_backward(slope, before)
+
+
+ACTIVATIONS = {nn.ReLU: (torch.relu, _relu_slope), nn.GELU: (F.gelu, _gelu_slope), nn.SiLU: (F.silu, _silu_slope)}
+"""An activation, and how it passes a gradient back, by the modules that `encoders` knows."""

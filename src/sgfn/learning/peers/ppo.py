@@ -1,0 +1,58 @@
+"""`ppo`, proximal policy optimisation: several updates per batch, as long as probabilities stay near what acted."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from sgfn.envs.trajectories import Trajectories
+from sgfn.learning.peers.actor_critic import OnPolicy, chosen, entropy, settled, soft_advantage, step_mean, step_sum
+
+
+def clipped_loss(
+    log_pi: Float[Tensor, "B T"],
+    log_old: Float[Tensor, "B T"],
+    advantage: Float[Tensor, "B T"],
+    valid: Bool[Tensor, "B T"],
+    clip: float,
+    temperature: float,
+) -> Float[Tensor, ""]:
+    r"""$-\sum_t \min(r_t A_t,\ \mathrm{clip}(r_t, 1-c, 1+c)\,A_t)$ with $r_t = \pi(a_t|s_t)/\pi_{old}(a_t|s_t)$.
+
+    The step's own payment is that of the present policy, $A_t = A^{old}_t - \tau\log r_t$: otherwise later passes
+    would go on for an entropy that has been reached. At r = 1 the gradient is that of `a2c`.
+    Reference: Schulman et al. (2017), Proximal policy optimization algorithms, arXiv:1707.06347.
+    """
+    log_ratio = log_pi - log_old
+    ratio, present = log_ratio.exp(), advantage - temperature * log_ratio.detach()
+    return -step_sum(torch.minimum(ratio * present, ratio.clamp(1 - clip, 1 + clip) * present), valid)
+
+
+class PPO(OnPolicy):
+    """Advantages and value targets once per batch, then full passes over it."""
+
+    def learn(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """All passes; figures are those before the first."""
+        rl = self.config.rl
+        with torch.no_grad():
+            log_policy = self.policy_net.log_policy(batch.states[:, :-1])
+            log_old, value = chosen(log_policy, batch.intended), settled(self.value_net(batch.states), batch, beta)
+            advantage = soft_advantage(log_old, value, batch.valid, rl.temperature, rl.trace)
+        wanted = value[:, :-1] + advantage
+        losses = [self.revisit(batch, log_old, advantage, wanted, rate) for _ in range(rl.epochs)]
+        return losses[0], step_mean(entropy(log_policy), batch.valid), step_mean(advantage.square(), batch.valid)
+
+    def revisit(
+        self,
+        batch: Trajectories,
+        log_old: Float[Tensor, "B T"],
+        advantage: Float[Tensor, "B T"],
+        wanted: Float[Tensor, "B T"],
+        rate: Tensor,
+    ) -> Float[Tensor, ""]:
+        """One pass."""
+        rl, states, valid = self.config.rl, batch.states[:, :-1], batch.valid
+        log_pi = chosen(self.policy_net.log_policy(states), batch.intended)
+        loss = clipped_loss(log_pi, log_old, advantage, valid, rl.clip, rl.temperature)
+        loss = loss + rl.value_weight * step_sum((self.value_net(states) - wanted).square(), valid)
+        self.optimiser.step(loss, rate)
+        return loss.detach()

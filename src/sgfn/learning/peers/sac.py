@@ -1,0 +1,121 @@
+"""`sac`, soft actor-critic for discrete actions: off-policy, with exact means over actions."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from sgfn.config import NetConfig
+from sgfn.envs.base import Env
+from sgfn.envs.trajectories import Trajectories
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.learner import seeded
+from sgfn.learning.optimisation import Optimiser
+from sgfn.learning.peers.actor_critic import (
+    ActionNet,
+    SoftLearner,
+    chosen,
+    entropy,
+    settled,
+    soft_value,
+    step_mean,
+    step_sum,
+)
+from sgfn.learning.replay import Replay
+from sgfn.learning.rollout import rollout
+
+
+def critic_errors(
+    q: Float[Tensor, "2 B T A"], action: Int[Tensor, "B T"], following: Float[Tensor, "B T"]
+) -> Float[Tensor, "B T"]:
+    r"""$\tfrac12 \sum_i (Q_i(s_t,a_t) - V(s_{t+1}))^2$: nothing is earned but entropy, in V, and beta log R at the end.
+
+    Reference: Haarnoja et al. (2018), Soft actor-critic, ICML; Christodoulou (2019), Soft actor-critic for discrete
+    action settings, arXiv:1910.07207.
+    """
+    return (chosen(q, action.expand(q.shape[:-1])) - following).square().mean(0)
+
+
+def actor_loss(
+    log_policy: Float[Tensor, "B T A"], q: Float[Tensor, "B T A"], valid: Bool[Tensor, "B T"], temperature: float
+) -> Float[Tensor, ""]:
+    r"""$-\sum_t \sum_a \pi(a|s_t)\,(Q(s_t,a) - \tau\log\pi(a|s_t))$: least where $\pi \propto e^{Q/\tau}$."""
+    return -step_sum(soft_value(log_policy, q.detach(), temperature), valid)
+
+
+class Twins(nn.Module):
+    """Two critics that start apart; the lower one is believed."""
+
+    def __init__(self, env: Env, config: NetConfig) -> None:
+        super().__init__()
+        self.first, self.second = ActionNet(env, config), ActionNet(env, config)
+
+    def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "2 *batch A"]:
+        """Both."""
+        return torch.stack([self.first(state), self.second(state)])
+
+    @torch.no_grad()
+    def follow(self, other: "Twins", share: float) -> None:
+        """Move a share of the way to other critics."""
+        for mine, theirs in zip(self.parameters(), other.parameters(), strict=True):
+            mine.lerp_(theirs, share)
+
+
+class SAC(SoftLearner):
+    """Twin critics with slow copies, a buffer of trajectories, and every step of a drawn trajectory in use."""
+
+    def __init__(self, task: Task, device: torch.device) -> None:
+        super().__init__(task, device)
+        config, optim = self.config, self.config.optim
+        with seeded(config.seed + 1):
+            self.critics, self.slow = (Twins(self.env, config.net).to(device) for _ in range(2))
+        self.start(self.critics.first, self.critics.second)
+        self.slow.requires_grad_(False).load_state_dict(self.critics.state_dict())
+        self.optimiser = Optimiser([(list(self.policy_net.parameters()), optim.lr)], optim.clip, device)
+        self.critic_optimiser = Optimiser([(list(self.critics.parameters()), optim.lr)], optim.clip, device)
+        self.buffer = Replay(self.env, config.replay.capacity, device)
+
+    def collect(self) -> Trajectories:
+        """A batch of rollouts; what acts may explore."""
+        config = self.config
+        return rollout(
+            self.env,
+            self.policy_net.actor(),
+            self.task.log_reward,
+            batch=config.batch,
+            generator=self.generator,
+            explore=config.explore,
+            temperature=config.temperature,
+        )
+
+    def learn(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Updates from the buffer; figures are those of the last."""
+        self.buffer.add(batch)
+        size, updates = self.config.replay.batch or self.config.batch, self.config.rl.updates
+        return [self.update(self.buffer.sample(size, self.generator), beta, rate) for _ in range(updates)][-1]
+
+    def update(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Critics towards the soft backup, the policy towards the critics, the slow copies after them."""
+        rl, states, valid = self.config.rl, batch.states, batch.valid
+        log_policy = self.policy_net.log_policy(states)
+        with torch.no_grad():
+            value = settled(soft_value(log_policy, self.slow(states).amin(0), rl.temperature), batch, beta)
+        q = self.critics(states[:, :-1])
+        errors = critic_errors(q, batch.intended, value[:, 1:])
+        critic = step_sum(errors, valid)
+        actor = actor_loss(log_policy[:, :-1], q.amin(0), valid, rl.temperature)
+        self.critic_optimiser.step(critic, rate)
+        self.optimiser.step(actor, rate)
+        self.slow.follow(self.critics, rl.average)
+        return (actor + critic).detach(), step_mean(entropy(log_policy[:, :-1]), valid), step_mean(errors, valid)
+
+    def modules(self) -> dict[str, nn.Module]:
+        """Networks by name."""
+        return {"policy": self.policy_net, "critics": self.critics, "slow": self.slow}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """Of the policy, and of the critics."""
+        return {"optimiser": self.optimiser, "critic_optimiser": self.critic_optimiser}
+
+    def memory(self) -> dict[str, dict[str, Tensor]]:
+        """The replay buffer."""
+        return {"buffer": self.buffer.state()}

@@ -1,0 +1,462 @@
+"""Noise kernels: the law that links an intended action to the realised outcome."""
+
+import csv
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from sgfn.config import NoiseConfig
+from sgfn.config.checks import in_range
+from sgfn.config.files import read_lines
+from sgfn.noise.projection import nearest_law, water_fill
+
+STOP = "stop"
+"""Label of the stop action in a confusion matrix."""
+
+Rate = float | Float[Tensor, "*batch"]
+
+
+class Noise(ABC):
+    """How an intention becomes an outcome, within the set of slippable actions that the environment names.
+
+    A noise may have a rate that each episode draws anew and nobody sees: `rates`, `draw_rates` and `posterior_rates`
+    speak of it, and say None where there is none. Given the rate, noise is the uniform slip of that strength.
+    """
+
+    stop: bool
+    """Whether the stop action takes part."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """A few words for a table."""
+
+    @abstractmethod
+    def kernel(
+        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
+        """P(k|s,a), rows intentions, columns outcomes; `position` counts the steps made and may be left out where
+        noise is the same at all of them."""
+
+    def project(
+        self,
+        conditional: Float[Tensor, "N K"],
+        slippable: Bool[Tensor, "N K"],
+        position: Int[Tensor, " N"] | None = None,
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
+        """The policy whose outcome law is nearest to a target conditional in forward KL, and that law."""
+        return nearest_law(conditional.double(), self.kernel(slippable, torch.float64, position))
+
+    @abstractmethod
+    def check(self, slipping: int, positions: int) -> None:
+        """Raise unless this noise fits an environment with that many actions that can slip, and so many positions."""
+
+    def rates(self, steps: int) -> list[tuple[float | None, float]]:
+        """Rates and weights whose mean over laws of that many steps is exact; None is the kernel itself."""
+        return [(None, 1.0)]
+
+    def draw_rates(self, batch: int, generator: torch.Generator) -> Float[Tensor, " B"] | None:
+        """The hidden rate of each trajectory, where there is one."""
+        return None
+
+    def posterior_rates(
+        self, slippable: Bool[Tensor, "B T A"], intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]
+    ) -> Float64[Tensor, "B T"] | None:
+        """Expected rate before each step, given the steps before it."""
+        return None
+
+
+def slip_kernel(slippable: Bool[Tensor, "*batch A"], alpha: Rate, dtype: torch.dtype) -> Float[Tensor, "*batch A K"]:
+    r"""A slippable action is replaced, with probability alpha, by a uniform draw from the slippable set S.
+
+    .. math:: P(k|s,a) = (1-\alpha)\,1[k=a] + \alpha\,1[k \in S]/|S| \quad (a \in S), \qquad 1[k=a] \quad (a \notin S)
+    """
+    inside = slippable.to(dtype)  # A
+    spread = inside / inside.sum(-1, keepdim=True).clamp(min=1.0)  # K
+    slip = (_column(alpha, dtype) * inside)[..., None]  # A 1
+    kept = torch.eye(inside.shape[-1], dtype=dtype, device=inside.device) * (1.0 - slip)
+    return kept + slip * spread[..., None, :]
+
+
+def slip_row(
+    slippable: Bool[Tensor, "*batch A"], action: Int[Tensor, "*batch"], alpha: Rate
+) -> Float[Tensor, "*batch K"]:
+    """The row of `slip_kernel` that belongs to one intention, in single precision."""
+    inside = slippable.float()
+    slip = _column(alpha, torch.float32) * inside.gather(-1, action[..., None])
+    kept = (torch.arange(inside.shape[-1], device=inside.device) == action[..., None]) * (1.0 - slip)
+    return kept + slip * inside / inside.sum(-1, keepdim=True).clamp(min=1.0)
+
+
+def slip_project(
+    conditional: Float[Tensor, "N K"], slippable: Bool[Tensor, "N K"], alpha: Rate
+) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
+    r"""Projection under uniform slip, in closed form.
+
+    Noise moves mass only within the slippable set S, so the mass of S is kept and water-filling acts inside it:
+
+    .. math:: \bar P_k = m\,\max(\nu c_k/m,\ \alpha/|S|), \quad m = \sum_{k \in S} c_k,
+              \qquad \pi_k = (\bar P_k - \alpha m/|S|)/(1-\alpha)
+    """
+    inside, alpha = slippable.to(conditional.dtype), _column(alpha, conditional.dtype)
+    size = inside.sum(-1, keepdim=True).clamp(min=1.0)
+    mass = (conditional * inside).sum(-1, keepdim=True)
+    floor = alpha * inside / size
+    share = torch.where(mass > 0, conditional * inside / mass.clamp(min=1e-300), inside / size)
+    law = water_fill(share, floor) * mass
+    policy = ((law - floor * mass) / (1.0 - alpha)).clamp(min=0.0)
+    outside = conditional * (1.0 - inside)
+    return policy + outside, law + outside
+
+
+def _column(alpha: Rate, dtype: torch.dtype) -> float | Tensor:
+    return alpha[..., None].to(dtype) if isinstance(alpha, Tensor) else alpha
+
+
+class Slip(Noise):
+    """Uniform slip of some strength: kernel and projection in closed form."""
+
+    @abstractmethod
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
+        """Probability that an action is replaced by a uniform draw."""
+
+    def kernel(
+        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
+        """See `slip_kernel`."""
+        return slip_kernel(slippable, self.strength(position, dtype), dtype)
+
+    def project(
+        self,
+        conditional: Float[Tensor, "N K"],
+        slippable: Bool[Tensor, "N K"],
+        position: Int[Tensor, " N"] | None = None,
+    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
+        """See `slip_project`."""
+        return slip_project(conditional, slippable, self.strength(position, conditional.dtype))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformSlip(Slip):
+    """With probability alpha a slippable action is replaced by a uniform draw: see `slip_kernel`.
+
+    Reference: Pan et al. (2023), Stochastic Generative Flow Networks, UAI.
+    """
+
+    alpha: float
+    stop: bool = False
+
+    @property
+    def summary(self) -> str:
+        """Its strength."""
+        return f"uniform slip {self.alpha:g}"
+
+    def check(self, slipping: int, positions: int) -> None:
+        """Fits everywhere."""
+        in_range("the slip rate", self.alpha, 0.0, 1.0, open_high=True)
+
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
+        """The same at every position."""
+        return self.alpha
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenRate(Slip):
+    r"""Uniform slip whose rate each episode draws anew, unseen: $\alpha \sim \mathrm{Beta}(mc, (1-m)c)$.
+
+    `kernel` is that of the mean rate m, what an observer of a single step sees. The law of a policy without memory is
+    a mean over rates of polynomials of degree T in alpha, one factor a step, so that Gauss-Jacobi quadrature with
+    (T+1)/2 nodes is exact.
+    """
+
+    mean: float
+    concentration: float
+    stop: bool = False
+
+    @property
+    def summary(self) -> str:
+        """Mean and concentration."""
+        return f"hidden slip rate, mean {self.mean:g}, concentration {self.concentration:g}"
+
+    def check(self, slipping: int, positions: int) -> None:
+        """Fits everywhere."""
+        in_range("the mean slip rate", self.mean, 0.0, 1.0, open_high=True)
+        in_range("the concentration of the slip rate", self.concentration, 0.1, 1e6)
+
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
+        """That of the mean rate: its projection is nearest for a single step, and not for a whole trajectory."""
+        return self.mean
+
+    def highest(self, steps: int) -> float:
+        """The highest rate that a history of so many steps may lead one to expect: every one of them slipped."""
+        return 0.0 if self.mean == 0.0 else (self.mean * self.concentration + steps) / (self.concentration + steps)
+
+    def rates(self, steps: int) -> list[tuple[float | None, float]]:
+        """Gauss-Jacobi nodes and weights."""
+        nodes, weights = self._quadrature(steps)
+        return list(zip(nodes.tolist(), weights.tolist(), strict=True))
+
+    def _quadrature(self, degree: int) -> tuple[np.ndarray, np.ndarray]:
+        count = degree // 2 + 1  # exact up to degree 2 count - 1
+        return beta_quadrature(self.mean * self.concentration, (1.0 - self.mean) * self.concentration, count)
+
+    def draw_rates(self, batch: int, generator: torch.Generator) -> Float[Tensor, " B"]:
+        """A Beta draw is the share of one of two Gamma draws; without a wait for the device."""
+        if self.mean == 0.0:
+            return torch.zeros(batch, device=generator.device)
+        shapes = (self.mean * self.concentration, (1.0 - self.mean) * self.concentration)
+        slip, kept = (
+            torch._standard_gamma(  # pyright: ignore[reportPrivateImportUsage]
+                torch.full((batch,), shape, dtype=torch.float64, device=generator.device), generator=generator
+            )
+            for shape in shapes
+        )
+        return (slip / (slip + kept)).float()
+
+    def posterior_rates(
+        self, slippable: Bool[Tensor, "B T A"], intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]
+    ) -> Float64[Tensor, "B T"]:
+        r"""Exact Bayes filter, by quadrature over the rate.
+
+        .. math:: E[\alpha|h_t] = \sum_j w_j L_{jt} \alpha_j / \sum_j w_j L_{jt}, \qquad
+                  L_{jt} = \prod_{i<t} P_{\alpha_j}(k_i|s_i, a_i)
+        """
+        device = slippable.device
+        nodes, weights = (torch.from_numpy(x).to(device) for x in self._quadrature(slippable.shape[1] + 1))
+        size = slippable.double().sum(-1, keepdim=True).clamp(min=1.0)  # B T 1
+        kept = (intended == realised)[..., None]
+        chance = nodes / size + kept * (1.0 - nodes)  # B T J
+        tells = slippable.gather(-1, intended[..., None])  # what cannot slip says nothing
+        log_chance = torch.where(tells, chance.clamp(min=1e-300).log(), 0.0)
+        log_past = log_chance.cumsum(1) - log_chance + weights.clamp(min=1e-300).log()
+        return torch.softmax(log_past, -1) @ nodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByPosition(Slip):
+    """Uniform slip with a strength of its own at each position, `alphas[t]` where t steps have been made."""
+
+    alphas: tuple[float, ...]
+    stop: bool = False
+    _kept: dict = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def summary(self) -> str:
+        """The range of its strengths."""
+        return f"uniform slip by position, {min(self.alphas):g} to {max(self.alphas):g}"
+
+    def check(self, slipping: int, positions: int) -> None:
+        """One strength for each position at least."""
+        if len(self.alphas) < positions:
+            raise ValueError(f"noise by position has {len(self.alphas)} rates, the task has {positions} positions")
+        for t, alpha in enumerate(self.alphas, start=1):
+            in_range(f"noise by position: rate {t}", alpha, 0.0, 1.0, open_high=True)
+
+    def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
+        """Looked up."""
+        if position is None:
+            raise ValueError("noise by position needs to know the position")
+        key = (position.device, dtype)
+        if key not in self._kept:  # made once: a copy to the device would be a wait in every step
+            self._kept[key] = torch.tensor(self.alphas, dtype=dtype, device=position.device)
+        return self._kept[key][position.clamp(max=len(self.alphas) - 1)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConfusionMatrix(Noise):
+    """Any errors: row a of the matrix is the law of the outcome when a is intended; one matrix, or one per position.
+
+    Actions beyond the matrix (stop, unless it has a row) never slip. Where an outcome is not slippable, because stop
+    is not legal yet, its mass stays with the intention.
+    """
+
+    matrix: Float64[Tensor, "*L V V"]
+    stop: bool = False
+    _kept: dict = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def summary(self) -> str:
+        """How often it errs, over all letters alike."""
+        wrong = 1.0 - float(self.matrix.diagonal(dim1=-2, dim2=-1).mean())
+        return f"confusion matrix, {wrong:.1%} errors"
+
+    def check(self, slipping: int, positions: int) -> None:
+        """A square of the right size, rows that are laws, and as many matrices as positions if there are several."""
+        size = self.matrix.shape[-1]
+        if self.matrix.shape[-2:] != (slipping, slipping):
+            raise ValueError(f"the confusion matrix is for {size} actions, the task has {slipping} that can slip")
+        if self.matrix.dim() == 3 and self.matrix.shape[0] < positions:
+            raise ValueError(f"there are {self.matrix.shape[0]} confusion matrices, the task has {positions} positions")
+        if not (bool((self.matrix >= 0).all()) and bool(((self.matrix.sum(-1) - 1.0).abs() <= 1e-6).all())):
+            raise ValueError("the rows of a confusion matrix must be probabilities that sum to one")
+
+    def _full(self, actions: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "*L A A"]:
+        key = (actions, dtype, device)
+        if key not in self._kept:
+            size = self.matrix.shape[-1]
+            full = torch.eye(actions, dtype=torch.float64).repeat(*self.matrix.shape[:-2], 1, 1)
+            full[..., :size, :size] = self.matrix / self.matrix.sum(-1, keepdim=True)
+            self._kept[key] = full.to(device, dtype)
+        return self._kept[key]
+
+    def kernel(
+        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
+        """The matrix on the slippable set, the identity outside it."""
+        full = self._full(slippable.shape[-1], dtype, slippable.device)
+        if full.dim() == 3:
+            if position is None:
+                raise ValueError("noise by position needs to know the position")
+            full = full[position.clamp(max=full.shape[0] - 1)]
+        eye = torch.eye(slippable.shape[-1], dtype=dtype, device=slippable.device)
+        open_ = slippable[..., None, :].to(dtype)  # 1 K
+        stays = (full * (1.0 - open_)).sum(-1, keepdim=True)  # A 1
+        return torch.where(slippable[..., None], full * open_ + eye * stays, eye)
+
+
+def bayes_filter(
+    noise: Noise,
+    slippable: Bool[Tensor, "B T A"],
+    intended: Int[Tensor, "B T"],
+    realised: Int[Tensor, "B T"],
+    position: Int[Tensor, "B T"] | None = None,
+) -> Float64[Tensor, "B T A K"]:
+    r"""P(k|a, history) at each step, exactly: no model that reads the history predicts better.
+
+    The slip kernel is linear in alpha, so it is the kernel of the posterior mean rate; a kernel without a hidden rate
+    is itself.
+    """
+    rate = noise.posterior_rates(slippable, intended, realised)
+    if rate is None:
+        return noise.kernel(slippable, torch.float64, position)
+    return slip_kernel(slippable, rate, torch.float64)
+
+
+def beta_quadrature(a: float, b: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    r"""Nodes and weights on [0, 1], weights of sum one, exact for $E[f(\alpha)]$ with f of degree < 2 count.
+
+    Eigenvalues of the Jacobi matrix of the polynomials orthogonal under Beta(a, b); where a = 0 the rate is 0.
+    Reference: Golub and Welsch (1969), Calculation of Gauss quadrature rules, Mathematics of Computation 23.
+
+    >>> nodes, weights = beta_quadrature(2.0, 6.0, 3)
+    >>> round(float(weights @ nodes), 12), round(float(weights @ nodes**2), 12)  # a/(a+b), a(a+1)/((a+b)(a+b+1))
+    (0.25, 0.083333333333)
+    """
+    if a == 0.0:
+        return np.zeros(1), np.ones(1)
+    p, q, s = b - 1.0, a - 1.0, a + b - 2.0  # exponents of 1 - x and 1 + x, on [-1, 1], and their sum
+    n = np.arange(1, count)
+    diagonal = np.concatenate([[(q - p) / (s + 2.0)], (q - p) * s / ((2 * n + s) * (2 * n + s + 2.0))])
+    rest = np.where(n == 1, 1.0 / (s + 3.0), (n + s) / ((2 * n + s + 1.0) * np.where(n == 1, 1.0, 2 * n + s - 1.0)))
+    beside = np.sqrt(4.0 * n * (n + p) * (n + q) / (2 * n + s) ** 2 * rest)
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+    return np.clip((1.0 + nodes) / 2.0, 0.0, 1.0), vectors[0] ** 2
+
+
+# From files and configurations
+
+
+def read_confusion(file: Path, alphabet: str, stop: bool = False) -> ConfusionMatrix:
+    """A CSV with the realised letters in its header and the intended one before each row; `stop` too where it slips."""
+    labels = [*alphabet, *([STOP] if stop else [])]
+    (first, header), *rows = _lines(file)
+    columns = _labels(file, f"line {first}: the header", header[1:], labels)
+    for line, fields in rows:
+        if len(fields) != len(header):
+            raise ValueError(f"noise.file {file}, line {line}: {len(fields)} fields, the header has {len(header)}")
+    order = _labels(file, "the first column", [fields[0] for _, fields in rows], labels)
+    matrix = torch.zeros(len(labels), len(labels), dtype=torch.float64)
+    for (line, fields), row in zip(rows, order, strict=True):
+        values = [_probability(file, line, name, text) for name, text in zip(header[1:], fields[1:], strict=True)]
+        if abs(math.fsum(values) - 1.0) > 1e-6:
+            raise ValueError(
+                f"noise.file {file}, line {line}: row {labels[row]!r} sums to {math.fsum(values):.7g}, it must sum to 1"
+            )
+        matrix[row, columns] = torch.tensor(values, dtype=torch.float64) / math.fsum(values)
+    return ConfusionMatrix(matrix=matrix, stop=stop)
+
+
+def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
+    """A CSV with a column `alpha`, one row per position from the first on; a column `position` must count them up."""
+    (first, header), *rows = _lines(file)
+    if "alpha" not in header:
+        raise ValueError(f"noise.file {file}, line {first}: the header has no column 'alpha'")
+    alphas = []
+    for line, fields in rows:
+        if len(fields) != len(header):
+            raise ValueError(f"noise.file {file}, line {line}: {len(fields)} fields, the header has {len(header)}")
+        row = dict(zip(header, fields, strict=True))
+        alphas.append(_probability(file, line, "alpha", row["alpha"]))
+        if alphas[-1] == 1.0:
+            raise ValueError(f"noise.file {file}, line {line}, column 'alpha': must lie in [0, 1), got 1")
+        if row.get("position", str(len(alphas))) != str(len(alphas)):
+            raise ValueError(
+                f"noise.file {file}, line {line}, column 'position': expected {len(alphas)}, got {row['position']}"
+            )
+    if len(alphas) < length:
+        raise ValueError(f"noise.file {file} has {len(alphas)} positions, the task has {length}: add rows")
+    return ByPosition(alphas=tuple(alphas), stop=stop)
+
+
+def _lines(file: Path) -> list[tuple[int, list[str]]]:
+    """Line numbers and fields of a CSV, empty lines passed over; the header and a row at least."""
+    lines = read_lines(file, "noise.file")
+    if len(lines) < 2:
+        raise ValueError(f"noise.file {file} holds no rows: it needs a header and one line for each")
+    return [(n, [entry.strip() for entry in next(csv.reader([line]))]) for n, line in lines]
+
+
+def _labels(file: Path, where: str, found: list[str], wanted: list[str]) -> list[int]:
+    """Which entry of `wanted` each label is; each must be there exactly once, in any order."""
+    wrong = [name for name in found if name not in wanted]
+    missing = [name for name in wanted if name not in found]
+    twice = [name for name in wanted if found.count(name) > 1]
+    for names, trouble in ((wrong, "has the unknown"), (missing, "lacks"), (twice, "repeats")):
+        if names:
+            named, needed = ", ".join(map(repr, names)), " ".join(wanted)
+            raise ValueError(f"noise.file {file}, {where} {trouble} {named}; it needs each of {needed} once")
+    return [wanted.index(name) for name in found]
+
+
+def _probability(file: Path, line: int, column: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"noise.file {file}, line {line}, column {column!r}: {text!r} is not a number") from None
+    if not 0.0 <= value <= 1.0 + 1e-6:
+        raise ValueError(f"noise.file {file}, line {line}, column {column!r}: {text} is no probability in [0, 1]")
+    return value
+
+
+def _confusion(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
+    if alphabet is None:
+        raise ValueError("noise.kind 'confusion' needs letters and this task has none: use uniform, position or hidden")
+    assert config.file is not None
+    return read_confusion(config.file, alphabet, config.stop)
+
+
+def _position(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
+    assert config.file is not None
+    return read_rates(config.file, length, config.stop)
+
+
+MAKERS: dict[str, Callable[[NoiseConfig, str | None, int], Noise]] = {
+    "uniform": lambda config, _, __: UniformSlip(alpha=config.alpha, stop=config.stop),
+    "confusion": _confusion,
+    "position": _position,
+    "hidden": lambda config, _, __: HiddenRate(mean=config.alpha, concentration=config.concentration, stop=config.stop),
+}
+
+
+def make_noise(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
+    """The noise of a task with that alphabet (None where actions have no letters) and so many positions."""
+    if config.file is not None and config.kind not in ("confusion", "position"):
+        raise ValueError(f"noise.file is given and noise.kind is {config.kind!r}: choose confusion or position")
+    return MAKERS[config.kind](config, alphabet, length)

@@ -1,6 +1,0 @@
-"""Runs as one HTML file that needs nothing else: no network, no other files, any browser."""
-
-from sgfn.page.document import report_html, write_page
-from sgfn.page.entries import Entry
-
-__all__ = ["Entry", "report_html", "write_page"]

@@ -1,0 +1,149 @@
+"""Tilted scenarios of `sgfn forecast`: tables of weighted paths, how far they can be trusted, and pictures."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64
+from matplotlib.figure import Figure
+
+from sgfn.config.checks import require
+from sgfn.config.files import write_json
+from sgfn.landscapes.function import load_function
+from sgfn.reports.figures import INK, OURS, TARGET
+from sgfn.reports.forecast_figure import draw_fan, draw_observed, file_names, first_shown, new_figure, save, time_panel
+from sgfn.series.backtest import level_name
+from sgfn.series.files import Outcome, Scenarios, nulls, write_table
+from sgfn.series.forecaster import Forecaster
+from sgfn.series.panel import Panel
+from sgfn.series.settings import Settings
+from sgfn.series.tilt import Cost, Tilted, tilt
+
+SCENARIOS, SUMMARY, PREFIX = "scenarios.csv", "tilt.json", "tilt-"
+LEAST = 2048
+"""Scenarios drawn at least: the check by importance sampling lives on few of the forecast's own paths."""
+Told = Callable[[str, int, int], None]
+
+
+def tilted(forecaster: Forecaster, settings: Settings, told: Told | None = None) -> list[Tilted]:
+    """Scenarios at the end of each series, in proportion to p(path) exp(cost / T)."""
+    cost, series = cost_of(settings), forecaster.fitted.data.panel.series
+    options: dict[str, Any] = {
+        "temperature": settings.temperature,
+        "objective": settings.tilt_objective,
+        "steps": settings.tilt_steps,
+    }
+    options |= {"samples": max(settings.samples, LEAST), "seed": forecaster.config.seed}
+    found = []
+    for done, one in enumerate(series, start=1):
+        found.append(tilt(forecaster, cost, origin=(one.name, len(one)), **options))
+        if told:
+            told("tilt", done, len(series))
+    return found
+
+
+def cost_of(settings: Settings) -> Cost:
+    """The named function; whatever it raises comes back as one line."""
+    function = cast(Cost, load_function(settings.tilt))
+
+    def cost(paths: Float64[np.ndarray, "N H"]) -> Any:
+        try:
+            return function(paths)
+        except Exception as error:
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ValueError(f"tilt {settings.tilt} failed on paths of shape {paths.shape} ({why})") from error
+
+    return cost
+
+
+def check_cost(settings: Settings, panel: Panel, horizon: int) -> None:
+    """Try the cost on two paths before hours are spent."""
+    values = panel.series[0].values
+    paths = np.resize(values[~np.isnan(values)], (2, horizon))
+    try:
+        found = np.asarray(cost_of(settings)(paths), dtype=np.float64)
+    except TypeError:
+        raise ValueError(f"tilt {settings.tilt} must return one number for each path") from None
+    require(found.shape == (2,), f"tilt {settings.tilt}", "give one number for each of 2 paths", f"shape {found.shape}")
+    require(bool(np.isfinite(found).all()), f"tilt {settings.tilt}", "be finite", found.tolist())
+
+
+def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Settings) -> tuple[str, ...]:
+    """scenarios.csv, tilt.json, and a picture of each of the first series."""
+    write_table(out / SCENARIOS, pd.concat([scenario_table(one) for one in found], ignore_index=True))
+    record = {"cost": settings.tilt, "temperature": settings.temperature, "objective": settings.tilt_objective}
+    record |= {"series": summaries(found)}
+    write_json(out / SUMMARY, nulls(record))
+    files = file_names([one.name for one in found[: settings.figures]], PREFIX)
+    for one, file in zip(found, files.values(), strict=False):  # as many as there are files
+        save(tilt_chart(one, outcome, settings), out / file)
+    return tuple(files.values())
+
+
+def summaries(found: list[Tilted]) -> dict[str, dict[str, float]]:
+    """How far the scenarios of each series can be trusted."""
+    return {one.name: one.summary | {"samples": len(one.paths)} for one in found}
+
+
+def scenario_table(found: Tilted) -> pd.DataFrame:
+    """One row per path and step: unique_id, sample, ds, y, and the path's cost and weight."""
+    samples, horizon = found.paths.shape
+    return pd.DataFrame(
+        {
+            "unique_id": found.name,
+            "sample": np.repeat(np.arange(samples), horizon),
+            "ds": np.tile(found.stamps, samples),
+            "y": found.paths.reshape(-1),
+            "cost": np.repeat(found.cost, horizon),
+            "weight": np.repeat(found.weight, horizon),
+        }
+    )
+
+
+def weighted_quantiles(
+    paths: Float64[np.ndarray, "N H"], weight: Float64[np.ndarray, " N"], levels: Float64[np.ndarray, " Q"]
+) -> Float64[np.ndarray, "H Q"]:
+    """The least value at each step below which the paths hold that share of the weight.
+
+    >>> weighted_quantiles(np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 1.0, 2.0]), np.array([0.5, 0.9])).tolist()
+    [[2.0, 3.0]]
+    """
+    order = paths.argsort(0, kind="stable")
+    share = weight[order].cumsum(0) / weight.sum()  # N H
+    at = (share[:, :, None] < levels - 1e-12).sum(0).clip(max=len(paths) - 1)  # H Q
+    steps = np.arange(paths.shape[1])[:, None]
+    return paths[order[at, steps], steps]
+
+
+def scenarios_of(found: list[Tilted], settings: Settings) -> Scenarios:
+    """Weighted quantiles of each series, and how far to trust them."""
+    tables = [scenario_quantiles(one, settings).assign(unique_id=one.name) for one in found]
+    quantiles = pd.concat(tables, ignore_index=True)
+    cost, heat = settings.tilt, settings.temperature
+    return Scenarios(quantiles=quantiles, figures=summaries(found), cost=cost, temperature=heat)
+
+
+def scenario_quantiles(found: Tilted, settings: Settings) -> pd.DataFrame:
+    """ds, and a column per quantile."""
+    quantiles = weighted_quantiles(found.paths, found.weight, settings.array)
+    columns = {level_name(level): quantiles[:, at] for at, level in enumerate(settings.levels)}
+    return pd.DataFrame({"ds": found.stamps} | columns)
+
+
+def tilt_chart(found: Tilted, outcome: Outcome, settings: Settings) -> Figure:
+    """The forecast, and beside it the scenarios by their weight."""
+    seen = outcome.history[outcome.history["unique_id"] == found.name]
+    ahead = outcome.forecast[outcome.forecast["unique_id"] == found.name]
+    rows = scenario_quantiles(found, settings)
+    figure = new_figure(11.0, 4.2)
+    axis = time_panel(figure)
+    draw_observed(axis, seen[seen["ds"] >= first_shown(seen, ahead, [])])
+    draw_fan(axis, ahead, OURS, "forecast")
+    draw_fan(axis, rows, TARGET, f"scenarios, effective sample size {found.ess:.0%}")
+    title = f"{found.name}: paths in proportion to p exp(cost / {settings.temperature:g}), cost {settings.tilt}"
+    axis.set_title(title, loc="left", fontsize=11, color=INK, parse_math=False)
+    axis.margins(x=0.01)
+    figure.legend(frameon=False, fontsize=9, loc="outside lower left", ncols=4)
+    return figure

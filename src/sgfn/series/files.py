@@ -1,0 +1,124 @@
+"""What a forecast leaves in its run folder: four tables and the scores of the backtest."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sgfn.config.files import read_json, replacing, write_json
+from sgfn.runs.table_files import kind_of
+from sgfn.series.panel import Panel
+from sgfn.series.prediction import Forecast
+
+FORECAST, BACKTEST, HISTORY, SCORES = "forecast.csv", "backtest.csv", "history.csv", "backtest.json"
+FILES = (FORECAST, BACKTEST, HISTORY, SCORES, "calibration.png", "report.html")
+DIGITS = "%.10g"
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    ".csv": lambda table, path: table.to_csv(path, index=False, float_format=DIGITS, date_format=None),
+    ".parquet": lambda table, path: table.to_parquet(path, index=False),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scenarios:
+    """Tilted scenarios as pictures need them."""
+
+    quantiles: pd.DataFrame
+    """unique_id, ds and a column per quantile, by weight."""
+    figures: dict[str, dict[str, float]]
+    """How far the scenarios of each series can be trusted."""
+    cost: str
+    temperature: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """Tables in the long format, and scores by method."""
+
+    history: pd.DataFrame
+    """unique_id, ds, y: what was seen, as far back as pictures show it."""
+    forecast: pd.DataFrame
+    """unique_id, ds, mean and a column per quantile."""
+    backtest: pd.DataFrame
+    """method, unique_id, cutoff, ds, y, mean and a column per quantile."""
+    scores: dict[str, Any]
+    paths: pd.DataFrame | None = None
+    """unique_id, sample, ds, y: sample paths, where they were asked for."""
+    scenarios: Scenarios | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The series, in order."""
+        return list(dict.fromkeys(self.forecast["unique_id"]))
+
+    def write(self, folder: Path) -> None:
+        """Write tables and scores, each whole or absent; scores come last."""
+        for name, table in ((HISTORY, self.history), (FORECAST, self.forecast), (BACKTEST, self.backtest)):
+            write_table(folder / name, table)
+        write_json(folder / SCORES, self.scores)
+
+    @staticmethod
+    def read(folder: Path) -> "Outcome":
+        """What `write` wrote."""
+        for name in (HISTORY, FORECAST, BACKTEST, SCORES):
+            if not (folder / name).is_file():
+                raise ValueError(f"{folder} has no {name}: forecast first (sgfn forecast ... --out {folder})")
+        return Outcome(
+            history=read_table(folder / HISTORY),
+            forecast=read_table(folder / FORECAST),
+            backtest=read_table(folder / BACKTEST),
+            scores=read_json(folder / SCORES),
+        )
+
+
+def nulls(data: Any) -> Any:
+    """Nested figures with None for those that are not finite, as JSON has no word for them.
+
+    >>> nulls({"mase": float("nan"), "by_series": [{"a": 1.5}]})
+    {'mase': None, 'by_series': [{'a': 1.5}]}
+    """
+    if isinstance(data, dict):
+        return {name: nulls(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [nulls(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def history_table(panel: Panel, rows: int) -> pd.DataFrame:
+    """The last rows of each series."""
+    parts = [
+        pd.DataFrame({"unique_id": one.name, "ds": one.stamps[-rows:], "y": one.values[-rows:]}) for one in panel.series
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def path_table(ahead: Forecast) -> pd.DataFrame:
+    """Sample paths in the long format: unique_id, sample, ds, y."""
+    windows, samples, horizon = ahead.paths.shape
+    return pd.DataFrame(
+        {
+            "unique_id": np.repeat(np.array(ahead.names, dtype=object), samples * horizon),
+            "sample": np.tile(np.repeat(np.arange(samples), horizon), windows),
+            "ds": np.repeat(ahead.stamps[:, None], samples, axis=1).reshape(-1),
+            "y": ahead.paths.reshape(-1),
+        }
+    )
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """CSV or Parquet by the name's ending, whole or absent."""
+    kind = kind_of(path, WRITERS)
+    with replacing(path) as aside:
+        WRITERS[kind](table, aside)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A CSV that `write_table` wrote; only what is empty is missing, as a series may be called NA."""
+    table = pd.read_csv(path, dtype={"unique_id": str, "method": str}, keep_default_na=False, na_values=[""])
+    for name in {"ds", "cutoff"} & set(table.columns):
+        table[name] = pd.to_datetime(table[name], format="ISO8601")
+    return table

@@ -1,0 +1,123 @@
+"""Settings of `sgfn forecast` that decide no weights: which windows are judged, and what is written."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64
+
+from sgfn.config.checks import in_range, one_of, require
+from sgfn.landscapes.function import load_function
+from sgfn.series.panel import Panel
+from sgfn.series.protocol import Origin, last_windows
+
+MOST_WINDOWS = 20
+TESTED = 5
+"""By default one part in so many of each series is kept for the backtest, at most."""
+PATIENCE = 1.5
+"""A window of irregular stamps may take so many times the horizon's usual time; longer ones hold a gap."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a forecast is judged and written."""
+
+    windows: int | None = None
+    """Backtest windows of each series, side by side at its end; by default up to 20 in the last fifth; 0 is none."""
+    levels: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    """Quantiles that are written; 0.1, 0.5 and 0.9 must be among them."""
+    samples: int = 256
+    """Sample paths drawn of the future of each series."""
+    paths: Path | None = None
+    """Write the sample paths of the future to this CSV or Parquet file."""
+    ets: bool = True
+    """Compare with AutoETS, where statsforecast is installed (extra sgfn[forecast])."""
+    refit: bool = False
+    """Train once more on all data, the backtest's windows included, before forecasting: twice the time."""
+    lag: int = 1
+    """MASE divides by the mean change over so many steps."""
+    figures: int = 12
+    """Fan charts that are drawn, one a series; 0 is no pictures at all (the page has its own)."""
+
+    tilt: str = ""
+    """Scenarios too: `module:function` gives each of N paths [N, H] a cost; paths come with p(path) exp(cost / T)."""
+    temperature: float = 1.0
+    """T of the tilt, in units of the cost."""
+    tilt_objective: Literal["tb", "kl"] = "tb"
+    """What the tilted policy is trained by: trajectory balance, or the KL divergence."""
+    tilt_steps: int = 300
+    """Training steps of the tilted policy, for each series."""
+
+    def __post_init__(self) -> None:
+        if self.windows is not None:
+            in_range("windows", self.windows, 0, 10_000)
+        inside = all(0 < level < 1 for level in self.levels)
+        require(inside and list(self.levels) == sorted(set(self.levels)), "levels", "rise within (0, 1)", self.levels)
+        needed = all(any(abs(level - one) < 1e-9 for level in self.levels) for one in (0.1, 0.5, 0.9))
+        require(needed, "levels", "hold 0.1, 0.5 and 0.9", self.levels)
+        in_range("samples", self.samples, 2, 1_000_000)
+        in_range("lag", self.lag, 1, 100_000)
+        in_range("figures", self.figures, 0, 10_000)
+        in_range("temperature", self.temperature, 1e-9)
+        one_of("tilt_objective", self.tilt_objective, ("tb", "kl"))
+        in_range("tilt_steps", self.tilt_steps, 1, 1_000_000)
+        if self.tilt:
+            load_function(self.tilt)
+
+    @property
+    def array(self) -> Float64[np.ndarray, " Q"]:
+        """The levels as an array."""
+        return np.array(self.levels)
+
+    def origins(self, panel: Panel, horizon: int) -> tuple[Origin, ...]:
+        """The windows of the backtest: as many as were asked for, or as a series has room for; maybe none."""
+        if self.windows is not None:
+            check_room(panel, horizon, self.windows)
+        span, shortest, found = longest_span(panel, horizon), self.lag + 1, list[Origin]()
+        for series in panel.series:
+            first = len(series) - len(series) // TESTED if self.windows is None else horizon + 2
+            count = min(MOST_WINDOWS, (len(series) - first) // horizon) if self.windows is None else self.windows
+            found += last_windows(series, horizon, count, horizon, span, shortest, first) if count else []
+        if self.windows and not found:
+            raise ValueError(f"no window holds a value and has {shortest} before it; take a shorter --lag or --horizon")
+        return tuple(found)
+
+
+def check_room(panel: Panel, horizon: int, windows: int) -> None:
+    """Raise unless some series can spare the windows and still leave one to learn from."""
+    longest = max(panel.series, key=len)
+    fit = max((len(longest) - horizon - 2) // horizon, 0)
+    if windows > fit:
+        what = (
+            f"series {longest.name!r} has {len(longest):,} steps: --windows {windows} of horizon {horizon} leave none"
+        )
+        raise ValueError(f"{what} to learn from; take --windows {fit} or fewer, or a shorter --horizon")
+
+
+def fewer_windows(panel: Panel, origins: tuple[Origin, ...], windows: int | None) -> str:
+    """What to say where some series have fewer windows than were asked for, or none; empty where all is well."""
+    counts = {series.name: 0 for series in panel.series} | Counter(one.series.name for one in origins)
+    lacking = [name for name, count in counts.items() if count < (1 if windows is None else windows)]
+    if not lacking or not origins:
+        return ""
+    has = "no window" if windows is None else f"fewer than {windows} windows"
+    who = f"series {lacking[0]!r}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+    return f"the backtest has {has} of {who}: too short, too many values missing, or gaps between stamps"
+
+
+def longest_span(panel: Panel, horizon: int) -> np.timedelta64 | None:
+    """How long a window of irregular stamps may take: one that holds a gap is passed over."""
+    if panel.step is not None:
+        return None
+    gaps = np.concatenate([np.diff(series.stamps) for series in panel.series])
+    return np.timedelta64(round(PATIENCE * horizon * float(np.median(gaps.astype(np.int64)))), "ns")
+
+
+def spares(origins: tuple[Origin, ...], panel: Panel) -> tuple[int, ...]:
+    """Steps at the end of each series that training may not see."""
+    found = {series.name: 0 for series in panel.series}
+    for one in origins:
+        found[one.series.name] = max(found[one.series.name], len(one.series) - one.cut)
+    return tuple(found.values())

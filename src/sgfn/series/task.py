@@ -1,0 +1,22 @@
+"""The task `series`: forecasts at the ends of series, learned from what came before."""
+
+from dataclasses import replace
+
+from sgfn.config import TrainConfig
+from sgfn.landscapes.tasks import Task, assemble
+from sgfn.series.data import forecast_env, paths_of, read_data, series_data
+from sgfn.series.panel import Panel
+
+
+def make(config: TrainConfig) -> Task:
+    """The task of the configured series."""
+    return series_task(read_data(config.series), config)
+
+
+def series_task(panel: Panel, config: TrainConfig) -> Task:
+    """Forecasts at the ends of a panel's series, learned from what came before."""
+    data = series_data(panel, config.series)
+    inputs, deviation = data.inputs_at_ends(), config.series.deviation if config.series.noise == "known" else 0.0
+    env, landscape = forecast_env(data.bins, inputs, deviation), paths_of(data.bins, inputs)
+    summary = f"{len(panel):,} series, {env.horizon} steps ahead, {env.bins} bins"
+    return replace(assemble("series", config, env, landscape, 1.0, summary), series=data)

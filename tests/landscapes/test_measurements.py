@@ -1,0 +1,405 @@
+"""Measurements from a file: what is read, and the one line that each mistake gets."""
+
+import csv
+import io
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+from exact_tables import PROPERTY
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sgfn.config.tasks import Duplicates
+from sgfn.landscapes.measurements import ALPHABETS, MERGE, Measurements, read_measurements, resolve_alphabet
+
+
+def write(folder: Path, text: str | bytes, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def pairs(found: Measurements) -> list[tuple[str, float]]:
+    return list(zip(found.sequences, found.scores.tolist(), strict=True))
+
+
+def complaint(file: Path, alphabet: str = "dna", **options: str) -> str:
+    with pytest.raises(ValueError, match=r".") as caught:
+        read_measurements(file, alphabet, **options)  # pyright: ignore[reportArgumentType]
+    return str(caught.value)
+
+
+# Alphabets
+
+
+@pytest.mark.parametrize(
+    ("text", "letters"),
+    [("dna", "ACGT"), ("RNA", "ACGU"), ("Protein", "ACDEFGHIKLMNPQRSTVWY"), ("01", "01"), ("TGCA", "TGCA")],
+)
+def test_alphabets_by_name_or_by_letters(text: str, letters: str) -> None:
+    assert resolve_alphabet(text) == letters
+    assert resolve_alphabet(letters) == letters
+    assert len(set(ALPHABETS["protein"])) == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "'' is too short"),
+        ("A", "'A' is too short"),
+        ("ACGA", "'ACGA' repeats 'A'"),
+        ("A C", "'A C' holds ' ', which is no visible letter"),
+        ("A\tC", r"'A\tC' holds '\t', which is no visible letter"),
+    ],
+)
+def test_alphabets_that_are_wrong(text: str, what: str) -> None:
+    with pytest.raises(ValueError, match=r"^table\.alphabet ") as caught:
+        resolve_alphabet(text)
+    assert str(caught.value) == f"table.alphabet {what}; give dna, rna, protein, or two or more different letters"
+
+
+# Files that are right
+
+PLAIN = "sequence,score\nACG,1\nTT,0.25\n"
+RIGHT: dict[str, tuple[str, str | bytes]] = {
+    "plain": ("a.csv", PLAIN),
+    "no line end": ("a.csv", PLAIN.rstrip()),
+    "windows": ("a.csv", PLAIN.replace("\n", "\r\n")),
+    "old mac": ("a.csv", PLAIN.replace("\n", "\r")),
+    "byte order mark": ("a.csv", b"\xef\xbb\xbf" + PLAIN.encode()),
+    "quotes": ("a.csv", '"sequence","score"\n"ACG","1"\n"TT","0.25"\n'),
+    "empty lines": ("a.csv", "\n" + PLAIN.replace("TT", "\n\nTT") + "\n  \n,\n\n"),
+    "blanks": ("a.csv", "sequence, score\nACG , 1.0\n TT,\t+2.5e-1\n"),
+    "more columns": ("a.csv", 'id,score,note,sequence\n1,1,"a, ""b""\nand c",ACG\n2,.25,,TT\n'),
+    "lower case": ("a.csv", "sequence,score\nacG,1\ntt,0.25\n"),
+    "tabs": ("a.TSV", PLAIN.replace(",", "\t")),
+    "tabs, with commas in a note": ("a.tsv", "note\tsequence\tscore\na,b\tACG\t1\n\tTT\t.25\n"),
+    "any name": ("measured", PLAIN),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_files_that_are_right(tmp_path: Path, name: str) -> None:
+    file = write(tmp_path, RIGHT[name][1], RIGHT[name][0])
+    found = read_measurements(file, "dna")
+    assert pairs(found) == [("ACG", 1.0), ("TT", 0.25)]
+    assert (found.file, found.alphabet, found.min_length, found.max_length) == (file, "ACGT", 2, 3)
+    assert found.scores.dtype == np.float64
+    assert "not in the alphabet ACT" in complaint(file, "ACT")
+
+
+def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
+    file = write(tmp_path, "peptide,score,kd\nACD,7,0.5\nWY,8,0.125\n")
+    found = read_measurements(file, "protein", sequence_column="peptide", score_column="kd")
+    assert pairs(found) == [("ACD", 0.5), ("WY", 0.125)]
+    assert complaint(file, "protein", sequence_column="peptide", score_column="KD") == (
+        f"{file}, line 1, column 'KD': not in the header (peptide, score, kd); "
+        "did you mean 'kd'? Choose it with --table.score_column"
+    )
+
+
+def test_case_is_kept_where_the_alphabet_has_both(tmp_path: Path) -> None:
+    file = write(tmp_path, "sequence,score\naA,1\nAA,2\naa,3\n")
+    assert pairs(read_measurements(file, "aA")) == [("aA", 1.0), ("AA", 2.0), ("aa", 3.0)]
+    assert "'aA' is on line" not in complaint(file, "AC")
+    assert "'AA' is on line 2 already" in complaint(file, "AC")
+
+
+@pytest.mark.parametrize("letter", ["ß", "\u0131", "\u017f"])  # upper-cased: SS, I, S
+def test_upper_case_is_for_plain_letters_only(tmp_path: Path, letter: str) -> None:
+    file = write(tmp_path, f"sequence,score\nsi,1\nA{letter},2\n")
+    assert complaint(file, "protein") == (
+        f"{file}, line 3, column 'sequence': 'A{letter}' holds '{letter}', not in the alphabet "
+        "ACDEFGHIKLMNPQRSTVWY; correct or remove the row, or set --table.alphabet to other letters"
+    )
+    assert pairs(read_measurements(file, f"SIA{letter}")) == [("SI", 1.0), (f"A{letter}", 2.0)]
+
+
+def test_duplicates_merge_before_scores_are_scaled(tmp_path: Path) -> None:
+    file = write(tmp_path, "sequence,score\nA,-1\nC,3\na,2\nG,7\nA,2\n")
+    merged = {
+        ("mean", "minmax"): [("A", 0.0), ("C", 2 / 6), ("G", 1.0)],
+        ("max", "minmax"): [("A", 0.0), ("C", 1 / 5), ("G", 1.0)],
+    }
+    for (duplicates, scale), wanted in merged.items():
+        found = read_measurements(file, "dna", duplicates=duplicates, scale=scale)
+        assert pairs(found) == wanted
+    assert complaint(file, scale="minmax") == (
+        f"{file}, line 4, column 'sequence': 'A' is on line 2 already, with another score; "
+        "remove one, or merge them with --table.duplicates mean"
+    )
+    assert set(get_args(Duplicates)) == {"error", *MERGE}
+
+
+# Files that are wrong: after the file's name, the whole of the one line
+
+HEADER = "sequence,score\n"
+FIX_LETTER = "correct or remove the row, or set --table.alphabet"
+WRONG: dict[str, tuple[str, str | bytes, str]] = {
+    "empty": ("a.csv", "", ": the file is empty; write a header and one row for each measured sequence"),
+    "empty lines": ("a.csv", "\n \n", ": the file is empty; write a header and one row for each measured sequence"),
+    "header only": ("a.csv", HEADER, ": a header and no rows; add one row for each measured sequence"),
+    "column, near": (
+        "a.csv",
+        "Sequnce,score\nACG,1\n",
+        ", line 1, column 'sequence': not in the header (Sequnce, score); "
+        "did you mean 'Sequnce'? Choose it with --table.sequence_column",
+    ),
+    "column, far, below an empty line": (
+        "a.csv",
+        "\nsequence,kd\nACG,1\n",
+        ", line 2, column 'score': not in the header (sequence, kd); "
+        "name the columns in the first line, or choose one with --table.score_column",
+    ),
+    "no header": (
+        "a.csv",
+        "ACG,1\nTT,2\n",
+        ", line 1, column 'sequence': not in the header (ACG, 1); "
+        "name the columns in the first line, or choose one with --table.sequence_column",
+    ),
+    "column twice": (
+        "a.csv",
+        "sequence,score,score\nACG,1,2\n",
+        ", line 1, column 'score': 2 columns have this name; rename all but one",
+    ),
+    "semicolons": (
+        "a.csv",
+        "sequence;score\nACG;1\n",
+        ", line 1, column 'sequence': not in the header (sequence;score); separate fields by commas, not semicolons",
+    ),
+    "tabs": (
+        "a.txt",
+        "sequence\tscore\nACG\t1\n",
+        ", line 1, column 'sequence': not in the header (sequence score); "
+        "separate fields by commas, not tabs, or let the file's name end in .tsv",
+    ),
+    "commas in a .tsv": (
+        "a.tsv",
+        HEADER + "ACG,1\n",
+        ", line 1, column 'sequence': not in the header (sequence,score); separate fields by tabs, not commas",
+    ),
+    "too few fields": (
+        "a.csv",
+        HEADER + "ACG,1\nTT\n",
+        ", line 3: 1 field where the header has 2; fill in what is missing",
+    ),
+    "too many fields": (
+        "a.csv",
+        HEADER + "ACG,0,5\n",
+        ", line 2: 3 fields where the header has 2; put a field that holds commas in quotes",
+    ),
+    "open quote": (
+        "a.csv",
+        HEADER + 'ACG,1\n"TT,2\nGG,3\n',
+        ", line 3: not valid CSV (unexpected end of data); close each quote that is opened",
+    ),
+    "letter": (
+        "a.csv",
+        HEADER + "ACG,1\r\n\r\nAXGXZ,1\r\n",
+        f", line 4, column 'sequence': 'AXGXZ' holds 'X', 'Z', not in the alphabet ACGT; {FIX_LETTER} to other letters",
+    ),
+    "letter after a field of two lines": (
+        "a.csv",
+        'note,sequence,score\n"one\ntwo",ACG,1\nthree,AxG,1\n',
+        f", line 4, column 'sequence': 'AxG' holds 'x', not in the alphabet ACGT; {FIX_LETTER} to other letters",
+    ),
+    "another alphabet": (
+        "a.csv",
+        HEADER + "ACG,1\nACU,1\n",
+        f", line 3, column 'sequence': 'ACU' holds 'U', not in the alphabet ACGT; {FIX_LETTER} rna",
+    ),
+    "a long peptide": (
+        "a.csv",
+        HEADER + f"{'ACGT' * 10}W,1\n",
+        f", line 2, column 'sequence': '{'ACGT' * 9}A...' holds 'W', not in the alphabet ACGT; {FIX_LETTER} protein",
+    ),
+    "blank inside": (
+        "a.csv",
+        HEADER + "A CG,1\n",
+        f", line 2, column 'sequence': 'A CG' holds ' ', not in the alphabet ACGT; {FIX_LETTER} to other letters",
+    ),
+    "empty sequence": (
+        "a.csv",
+        HEADER + "ACG,1\n  ,2\n",
+        ", line 3, column 'sequence': the sequence is empty; fill it in or remove the row",
+    ),
+    "no score": (
+        "a.csv",
+        HEADER + "ACG,\n",
+        ", line 2, column 'score': the score is missing; fill it in or remove the row",
+    ),
+    "a word": (
+        "a.csv",
+        HEADER + "ACG,high\n",
+        ", line 2, column 'score': 'high' is not a number; write it like 0.25 or 2.5e-3, or remove the row",
+    ),
+    "a decimal comma": (
+        "a.csv",
+        HEADER + 'ACG,"0,5"\n',
+        ", line 2, column 'score': '0,5' is not a number; write it like 0.25 or 2.5e-3, or remove the row",
+    ),
+    "an underscore": (
+        "a.csv",
+        HEADER + "ACG,1_000\n",
+        ", line 2, column 'score': '1_000' is not a number; write it like 0.25 or 2.5e-3, or remove the row",
+    ),
+    "nan": (
+        "a.csv",
+        HEADER + "ACG,1\nTT,NaN\n",
+        ", line 3, column 'score': 'NaN' is not finite; write a finite number or remove the row",
+    ),
+    "infinite": (
+        "a.csv",
+        HEADER + "ACG,-inf\n",
+        ", line 2, column 'score': '-inf' is not finite; write a finite number or remove the row",
+    ),
+    "larger than float32": (
+        "a.csv",
+        HEADER + "ACG,1e39\n",
+        ", line 2, column 'score': '1e39' is beyond 3.4e+38 in size; divide all scores by a constant",
+    ),
+    "negative": (
+        "a.csv",
+        HEADER + "ACG,0\nTT,-0.5\n",
+        ", line 3, column 'score': '-0.5' is negative; scale all scores to 0..1 with --table.scale minmax",
+    ),
+    "twice, same score": (
+        "a.csv",
+        HEADER + "ACG,1\nTT,2\nACG,1.0\n",
+        ", line 4, column 'sequence': 'ACG' is on line 2 already, with the same score; "
+        "remove one, or merge them with --table.duplicates mean",
+    ),
+    "twice, in other case and with another score": (
+        "a.csv",
+        HEADER + "acg,1\nTT,2\n\nACG,2\n",
+        ", line 5, column 'sequence': 'ACG' is on line 2 already, with another score; "
+        "remove one, or merge them with --table.duplicates mean",
+    ),
+    "latin letters": (
+        "a.csv",
+        b"sequence,score,note\r\nACG,1,\r\nTT,2,caf\xe9\r\n",
+        ", line 3: byte 0xe9 is not UTF-8 text; save the table as CSV in UTF-8",
+    ),
+    "utf-16": (
+        "a.csv",
+        (HEADER + "ACG,1\n").encode("utf-16"),
+        ", line 1: byte 0xff is not UTF-8 text; save the table as CSV in UTF-8",
+    ),
+    "zeros": (
+        "a.csv",
+        HEADER.encode() + b"ACG\0,1\n",
+        ", line 2: byte 0x00 is not UTF-8 text; save the table as CSV in UTF-8",
+    ),
+    "a workbook": (
+        "a.csv",
+        b"PK\x03\x04\x14\x00\x06",
+        ", line 1: byte 0x00 is not UTF-8 text; save the table as CSV in UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_files_that_are_wrong(tmp_path: Path, name: str) -> None:
+    file = write(tmp_path, WRONG[name][1], WRONG[name][0])
+    assert complaint(file) == f"{file}{WRONG[name][2]}"
+    assert pairs(read_measurements(write(tmp_path, PLAIN), "dna"))  # and the test can fail
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    absent = tmp_path / "none.csv"
+    assert complaint(absent) == f"{absent}: no such file; check --table.file"
+    assert complaint(tmp_path) == f"{tmp_path}: a folder, not a file; name the file inside it"
+    below = write(tmp_path, PLAIN) / "more.csv"
+    assert complaint(below) == f"{below}: cannot be read (Not a directory); check the path and its permissions"
+
+
+@pytest.mark.parametrize(
+    ("rows", "score", "fix"),
+    [("A,-2\nC,-2\n", "-2", ""), ("A,0.5\n", "0.5", ", or --table.scale none")],  # none takes no negative score
+)
+def test_equal_scores_cannot_be_scaled(tmp_path: Path, rows: str, score: str, fix: str) -> None:
+    file = write(tmp_path, HEADER + rows)
+    assert complaint(file, scale="minmax") == (
+        f"{file}, column 'score': every score is {score}, which minmax cannot scale; "
+        f"choose another --table.score_column{fix}"
+    )
+    file = write(tmp_path, HEADER + rows + "G,6\nT,2\n")
+    found = read_measurements(file, "dna", scale="minmax")
+    wanted = (2 - float(score)) / (6 - float(score))
+    assert pairs(found)[0] == ("A", 0.0)
+    assert pairs(found)[-2:] == [("G", 1.0), ("T", pytest.approx(wanted))]
+
+
+# Round trip
+
+LETTERS = ["ACGT", "01", 'aA",;', "αβγ", ALPHABETS["protein"]]  # separators and quotes may be letters
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[str, dict[str, float]]:
+    letters = draw(st.sampled_from(LETTERS))
+    scores = st.floats(min_value=0.0, max_value=3e38)
+    return letters, draw(st.dictionaries(st.text(letters, min_size=1, max_size=6), scores, min_size=1, max_size=8))
+
+
+@PROPERTY
+@given(
+    table=tables(),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    mark=st.booleans(),
+    suffix=st.sampled_from(["csv", "tsv"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    note=st.text(st.sampled_from('a ",;\n'), max_size=4),
+)
+def test_what_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    table: tuple[str, dict[str, float]],
+    end: str,
+    mark: bool,
+    suffix: str,
+    quoting: int,
+    note: str,
+) -> None:
+    letters, wanted = table
+    out = io.StringIO(newline="")
+    delimiter = "\t" if suffix == "tsv" else ","
+    writer = csv.writer(out, delimiter=delimiter, lineterminator=end, quoting=quoting)  # pyright: ignore
+    writer.writerows(
+        [["score", "note", "sequence"], *([repr(s), note.replace("\n", end), x] for x, s in wanted.items())]
+    )
+    data = out.getvalue().encode("utf-8-sig" if mark else "utf-8")
+    file = write(tmp_path_factory.getbasetemp(), data, f"round.{suffix}")
+    found = read_measurements(file, letters)
+    assert pairs(found) == list(wanted.items())  # exact, and in order
+    assert (found.min_length, found.max_length) == (min(map(len, wanted)), max(map(len, wanted)))
+    file.write_bytes(data + data.removeprefix(b"\xef\xbb\xbf"))  # a second header is a row whose letters are wrong
+    assert complaint(file, letters).startswith(f"{file}, line ")
+
+
+def table_or_message(file: Path) -> Measurements | str:
+    try:
+        return read_measurements(file, "dna")
+    except ValueError as error:
+        return str(error)
+
+
+ANYTHING = st.binary(max_size=30) | st.text('AC"x,;\r\n\t 01.-\u2028\x0b', max_size=30).map(str.encode)
+
+
+@PROPERTY
+@given(start=st.sampled_from(["", HEADER, "sequence,score,x"]), rest=ANYTHING)
+def test_whatever_is_in_the_file_the_answer_is_a_table_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, start: str, rest: bytes
+) -> None:
+    file = write(tmp_path_factory.getbasetemp(), start.encode() + rest, "any.csv")
+    found = table_or_message(file)
+    if isinstance(found, str):
+        assert found.startswith(str(file))
+        assert len(found.splitlines()) == 1
+        assert "; " in found  # a fix
+    else:
+        assert set("".join(found.sequences)) <= set("ACGT")
+        assert np.isfinite(found.scores).all()
+        assert len(found.sequences) == len(set(found.sequences)) == len(found.scores) > 0

@@ -1,0 +1,88 @@
+"""Objects from a file: what is read, and how each error names the file and the line."""
+
+from pathlib import Path
+
+import pytest
+from small_runs import FLAGS, complaint
+
+from sgfn.config import TrainConfig
+from sgfn.envs import Env, GridEnv, SequenceEnv
+from sgfn.landscapes.offline import read_objects
+from sgfn.landscapes.tasks import make_task
+from sgfn.noise import UniformSlip
+
+QUIET = UniformSlip(alpha=0.0)
+FIXED = SequenceEnv(length=3, alphabet="ACGT", noise=QUIET)
+FREE = SequenceEnv(length=3, alphabet="ACGT", noise=QUIET, stop=True)
+GRID = GridEnv(ndim=2, side=4, noise=QUIET)
+
+
+def write(tmp_path: Path, text: str | bytes, name: str = "known.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "text", "objects"),
+    [
+        (FIXED, "a.txt", "ACG\n\n  TTT  \n", ["ACG", "TTT"]),
+        (FIXED, "a.csv", "sequence\nACG\nTTT\n", ["ACG", "TTT"]),
+        (FIXED, "a.txt", "score,sequence\n1,ACG\n\n2,TTT", ["ACG", "TTT"]),
+        (FIXED, "a.csv", b"\xef\xbb\xbfsequence,score\r\nACG,1\r\n", ["ACG"]),  # as a spreadsheet writes it
+        (FREE, "a.txt", "A\nAC\nACG\n", ["A", "AC", "ACG"]),
+        (GRID, "a.txt", "0,3\n2, 1\n", ["0,3", "2,1"]),
+        (GRID, "a.csv", 'sequence,score\n"0,3",1.5\n', ["0,3"]),
+    ],
+)
+def test_files_that_are_right(tmp_path: Path, env: Env, name: str, text: str | bytes, objects: list[str]) -> None:
+    found = env.decode(read_objects(env, write(tmp_path, text, name)))
+    assert found == objects
+    assert found != env.decode(env.all_objects()[: len(objects)])
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "text", "message"),
+    [
+        (FIXED, "a.txt", "", " is empty"),
+        (FIXED, "a.txt", "\n  \n", " is empty"),
+        (FIXED, "a.csv", "sequence\n", " has a header but no rows"),
+        (FIXED, "a.txt", "ACG\n\nAXG\n", ", line 3: ('AXG'): letters ['X'] are not in the alphabet ACGT"),
+        (FIXED, "a.csv", "sequence\nacg\n", ", line 2: ('acg'): letters ['a', 'c', 'g'] are not in"),
+        (FIXED, "a.txt", "ACG\nAC\n", ", line 2: ('AC'): length 2, this task needs 3"),
+        (FREE, "a.txt", "ACG\nACGT\n", ", line 2: ('ACGT'): length 4, this task needs 1 to 3"),
+        (FIXED, "a.csv", "seq,score\nACG,1\n", ", line 1: the header has no column 'sequence'"),
+        (FIXED, "a.csv", "sequence,score\nACG,1\nTTT\n", ", line 3: 1 fields, the header has 2"),
+        (FIXED, "a.csv", "sequence,score\nACG,1,2\n", ", line 2: 3 fields, the header has 2"),
+        (FIXED, "a.csv", "score,sequence\n1,ACG\n2,\n", ", line 3: (''): length 0, this task needs 3"),
+        (GRID, "a.txt", "1,1\n1,4\n", ", line 2: ('1,4'): this task needs 2 coordinates in 0..3 joined by commas"),
+        (GRID, "a.txt", "1,1,1\n", ", line 1: ('1,1,1'): this task needs 2 coordinates"),
+        (GRID, "a.txt", "1,-1\n", ", line 1: ('1,-1'): this task needs 2 coordinates"),
+        (FIXED, "a.txt", b"ACG\n\xff\xfe\n", ": not a text file"),
+    ],
+)
+def test_files_that_are_wrong(tmp_path: Path, env: Env, name: str, text: str | bytes, message: str) -> None:
+    path = write(tmp_path, text, name)
+    with pytest.raises(ValueError, match=r"^offline\.file ") as caught:
+        read_objects(env, path)
+    assert str(caught.value).startswith(f"offline.file {path}{message}")
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(ValueError, match=r"^offline\.file .* does not exist$"):
+            read_objects(FIXED, path)
+
+
+def test_the_command_line_says_the_same_and_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = write(tmp_path, "sequence\nCAT\nDOG\n"), tmp_path / "run"
+    words = ["train", "words", *FLAGS, "--out", str(out), "--offline.file", str(path), "--offline.share", "0.5"]
+    assert complaint(capsys, words).startswith(f"offline.file {path}, line 3: ('DOG'): letters ['D', 'O']")
+    assert not out.exists()
+    missing = [*words[:-4], "--offline.share", "0.5"]
+    assert complaint(capsys, missing) == (
+        "offline.share is positive but offline.file is not given: name a file of objects"
+    )
+    path.write_text("sequence\nCAT\nTAGA\n")
+    task = make_task("words", TrainConfig())
+    assert task.env.decode(read_objects(task.env, path)) == ["CAT", "TAGA"]

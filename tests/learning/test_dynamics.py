@@ -1,0 +1,196 @@
+"""Learning the kernel: likelihood and calibration by hand, and a network that learns it."""
+
+import math
+from functools import cache
+
+import pytest
+import torch
+from exact_tables import ENVS, KINDS, TINY, errors, every_trajectory, inner_states, log_of, no_reward
+from torch import Tensor
+from torch.testing import assert_close
+
+from sgfn.config import DynamicsConfig, OptimConfig
+from sgfn.envs import Env, SequenceEnv, laws
+from sgfn.envs.trajectories import Trajectories
+from sgfn.learning.dynamics import calibration, count_estimate, log_known, negative_log_likelihood
+from sgfn.learning.optimisation import Optimiser, schedule
+from sgfn.learning.rollout import rollout
+from sgfn.nets.heads import DynamicsNet
+from sgfn.noise import ConfusionMatrix, bayes_filter
+
+
+def play(env: Env, batch: int = 200, seed: int = 0) -> Trajectories:
+    generator = torch.Generator().manual_seed(seed)
+    return rollout(env, log_of(laws.uniform_policy(env)), no_reward, batch=batch, generator=generator)
+
+
+@pytest.mark.parametrize("name", ENVS)
+def test_known_kernel_as_logarithms(name: str) -> None:
+    env, states = ENVS[name](0.25), inner_states(ENVS[name](0.25))
+    assert_close(log_known(env, states).exp(), env.kernel(states))
+    assert (log_known(env, states).exp() - ENVS[name](0.5).kernel(states)).abs().max() > 0.05 or name == "grid-1D-4"
+
+
+def test_likelihood_by_hand() -> None:
+    """Two trajectories of "AB" with stop: the padded steps count for nothing."""
+    env = TINY["stop-L3-V2"](0.4)  # P(kept) = .8, P(slipped) = .2, stop is certain
+    intended, realised = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([[1, 1, 2], [1, 2, 1]])
+    states = torch.tensor([[[2, 2, 2], [1, 2, 2], [1, 1, 2], [1, 1, 3]], [[2, 2, 2], [1, 2, 2], [1, 3, 2], [1, 3, 2]]])
+    valid = torch.tensor([[True, True, True], [True, True, False]])
+    batch = Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=torch.zeros(2))
+    found = float(negative_log_likelihood(log_known(env, states[:, :-1]), batch))
+    assert found == pytest.approx(-(math.log(0.2) + 2 * math.log(0.8)) / 5, abs=1e-6)
+    wrong = float(negative_log_likelihood(log_known(TINY["stop-L3-V2"](0.8), states[:, :-1]), batch))
+    assert wrong == pytest.approx(-(math.log(0.4) + 2 * math.log(0.6)) / 5, abs=1e-6)
+
+
+def test_likelihood_has_a_finite_gradient_where_padding_is_impossible() -> None:
+    env = TINY["stop-L3-V2"](0.4)
+    batch = play(env)
+    log_kernel = log_known(env, batch.states[:, :-1]).requires_grad_()
+    negative_log_likelihood(log_kernel, batch).backward()
+    assert log_kernel.grad is not None
+    assert log_kernel.grad.isfinite().all()
+    assert float(log_kernel.grad.sum()) == pytest.approx(-1.0, abs=1e-5)
+    assert not log_kernel.grad[~batch.valid].any()
+
+
+@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_the_true_kernel_is_perfectly_calibrated(name: str, alpha: float) -> None:
+    env = TINY[name](alpha)
+    batch = play(env)
+    found = calibration(env, lambda states: env.kernel(states, torch.float64).log(), batch)
+    assert found["dynamics_tv"] < 1e-15
+    assert found["dynamics_nll"] == pytest.approx(found["dynamics_entropy"], abs=1e-12)
+    assert (found["dynamics_entropy"] > 0.05) == (alpha > 0 and name != "grid-1D-4")
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.5), (0.6, 0.1)])
+def test_calibration_of_a_wrong_kernel_by_hand(alpha: float, beta: float) -> None:
+    """Three tokens: TV = |alpha - beta| (1 - 1/V), and NLL - entropy is the KL of one row."""
+    env, other = TINY["fixed-L2-V3"](alpha), TINY["fixed-L2-V3"](beta)
+    found = calibration(env, lambda states: log_known(other, states), play(env))
+    p, q = ([1 - x + x / 3, x / 3, x / 3] for x in (alpha, beta))
+    assert found["dynamics_tv"] == pytest.approx(abs(alpha - beta) * 2 / 3, abs=1e-6)
+    assert found["dynamics_entropy"] == pytest.approx(-sum(x * math.log(x) for x in p), abs=1e-9)
+    kl = sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
+    assert found["dynamics_nll"] - found["dynamics_entropy"] == pytest.approx(kl, abs=1e-5)
+    assert kl > 0.01
+
+
+def test_intention_comes_first_and_outcome_second() -> None:
+    """Drift from A to B, never back: the transposed kernel would call impossible what happens all the time."""
+    env = TINY["drift-L2-V3"](0.3)
+    batch = play(env)
+    log_kernel = log_known(env, batch.states[:, :-1])
+    kept = float((batch.intended == batch.realised).double().mean())
+    wanted = -kept * math.log(0.7) - (1 - kept) * math.log(0.3)
+    assert float(negative_log_likelihood(log_kernel, batch)) == pytest.approx(wanted, abs=1e-5)
+    assert negative_log_likelihood(log_kernel.transpose(-1, -2), batch) == torch.inf
+    assert calibration(env, lambda s: log_known(env, s), batch)["dynamics_tv"] < 1e-6
+    assert calibration(env, lambda s: log_known(env, s).transpose(-1, -2), batch)["dynamics_tv"] == pytest.approx(0.3)
+
+
+def test_calibration_counts_valid_steps_only() -> None:
+    env = TINY["stop-L3-V2"](0.3)
+    batch = every_trajectory(env)
+
+    def wrong_where_done(states: Tensor) -> Tensor:
+        uniform = torch.full((*states.shape[:-1], 3, 3), 1 / 3, dtype=torch.float64)
+        return torch.where(env.done(states)[..., None, None], uniform, env.kernel(states, torch.float64)).log()
+
+    assert calibration(env, wrong_where_done, batch)["dynamics_tv"] < 1e-15
+    everything = {**vars(batch), "valid": torch.ones_like(batch.valid)}
+    assert calibration(env, wrong_where_done, Trajectories(**everything))["dynamics_tv"] > 0.01
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_the_history_tells_is_perfectly_calibrated(name: str) -> None:
+    env = KINDS[name](0.3)
+    batch = play(env)
+    states = batch.states[:, :-1]
+    truth = bayes_filter(env.noise, env.slippable(states), batch.intended, batch.realised, env.position(states))
+    found = calibration(env, lambda _: truth.log(), batch)
+    assert found["dynamics_tv"] < 1e-12
+    assert found["dynamics_nll"] == pytest.approx(found["dynamics_entropy"], abs=1e-12)
+    mean = calibration(env, lambda states: env.kernel(states, torch.float64).log(), batch)
+    assert mean["dynamics_entropy"] == found["dynamics_entropy"]
+    assert (mean["dynamics_tv"] > 0.005) == ("hidden" in name)  # a model of single steps is not enough then
+    assert (mean["dynamics_nll"] > mean["dynamics_entropy"] + 1e-4) == ("hidden" in name)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_recover_a_random_confusion_matrix(seed: int) -> None:
+    """Mean TV of rows at most .02 from 4,000 sequences of eight letters; from 40 it is not."""
+    other = torch.rand(4, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).fill_diagonal_(0.0)
+    matrix = 0.75 * torch.eye(4, dtype=torch.float64) + 0.25 * other / other.sum(-1, keepdim=True)
+    env = SequenceEnv(length=8, alphabet="ACGT", noise=ConfusionMatrix(matrix=matrix))
+    missed = {}
+    for n in (40, 4000):
+        missed[n] = float((count_estimate(env, play(env, n, seed)) - matrix).abs().sum(-1).mean() / 2)
+    assert missed[4000] < 0.02 < missed[40]
+    assert float((count_estimate(env, play(env, 4000)) - matrix.T).abs().sum(-1).mean() / 2) > 0.02
+
+
+def test_counts_by_hand() -> None:
+    """Stop cannot slip, and C was never meant: both get certainty; padded steps count for nothing."""
+    env = SequenceEnv(length=3, alphabet="ABC", noise=ConfusionMatrix(matrix=errors(3, 0.3)), stop=True)
+    states = torch.tensor([[[3, 3, 3], [0, 3, 3], [0, 1, 3], [0, 1, 4]], [[3, 3, 3], [1, 3, 3], [1, 4, 3], [1, 4, 3]]])
+    batch = Trajectories(
+        intended=torch.tensor([[0, 0, 3], [0, 3, 1]]),
+        realised=torch.tensor([[0, 1, 3], [1, 3, 2]]),
+        valid=torch.tensor([[True, True, True], [True, True, False]]),
+        states=states,
+        log_reward=torch.zeros(2),
+    )
+    found = count_estimate(env, batch)
+    assert_close(found[0], torch.tensor([1 / 3, 2 / 3, 0, 0], dtype=torch.float64))
+    assert torch.equal(found[1:], torch.eye(4, dtype=torch.float64)[1:])
+
+
+# The network
+
+
+def network(env: Env) -> DynamicsNet:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return DynamicsNet(env, DynamicsConfig(hidden=32))
+
+
+@pytest.mark.parametrize("name", ENVS)
+def test_network_is_a_law_over_legal_outcomes(name: str) -> None:
+    env, states = ENVS[name](0.3), inner_states(ENVS[name](0.3))
+    net = network(env)
+    with torch.no_grad():
+        net.outcome.weight.normal_(generator=torch.Generator().manual_seed(0))  # as after some training
+        law = net.log_kernel(states).exp()
+    assert_close(law.sum(-1), torch.ones(env.num_states, env.actions))
+    legal = env.legal(states)[:, None, :].expand(law.shape)
+    assert (law[legal] > 0).all()
+    assert not law[~legal].any()
+    assert (law[:1] - law[-1:]).abs().max() > 0.01  # it reads the state
+
+
+@cache
+def trained(name: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Calibration before and after 200 steps of maximum likelihood, at states from fresh rollouts."""
+    env, steps, size = TINY[name](0.4), 200, 256
+    data = play(env, steps * size)
+    net, fresh = network(env), play(env, 1000, seed=99)
+    before = calibration(env, net.log_kernel, fresh)
+    optimiser = Optimiser([(list(net.parameters()), 0.02)], 1.0, torch.device("cpu"))
+    for step in range(steps):
+        batch = Trajectories(**{field: rows[step * size : (step + 1) * size] for field, rows in vars(data).items()})
+        loss = negative_log_likelihood(net.log_kernel(batch.states[:, :-1]), batch)
+        optimiser.step(loss, schedule(torch.tensor(float(step)), steps, OptimConfig(warmup=0)))
+    return before, calibration(env, net.log_kernel, fresh)
+
+
+@pytest.mark.parametrize("name", ["fixed-L2-V3", "stop-L3-V2", "grid-2D-3"])
+def test_network_learns_the_kernel(name: str) -> None:
+    before, after = trained(name)
+    assert before["dynamics_tv"] > 0.05
+    assert after["dynamics_tv"] < 0.02
+    assert before["dynamics_nll"] - before["dynamics_entropy"] > 0.005
+    assert 0 <= after["dynamics_nll"] - after["dynamics_entropy"] < 0.003

@@ -1,0 +1,119 @@
+"""Files, pictures and page of a forecast, from tables that are known."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecast_tables import HORIZON, outcome, small_panel
+from matplotlib import dates as mdates
+
+from sgfn.reports.forecast_figure import calibration_chart, calibration_of, fan_chart, file_names, save, unbroken
+from sgfn.reports.pages.forecast import time_ticks, write_forecast_page
+from sgfn.series.files import Outcome, write_table
+
+
+def test_files_give_back_what_was_written(tmp_path: Path) -> None:
+    written = outcome()
+    written.write(tmp_path)
+    found = Outcome.read(tmp_path)
+    for name in ("history", "forecast", "backtest"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(written, name), rtol=1e-9, check_dtype=False)
+    assert found.scores == written.scores
+    assert (tmp_path / "forecast.csv").read_text().startswith("unique_id,ds,mean,q0.1,q0.2,")
+    (tmp_path / "backtest.json").unlink()
+    with pytest.raises(ValueError, match=r"has no backtest\.json: forecast first"):
+        Outcome.read(tmp_path)
+
+
+def test_tables_by_their_ending(tmp_path: Path) -> None:
+    table = outcome().forecast
+    write_table(tmp_path / "a.parquet", table)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "a.parquet"), table, check_dtype=False)
+    with pytest.raises(ValueError, match=r"written as \.csv or \.parquet, not as '\.xlsx'"):
+        write_table(tmp_path / "a.xlsx", table)
+
+
+def test_fan_chart_draws_the_tables(tmp_path: Path) -> None:
+    """Three backtest windows and the future; lines are the medians, and what was seen breaks at a gap."""
+    found = outcome(small_panel(gap=True))
+    paths = found.forecast.assign(sample=0, y=found.forecast["q0.5"] + 1)
+    figure = fan_chart("a", found.history, found.forecast, found.backtest, paths)
+    (axis,) = figure.axes
+    ours = found.forecast[found.forecast["unique_id"] == "a"]
+    lines = {str(line.get_label()): line for line in axis.lines}
+    median = lines["forecast: median, intervals to 80%"]
+    np.testing.assert_allclose(median.get_ydata(), ours["q0.5"])
+    np.testing.assert_allclose(median.get_xdata(), mdates.date2num(ours["ds"]))
+    np.testing.assert_allclose(lines["sample paths"].get_ydata(), ours["q0.5"] + 1)
+    assert np.isnan(np.asarray(lines["observed"].get_ydata())).sum() == 1
+    assert len(axis.collections) == 4 * (3 + 1)  # four bands each
+    first = mdates.num2date(axis.dataLim.x0).date().isoformat()
+    assert first == "2024-02-12"  # one horizon before the first of the windows, which knew the 18th
+    assert save(figure, tmp_path / "fan.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_calibration_is_the_share_below(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"method": "sgfn", "y": [1.0, 2.0, 3.0, np.nan], "q0.1": 1.5, "q0.5": 2.5, "q0.9": 9.0})
+    levels, shares = calibration_of(rows)
+    assert levels.tolist() == [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(shares, [1 / 3, 2 / 3, 1.0])
+    figure = calibration_chart(pd.concat([rows, rows.assign(method="other", **{"q0.5": 0.0})]))
+    assert [str(line.get_label()) for line in figure.axes[0].lines][1:] == ["sgfn", "other"]
+    assert save(figure, tmp_path / "calibration.png").stat().st_size > 1000
+
+
+def test_file_names_are_safe_and_different() -> None:
+    names = file_names(["a/b", "a b", "a_b", "Zürich 1"])
+    assert names == {
+        "a/b": "fan-a_b.png",
+        "a b": "fan-a_b-2.png",
+        "a_b": "fan-a_b-3.png",
+        "Zürich 1": "fan-Zürich_1.png",
+    }
+
+
+def test_page_holds_every_series_and_score(tmp_path: Path) -> None:
+    found = outcome()
+    text = write_forecast_page(tmp_path / "report.html", "Forecast of two series", "seven days", found).read_text()
+    assert "b &lt;&amp;&gt; c" in text
+    assert text.count('class="chart wide"') == 2
+    assert text.count('class="then"') == 2 * 3
+    assert "Every method forecast the same 8 windows of 7 steps" in text
+    wql = found.scores["methods"]["sgfn"]["wql"]
+    assert f"{wql:.4g}" in text
+    best = re.findall(r'class="best"><strong>([^<]*)<', text)
+    assert best[0] == f"{min(one['wql'] for one in found.scores['methods'].values()):.4g}"
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)  # nothing is fetched
+    worse = replace(found, scores=found.scores | {"methods": {"sgfn": found.scores["methods"]["naive"]}})
+    other = write_forecast_page(tmp_path / "other.html", "t", "l", worse).read_text()
+    assert f"{wql:.4g}" not in other
+
+
+def test_only_the_first_of_many_series_are_drawn(tmp_path: Path) -> None:
+    many = outcome(small_panel(tuple(f"s{at}" for at in range(30))))
+    text = write_forecast_page(tmp_path / "report.html", "many", "", many).read_text()
+    assert text.count('class="chart wide"') == 24
+    assert "The first 24 of 30 series" in text
+    assert len(many.forecast) == 30 * HORIZON
+
+
+def test_weekends_of_working_days_are_no_gaps() -> None:
+    """A line runs from Friday to Monday, and breaks where values are missing."""
+    days = pd.bdate_range("2024-01-01", periods=20)
+    seen = pd.DataFrame({"ds": days, "y": np.arange(20.0)})
+    assert len(unbroken(seen)) == 1
+    seen.loc[8:14, "y"] = np.nan
+    assert [len(times) for times, _ in unbroken(seen)] == [8, 5]
+    assert unbroken(seen.iloc[:1])[0][1].tolist() == [0.0]
+
+
+def test_days_are_written_with_their_month() -> None:
+    """From June into July: nobody takes the 22nd for one of July."""
+    first, last = (float(mdates.date2num(pd.Timestamp(day))) for day in ("2023-06-22", "2023-07-26"))
+    _, texts, shared = time_ticks(first, last)
+    assert texts[0] in ("22 Jun", "25 Jun")
+    assert all(text.endswith(("Jun", "Jul")) for text in texts)
+    assert shared == "2023"

@@ -1,0 +1,308 @@
+"""The picture: it is one, it shows what the files say, and it needs no more than the files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.patches import StepPatch
+from matplotlib.text import Text
+from small_runs import complaint, contents, small
+
+import sgfn
+from sgfn.objectives.entropy import ENTROPY_METERS
+from sgfn.reports.figures import draw, lay_out, report
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def picture(path: Path) -> np.ndarray:
+    """Pixels of a file that must be a PNG with something drawn in each of its panels."""
+    assert path.read_bytes().startswith(SIGNATURE)
+    pixels = imread(path)[..., :3]
+    for panel in np.array_split(pixels, 3, axis=1):
+        assert panel.std() > 0.01
+        assert (panel == 1.0).all(-1).mean() > 0.5  # on white
+    return pixels
+
+
+@pytest.fixture(scope="session")
+def entropic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on the grid, whose states vary in number, with the entropy in its loss; only its text files are kept."""
+    folder = tmp_path_factory.mktemp("entropic") / "entropic"
+    config = small(objective="kl-entropy", entropy__weight_kl=0.5, entropy__weight_dynamics=0.25)
+    sgfn.train("grid", config, folder, device="cpu")
+    shutil.rmtree(folder / "checkpoint")  # a picture needs no weights
+    return folder
+
+
+@pytest.fixture
+def entropy_run(entropic: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(entropic, tmp_path / "entropic"))
+
+
+def metrics(run: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def put(run: Path, rows: list[dict[str, float]]) -> None:
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def configure(run: Path, part: str | None = None, **changes: object) -> None:
+    """Edit a run's config.json."""
+    data = json.loads((run / "config.json").read_text())
+    (data["config"] if part is None else data["config"][part]).update(changes)
+    (run / "config.json").write_text(json.dumps(data))
+
+
+def curves(figure: Figure) -> dict[str, list[list[float]]]:
+    """Columns of the metrics that are drawn, as pairs of step and value, the last run's where several are."""
+    lines = {line.get_gid(): line for axis in figure.axes for line in axis.lines if line.get_gid()}
+    return {str(name): np.asarray(line.get_xydata()).tolist() for name, line in lines.items()}
+
+
+def panel(figure: Figure, column: str) -> Axes:
+    """Where a column is drawn."""
+    return next(axis for axis in figure.axes for line in axis.lines if line.get_gid() == column)
+
+
+def names(axis: Axes) -> list[str]:
+    """What the legend says."""
+    return axis.get_legend_handles_labels()[1]
+
+
+def test_one_run(grid_run: Path) -> None:
+    sgfn.evaluate(grid_run, samples=50, device="cpu")
+    path = report([grid_run])
+    assert path == grid_run / "report.png"
+    pixels = picture(path)
+    again = picture(report([grid_run], grid_run / "again.png"))
+    assert np.array_equal(pixels, again)
+
+
+def test_several_runs_in_one_figure(grid_run: Path, words_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "all.png"
+    for runs, rows in (([words_run], 1), ([grid_run, words_run], 2)):
+        height, width, _ = picture(report(runs, out)).shape
+        assert round(height / width * 13.5 / 3.9) == rows
+    assert not (grid_run / "report.png").exists()
+
+
+def test_without_exact_figures_the_panels_say_so(grid_run: Path) -> None:
+    bare = picture(report([grid_run]))
+    sgfn.evaluate(grid_run, samples=50, device="cpu")
+    full = picture(report([grid_run]))
+    assert bare.shape == full.shape
+    left, middle, right = (
+        np.abs(a - b).mean()
+        for a, b in zip(np.array_split(bare, 3, axis=1), np.array_split(full, 3, axis=1), strict=True)
+    )
+    assert min(middle, right) > 1e-3  # scores, and the lines of floor, blind and uniform
+    assert left < min(middle, right)  # the loss is the same
+
+
+def test_a_run_without_exact_evaluations(grid_run: Path) -> None:
+    sgfn.evaluate(grid_run, samples=50, device="cpu", max_states=1)
+    with_tv = picture(report([grid_run]))
+    metrics = grid_run / "metrics.jsonl"
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    metrics.write_text("".join(json.dumps({k: v for k, v in row.items() if k != "tv"}) + "\n" for row in rows))
+    assert not np.array_equal(picture(report([grid_run])), with_tv)
+
+
+def test_the_picture_follows_the_metrics(grid_run: Path) -> None:
+    before = picture(report([grid_run]))
+    metrics = grid_run / "metrics.jsonl"
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    rows[1]["loss"] *= 10
+    metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert not np.array_equal(picture(report([grid_run])), before)
+
+
+@pytest.mark.parametrize("content", [None, "", '{"step": 5, "lo'])
+def test_a_run_without_metrics_is_refused_and_the_old_picture_stays(grid_run: Path, content: str | None) -> None:
+    report([grid_run])
+    if content is None:
+        (grid_run / "metrics.jsonl").unlink()
+    else:
+        (grid_run / "metrics.jsonl").write_text(content)
+    before = contents(grid_run)
+    with pytest.raises(ValueError, match="has no metrics yet: train it first"):
+        report([grid_run])
+    assert contents(grid_run) == before
+
+
+def test_each_figure_of_the_entropy_is_drawn_as_the_file_has_it(entropy_run: Path) -> None:
+    rows = metrics(entropy_run)
+    for _ in range(2):
+        drawn = curves(figure := draw([entropy_run]))
+        assert len(figure.axes) == 3 + 4  # three panels in each row, and a strip for mu
+        assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS}
+        for name in ("loss", *ENTROPY_METERS):
+            assert drawn[name] == [[row["step"], row[name]] for row in rows]
+        for row, name in zip(rows, ENTROPY_METERS, strict=False):  # other numbers in the file, other curves
+            row[name] *= 0.75
+        assert any(drawn[name] != [[row["step"], row[name]] for row in rows] for name in ENTROPY_METERS)
+        put(entropy_run, rows)
+    pixels = picture(report([entropy_run]))
+    assert round(pixels.shape[0] / pixels.shape[1] * 13.5 / 3.9) == 2
+
+
+def test_labels_say_where_curves_end_and_what_they_are(entropy_run: Path) -> None:
+    figure, last = draw([entropy_run]), metrics(entropy_run)[-1]
+    shown = {name: f"\N{RIGHTWARDS ARROW} {last[name]:#.3g}".replace("-", "\N{MINUS SIGN}") for name in ENTROPY_METERS}
+    assert names(panel(figure, "entropy")) == [
+        f"$H_{{high}}$ (0.9 quantile) {shown['entropy_high']}",
+        f"$H_{{low}}$ (0.1 quantile) {shown['entropy_low']}",
+        f"H, mean under $\\mu$ {shown['entropy']}",
+    ]
+    assert [label.partition(" \N{RIGHTWARDS ARROW}")[0] for label in names(panel(figure, "policy_kl"))] == [
+        "policy KL",
+        "dynamics balance",
+        "R \N{MINUS SIGN} KL per trajectory",
+    ]
+    assert panel(figure, "rho") is panel(figure, "ratio")
+    (text,) = (text.get_text() for text in panel(figure, "mu").texts)
+    assert text.startswith(f"$\\mu$ {shown['mu']}, weight of each of about {1 / last['mu']:.0f} visited")
+    assert figure.axes[0].get_title("left").endswith("25% noise: kl-entropy on marginal tb")
+    assert panel(figure, "policy_kl").get_title("left").endswith("\N{GREEK SMALL LETTER LAMDA} 0.5 and 0.25")
+    configure(entropy_run, objective="tb", exploration="entropy")
+    figure = draw([entropy_run])
+    assert figure.axes[0].get_title("left").endswith("25% noise: marginal tb")
+    assert panel(figure, "policy_kl").get_title("left").endswith("not in the loss")
+    assert panel(figure, "ratio").get_title("left").startswith("Ratio that sets the temperature")
+
+
+@pytest.mark.parametrize("gamma", [0.001, 0.3, 0.999])
+@pytest.mark.parametrize("variant", ["quantile", "per-state", "exponential"])
+def test_the_ratio_has_its_bounds_where_it_has_any(variant: str, gamma: float, entropy_run: Path) -> None:
+    configure(entropy_run, "entropy", variant=variant, gamma=gamma)
+    axis = panel(draw([entropy_run]), "ratio")
+    bounds = [line.get_ydata()[0] for line in axis.lines if not line.get_gid()]  # type: ignore[index]
+    assert bounds == ([] if variant == "exponential" else [1.0, 1 / gamma])
+    low, high = axis.get_ylim()
+    assert all(low < value < high for value in [*bounds, *(row["ratio"] for row in metrics(entropy_run))])
+
+
+def test_runs_without_these_figures_have_one_row(grid_run: Path, entropy_run: Path) -> None:
+    plain = draw([grid_run])
+    assert len(plain.axes) == 3
+    assert curves(plain).keys() == {"loss", "tv"}
+    for missing in (ENTROPY_METERS, ENTROPY_METERS[-1:]):  # as written before they were measured
+        put(entropy_run, [{k: v for k, v in row.items() if k not in missing} for row in metrics(entropy_run)])
+        assert curves(draw([entropy_run])).keys() == {"loss", "tv"}
+
+
+def test_runs_of_both_kinds_in_one_figure(grid_run: Path, words_run: Path, entropy_run: Path) -> None:
+    odd = entropy_run.rename(entropy_run.parent / "a $b$ c_\N{HIRAGANA LETTER A}")  # neither a formula nor in the font
+    figure = draw([grid_run, odd, words_run])
+    assert len(figure.axes) == 3 + 7 + 3
+    assert figure.get_size_inches().tolist() == pytest.approx([13.5, 4 * 3.9 + 0.3])
+    titles = [axis.get_title("left").replace("\n", " ") for axis in figure.axes]
+    assert titles[0] == "grid: grid, 25% noise: marginal tb"
+    assert titles[3] == "a $b$ c_?: grid, 25% noise: kl-entropy on marginal tb"
+    assert titles[6] == "a $b$ c_?: entropy of the policy, quantile ends"
+    assert titles[10] == "words: words, 25% noise: marginal tb"
+    picture(report([odd], odd / "out.png"))
+
+
+def reach(axis: Axes) -> float:
+    """How high, on the page, the curves, levels, bars and ticks of a panel go."""
+    curved = [float(np.max(line.get_ydata())) for line in axis.lines]
+    barred = [float(np.max(patch.get_data()[0])) for patch in axis.patches if isinstance(patch, StepPatch)]
+    return max(axis.transData.transform((0, y))[1] for y in [*curved, *barred, *axis.get_yticks()])
+
+
+def test_legends_cover_nothing_and_titles_keep_to_their_places(grid_run: Path, entropy_run: Path) -> None:
+    sgfn.evaluate(grid_run, samples=50, device="cpu")
+    shutil.copy(grid_run / "exact.json", entropy_run)
+    figure = draw([grid_run, entropy_run, entropy_run])
+    legends = [(axis, legend) for axis in figure.axes if (legend := axis.get_legend())]
+    assert len(legends) == 2 + 5 + 5
+    assert all(reach(axis) > legend.get_window_extent().y0 for axis, legend in legends)  # before room is made for them
+    lay_out(figure).draw_without_rendering()
+    boxes = [(axis, legend.get_window_extent()) for axis, legend in legends]
+    assert all(reach(axis) <= box.y0 for axis, box in boxes)
+    assert all(axis.bbox.x0 <= box.x0 < box.x1 <= axis.bbox.x1 for axis, box in boxes)
+    texts = [(axis.get_title("left"), axis.findobj(Text)) for axis in figure.axes]
+    titles = [t.get_window_extent() for title, some in texts for t in some if t.get_text() == title != ""]  # type: ignore[attr-defined]
+    assert len(titles) == 3 + 6 + 6
+    assert not any(a.overlaps(b) for i, a in enumerate(titles) for b in titles[:i])
+    assert all(box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in titles)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 20, 5000])
+def test_steps_are_whole_numbers_and_single_points_are_seen(steps: int, entropy_run: Path) -> None:
+    last = metrics(entropy_run)[-1] | {"step": steps}
+    put(entropy_run, [last])
+    figure = draw([entropy_run])
+    for name in ("loss", "tv", *ENTROPY_METERS):
+        axis = panel(figure, name)
+        ticks = axis.get_xticks()
+        assert np.array_equal(ticks, np.round(ticks))
+        assert sum(0 <= tick <= steps for tick in ticks) >= 2
+        assert axis.get_xlim()[0] == 0
+        (line,) = (line for line in axis.lines if line.get_gid() == name)
+        assert line.get_marker() == "o"
+    put(entropy_run, [last | {"step": 0}, last])
+    (line,) = (line for line in draw([entropy_run]).axes[0].lines if line.get_gid() == "loss")
+    assert line.get_marker() != "o"
+
+
+def test_a_loss_below_zero_is_not_hidden_by_a_logarithm(entropy_run: Path) -> None:
+    assert draw([entropy_run]).axes[0].get_yscale() == "log"
+    rows = metrics(entropy_run)
+    rows[-1]["loss"] = -1.0
+    put(entropy_run, rows)
+    axis = draw([entropy_run]).axes[0]
+    assert axis.get_yscale() == "linear"
+    assert axis.get_ylim()[0] < -1.0
+
+
+def test_nothing_to_draw() -> None:
+    with pytest.raises(ValueError, match="name at least one run folder"):
+        report([])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("metrics.jsonl", '{"step": 1}\nnonsense\n{"step": 3}\n', "metrics.jsonl, line 2: not valid JSON"),
+        ("exact.json", "{", "exact.json, line 1: not valid JSON"),
+        ("config.json", "[]", "config.json was not written by sgfn"),
+    ],
+)
+def test_broken_files_are_named(
+    file: str, content: str, message: str, grid_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sgfn.evaluate(grid_run, samples=10, device="cpu")
+    (grid_run / file).write_text(content)
+    before = contents(grid_run)
+    assert message in complaint(capsys, ["report", str(grid_run)])
+    assert contents(grid_run) == before
+
+
+def test_the_command_evaluates_what_is_missing_or_out_of_date(
+    grid_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sgfn.cli import commands as cli
+
+    seen: list[Path] = []
+    evaluate = sgfn.evaluate
+    monkeypatch.setattr(sgfn, "evaluate", lambda path: seen.append(path) or evaluate(path, samples=10))
+    monkeypatch.setattr("sgfn.reports.figures.report", lambda runs, _: runs[0] / "report.png")  # drawn in other tests
+    other = Path(shutil.copytree(grid_run, tmp_path / "other"))
+    assert cli.main(["report", str(grid_run), str(other)]) == 0
+    assert seen == [grid_run, other]
+    assert cli.main(["report", str(grid_run), str(other)]) == 0
+    assert seen == [grid_run, other]  # nothing is new
+    exact = json.loads((other / "exact.json").read_text())
+    (other / "exact.json").write_text(json.dumps(exact | {"step": 10}))  # as if the run had been resumed since
+    assert cli.main(["report", str(grid_run), str(other)]) == 0
+    assert seen == [grid_run, other, other]
+    assert json.loads((other / "exact.json").read_text()) == exact
