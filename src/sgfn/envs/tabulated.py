@@ -131,23 +131,23 @@ class TabulatedEnv(Enumerable):
             raise ValueError(f"states here are numbers, got a row of {state.shape[-1]}: `embed` raw states first")
         return state[..., 0]
 
-    def done(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch"]:
+    def done(self, state: Int[Tensor, "*batch _"]) -> Bool[Tensor, "*batch"]:
         """Whether the number is that of an object: objects come after the states."""
         return self.row(state) >= self.num_states
 
-    def legal(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch A"]:
+    def legal(self, state: Int[Tensor, "*batch _"]) -> Bool[Tensor, "*batch A"]:
         """Which actions may be intended, looked up."""
         return self.legal_table[self.row(state)]
 
-    def possible(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch K"]:
+    def possible(self, state: Int[Tensor, "*batch _"]) -> Bool[Tensor, "*batch K"]:
         """Which outcomes may happen, looked up."""
         return self.possible_table[self.row(state)]
 
-    def slippable(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch A"]:
+    def slippable(self, state: Int[Tensor, "*batch _"]) -> Bool[Tensor, "*batch A"]:
         """Where noise acts, looked up."""
         return self.slippable_table[self.row(state)]
 
-    def position(self, state: Int[Tensor, "*batch 1"]) -> Int[Tensor, "*batch"]:
+    def position(self, state: Int[Tensor, "*batch _"]) -> Int[Tensor, "*batch"]:
         """Steps made, looked up."""
         return self.position_table[self.row(state)]
 
@@ -158,7 +158,7 @@ class TabulatedEnv(Enumerable):
 
     def kernel(
         self,
-        state: Int[Tensor, "*batch 1"],
+        state: Int[Tensor, "*batch _"],
         dtype: torch.dtype = torch.float32,
         rate: float | Float[Tensor, "*batch"] | None = None,
     ) -> Float[Tensor, "*batch A K"]:
@@ -169,7 +169,7 @@ class TabulatedEnv(Enumerable):
 
     def operator(
         self,
-        state: Int[Tensor, "*batch 1"],
+        state: Int[Tensor, "*batch _"],
         dtype: torch.dtype = torch.float32,
         rate: float | Float[Tensor, "*batch"] | None = None,
     ) -> Kernel:
@@ -186,31 +186,31 @@ class TabulatedEnv(Enumerable):
         silent = isinstance(self.noise, UniformSlip) and self.noise.alpha == 0.0
         return not silent and self.actions * self.outcomes <= SMALL
 
-    def apply(self, state: Int[Tensor, "*batch 1"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
+    def apply(self, state: Int[Tensor, "*batch _"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
         """The next state's number, looked up."""
         return self.following[self.row(state), outcome][..., None]
 
-    def parents(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch K"]:
+    def parents(self, state: Int[Tensor, "*batch _"]) -> Bool[Tensor, "*batch K"]:
         """Outcomes that may have led here, looked up."""
         return self.parents_table[self.row(state)]
 
-    def parent(self, state: Int[Tensor, "*batch 1"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
+    def parent(self, state: Int[Tensor, "*batch _"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
         """The parent's number, looked up."""
         return self.preceding[self.row(state), outcome][..., None]
 
-    def support(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch K A"]:
+    def support(self, state: Int[Tensor, "*batch _"]) -> Bool[Tensor, "*batch K A"]:
         """Pairs of outcome and intention that may have led here, looked up."""
         return self.support_table[self.row(state)]
 
-    def encode(self, state: Int[Tensor, "*batch 1"]) -> Float[Tensor, "*batch F"]:
+    def encode(self, state: Int[Tensor, "*batch _"]) -> Float[Tensor, "*batch F"]:
         """Features, looked up."""
         return self.feature_table[self.row(state)]
 
-    def toward(self, state: Int[Tensor, "*batch 1"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
+    def toward(self, state: Int[Tensor, "*batch _"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
         """A law over outcomes that lead to the goal, asked of the original environment."""
         return self.env.toward(self.raw[self.row(state)], goal)
 
-    def objects(self, state: Int[Tensor, "*batch 1"]) -> Int[Tensor, "*batch O"]:
+    def objects(self, state: Int[Tensor, "*batch _"]) -> Int[Tensor, "*batch O"]:
         """The objects of finished states, looked up."""
         return self.object_table[self.row(state)]
 
@@ -237,7 +237,7 @@ class TabulatedEnv(Enumerable):
         for states in self.env.levels():
             yield self.embed(states)
 
-    def index(self, state: Int[Tensor, "*batch 1"]) -> Int[Tensor, "*batch"]:
+    def index(self, state: Int[Tensor, "*batch _"]) -> Int[Tensor, "*batch"]:
         """The number itself."""
         return state[..., 0]
 
