@@ -1,4 +1,4 @@
-"""What a user brings goes through every way of running: noise of the state, an objective, raw states, an environment."""
+"""What a user brings goes through every way of running: noise of the state, objectives, raw states, environments."""
 
 from dataclasses import replace
 from typing import Any

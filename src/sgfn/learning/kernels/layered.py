@@ -115,7 +115,7 @@ class MLPActor:
 
 @cache
 def _kernel() -> ModuleType | None:
-    return import_module("sgfn.kernels.walk") if find_spec("triton") else None
+    return import_module("sgfn.learning.kernels.walk") if find_spec("triton") else None
 
 
 def walking_kernel(env: Env, encoder: nn.Module, device: torch.device) -> ModuleType | None:
