@@ -10,7 +10,9 @@ from sgfn.learning.peers.actor_critic import OnPolicy, chosen, entropy, settled,
 def policy_loss(
     log_pi: Float[Tensor, "B T"], advantage: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"]
 ) -> Float[Tensor, ""]:
-    r"""$-\sum_t A_t \log\pi(a_t|s_t)$; its gradient is minus that of reward plus entropy, on average, at lambda = 1.
+    r"""Policy-gradient loss $-\sum_t A_t \log\pi(a_t|s_t)$ with the advantages held constant.
+
+    At trace lambda = 1 its mean gradient is minus the gradient of expected reward plus entropy.
 
     Reference: Mnih et al. (2016), Asynchronous methods for deep reinforcement learning, ICML.
     """
@@ -18,10 +20,10 @@ def policy_loss(
 
 
 class A2C(OnPolicy):
-    """All steps of a batch at once; policy and value learn together."""
+    """Advantage actor-critic: policy and value network take one joint update from all steps of a batch."""
 
     def learn(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """One update."""
+        """Take one update from a batch; returns loss, mean policy entropy and mean squared value error."""
         rl, states, valid = self.config.rl, batch.states[:, :-1], batch.valid
         log_policy = self.policy_net.log_policy(states)
         log_pi, value = chosen(log_policy, batch.intended), settled(self.value_net(batch.states), batch, beta)

@@ -1,4 +1,8 @@
-"""Metropolis-Hastings over finished objects: edit, order the edit in the noisy environment, accept or stay."""
+"""`mh`, Metropolis-Hastings over finished objects.
+
+A step edits each chain's object, orders the edited object in the noisy environment, and accepts what comes out or
+stays.
+"""
 
 from collections.abc import Iterator
 from copy import copy
@@ -21,12 +25,12 @@ from sgfn.learning.rollout import LogPolicy, clocks, draw, rollout
 
 METERS = ("log_reward", "length", "reward", "acceptance")
 LARGEST_LAW = 1024
-"""Objects up to which a chain's exact law is followed: each step of it costs their square, and so does its memory."""
+"""Largest number of objects for which a chain's exact law is computed: time per step and memory grow as its square."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chains:
-    """Where each chain stands."""
+    """The present state of each chain."""
 
     objects: Int[Tensor, "B O"]
     intended: Int[Tensor, "B T"]
@@ -36,21 +40,21 @@ class Chains:
 
 @dataclass(frozen=True, kw_only=True)
 class Moves:
-    """What a step tried on each chain, and what became of it."""
+    """The proposal that a step made on each chain, and whether it was accepted."""
 
     objects: Int[Tensor, "B O"]
-    """Before the step."""
+    """Objects before the step."""
     edit: Int[Tensor, " B"]
-    """Whose goal was ordered."""
+    """Number of the edit whose goal was ordered."""
     gain: Float[Tensor, " B"]
-    """Log-reward of what came out, less that of the object before."""
+    """Log-reward of the object that came out, less that of the object before."""
     accepted: Bool[Tensor, " B"]
 
 
 def log_proposal(
     log_edits: Float64[Tensor, "*batch E"], log_outcomes: Float64[Tensor, "*batch E"]
 ) -> Float64[Tensor, "*batch"]:
-    r"""$\log q(y|x) = \log\sum_g m(g|x)\,G(y|g)$: the goal is summed out."""
+    r"""Log-probability that a step proposes y from x, $\log q(y|x) = \log\sum_g m(g|x)\,G(y|g)$, over all goals g."""
     return torch.logsumexp(log_edits + log_outcomes, -1)
 
 
@@ -65,20 +69,21 @@ def log_ratio(
 
 
 def transition_matrix(proposals: Float64[Tensor, "N N"], log_ratios: Float64[Tensor, "N N"]) -> Float64[Tensor, "N N"]:
-    """Law of the next state, from each in a row: what is not taken stays."""
+    """Law of the next state in each row, with the mass of all rejected proposals on the diagonal."""
     moves = torch.where(proposals > 0, proposals * log_ratios.clamp(max=0.0).exp(), 0.0).fill_diagonal_(0.0)
     return moves + torch.diag(1.0 - moves.sum(1))
 
 
 class MetropolisHastings(Learner):
-    """One chain for each trajectory of a batch, started by uniform intentions; the newest states count as samples.
+    """One chain for each trajectory of a batch, started by uniform intentions; the newest states are its samples.
 
-    The chain is told the true noise: its correction reads what ordering a goal may give. With a constant exponent the
-    target is stationary, whatever the noise.
+    The acceptance ratio uses the true noise: the exact law of what ordering a goal may give. With a constant exponent
+    the target is therefore stationary, whatever the noise.
+
     Reference: Metropolis et al. (1953), Equation of state calculations by fast computing machines, J. Chem. Phys.
     """
 
-    bound_by_floor = False  # a chain looks at what came out before it accepts
+    bound_by_floor = False  # the floor is for policies; a chain may reject what came out
 
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
         super().__init__(task, device, meters)
@@ -92,7 +97,7 @@ class MetropolisHastings(Learner):
     # the chain
 
     def act(self, log_policy: LogPolicy, generator: torch.Generator) -> Chains:
-        """One environment call per chain."""
+        """Run one rollout per chain and return what came out as chain states."""
         batch = rollout(self.env, log_policy, self.task.log_reward, batch=self.config.batch, generator=generator)
         return Chains(
             objects=self.env.objects(batch.states[:, -1]),
@@ -101,12 +106,12 @@ class MetropolisHastings(Learner):
         )
 
     def log_edits(self, objects: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
-        """log m(.|x) over the edits of each object: all legal ones alike."""
+        """log m(.|x) over the edits of each object: uniform over the legal ones."""
         return self.orders.log_uniform(objects)
 
     @torch.no_grad()
     def advance(self, chains: Chains, beta: Tensor, generator: torch.Generator) -> tuple[Chains, Moves]:
-        """A proposal for each chain, which is taken or not."""
+        """Make one proposal for each chain; returns the chains after accepting or rejecting, and the moves."""
         log_edits = self.log_edits(chains.objects)
         edit = draw(log_edits.exp().float(), clocks(tuple(log_edits.shape), generator))
         goals = self.orders.goals(chains.objects, edit)
@@ -123,7 +128,7 @@ class MetropolisHastings(Learner):
         return Chains(**after), Moves(objects=chains.objects, edit=edit, gain=gain, accepted=accepted)
 
     def step(self) -> None:
-        """One proposal per chain, and the meters of where the chains stand."""
+        """Advance every chain by one proposal, keep the new states and record the meters."""
         after, moves = self.advance(self.chains, self.beta, self.generator)
         figures = self.learn(moves)
         for name, value in vars(after).items():
@@ -135,18 +140,18 @@ class MetropolisHastings(Learner):
         self.index.add_(1.0)
 
     def learn(self, moves: Moves) -> tuple[Tensor, ...]:
-        """Whatever proposals may learn from a step, and the figures of it: here nothing."""
+        """Update whatever makes the proposals and return meters of that; here nothing is learned."""
         return ()
 
     @property
     def beta(self) -> Float[Tensor, ""]:
-        """The exponent at the present step."""
+        """The reward exponent at the present step."""
         return beta_at(self.index, self.task.beta, self.config.reward.ramp)
 
-    # what comes out
+    # samples and the exact law
 
     def stream(self, n: int, seed: int) -> Iterator[Samples]:
-        """Kept states, without replacement; where they do not suffice, also what copies of the chains come to."""
+        """Draw kept states without replacement; where there are too few, advance copies of the chains for the rest."""
         generator = torch.Generator(self.device).manual_seed(seed)
         rows = torch.randperm(int(self.kept.filled), generator=generator, device=self.device)[:n]
         for some in rows.split(SAMPLE_BLOCK) if rows.shape[0] else ():
@@ -163,28 +168,28 @@ class MetropolisHastings(Learner):
             yield found
 
     def _scored(self, objects: Int[Tensor, "N O"], intended: Int[Tensor, "N T"]) -> Samples:
-        """Objects with their scores, on the host."""
+        """Objects with their scores, on the CPU."""
         return Samples(objects=objects.cpu(), scores=self.task.landscape.scores(objects).cpu(), intended=intended.cpu())
 
     def memoryless(self) -> None:
-        """A chain has no policy."""
+        """None: a chain has no policy."""
         return
 
     @property
     def has_law(self) -> bool:
-        """Where the transition matrix is small, and the same at every step."""
+        """Whether the exact law is computed: the transition matrix must be small and the same at every step."""
         return self.env.num_objects <= LARGEST_LAW and self.config.reward.ramp == 0.0
 
     @cached_property
     def log_rewards(self) -> Float[Tensor, " N"]:
-        """Of all objects, scored when the law is first asked for."""
-        landscape = copy(self.task.landscape)  # whoever measures may have moved the task's own to the host
+        """Log-rewards of all objects, computed when the law is first asked for."""
+        landscape = copy(self.task.landscape)  # a measurement in progress may have moved the task's own to the CPU
         landscape.to(self.device)
         return landscape.log_reward(self.env.all_objects().to(self.device), self.config.reward)
 
     @torch.no_grad()
     def law(self) -> Float64[Tensor, " N"]:
-        r"""Exact law of where a chain stands now, $p_0 K^n$: the mean over all that might have happened so far."""
+        r"""Exact law of a chain's state after n steps, $p_0 K^n$, over everything that may have happened so far."""
         if self._transitions is None:
             self._transitions = self.transition_matrix()
         if self._followed is None or self._followed[0] > self.done:
@@ -193,7 +198,7 @@ class MetropolisHastings(Learner):
         for _ in range(start, self.done):
             before, law = law, law @ self._transitions
             if float((law - before).abs().sum()) < 1e-14:
-                break  # no later step is longer: all that are left out move the law by less than n 1e-14
+                break  # later steps are no longer than this one: the n left out move the law by less than n 1e-14
         self._followed = self.done, law
         return law.cpu()
 
@@ -206,7 +211,7 @@ class MetropolisHastings(Learner):
 
     @torch.no_grad()
     def proposals(self) -> Float64[Tensor, "N N"]:
-        """q(y|x) over all objects, x in rows."""
+        """q(y|x) over all objects, x in rows: edits, then what the noise makes of their goals."""
         objects = self.env.all_objects().to(self.device)
         rows, edit = self.orders.legal(objects).nonzero().unbind(1)
         goals = self.env.object_index(self.orders.goals(objects[rows], edit))
@@ -219,15 +224,15 @@ class MetropolisHastings(Learner):
 
     @property
     def trajectories(self) -> int:
-        """The chains' starts are environment calls too."""
+        """Number of rollouts so far, with those that started the chains."""
         return (self.done + 1) * self.config.batch
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """Where the chains stand, and where they stood lately."""
+        """States of the chains and the kept ones, for checkpoints."""
         return {"chains": dict(vars(self.chains)), "kept": self.kept.state()}
 
     def load_networks(self, state: dict[str, Tensor]) -> None:
-        """Chains are all there is to sample from, so they come along."""
+        """Load a checkpoint's chains and kept states too: samples are drawn from them."""
         super().load_networks(state)
         for name, held in self.memory().items():
             copy_into(held, part_of(state, name), name)

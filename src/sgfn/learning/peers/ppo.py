@@ -1,4 +1,4 @@
-"""`ppo`, proximal policy optimisation: several updates per batch, as long as probabilities stay near what acted."""
+"""`ppo`, proximal policy optimisation: several updates per batch, clipped near the policy that drew it."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,10 +16,14 @@ def clipped_loss(
     clip: float,
     temperature: float,
 ) -> Float[Tensor, ""]:
-    r"""$-\sum_t \min(r_t A_t,\ \mathrm{clip}(r_t, 1-c, 1+c)\,A_t)$ with $r_t = \pi(a_t|s_t)/\pi_{old}(a_t|s_t)$.
+    r"""Clipped surrogate loss with $r_t = \pi(a_t|s_t)/\pi_{old}(a_t|s_t)$.
 
-    The step's own payment is that of the present policy, $A_t = A^{old}_t - \tau\log r_t$: otherwise later passes
-    would go on for an entropy that has been reached. At r = 1 the gradient is that of `a2c`.
+    .. math:: -\sum_t \min(r_t A_t,\ \mathrm{clip}(r_t, 1-c, 1+c)\,A_t)
+
+    The entropy that a step earns is taken at the present policy, $A_t = A^{old}_t - \tau\log r_t$: with that of the old
+    policy later passes would still push for entropy that has already been reached. At r = 1 the gradient is that of
+    `a2c`.
+
     Reference: Schulman et al. (2017), Proximal policy optimization algorithms, arXiv:1707.06347.
     """
     log_ratio = log_pi - log_old
@@ -28,10 +32,11 @@ def clipped_loss(
 
 
 class PPO(OnPolicy):
-    """Advantages and value targets once per batch, then full passes over it."""
+    """Proximal policy optimisation: a batch's advantages and value targets are computed once, then used in several
+    passes."""
 
     def learn(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """All passes; figures are those before the first."""
+        """Take `epochs` updates from a batch; returns loss, entropy and squared value error before the first."""
         rl = self.config.rl
         with torch.no_grad():
             log_policy = self.policy_net.log_policy(batch.states[:, :-1])
@@ -49,7 +54,7 @@ class PPO(OnPolicy):
         wanted: Float[Tensor, "B T"],
         rate: Tensor,
     ) -> Float[Tensor, ""]:
-        """One pass."""
+        """Take one update from the whole batch; returns its loss."""
         rl, states, valid = self.config.rl, batch.states[:, :-1], batch.valid
         log_pi = chosen(self.policy_net.log_policy(states), batch.intended)
         loss = clipped_loss(log_pi, log_old, advantage, valid, rl.clip, rl.temperature)
