@@ -85,11 +85,11 @@ def test_the_step_reads_the_proposals_of_the_matrix(name: str, alpha: float) -> 
     chain = chain_on(SPACES[name](alpha))
     objects = chain.env.all_objects()
     rows = [
-        log_proposal(chain.log_edits(x.expand_as(objects)), chain.orders.log_outcomes(x.expand_as(objects), objects))
+        log_proposal(chain.log_edits(x.expand_as(objects)), chain.edits.log_outcomes(x.expand_as(objects), objects))
         for x in objects
     ]
     assert_close(torch.stack(rows).exp(), chain.proposals(), atol=1e-13, rtol=1e-12)
-    assert not torch.allclose(torch.stack(rows).exp(), chain.orders.outcomes())
+    assert not torch.allclose(torch.stack(rows).exp(), chain.edits.outcomes())
 
 
 # The step

@@ -8,8 +8,8 @@ from sgfn.config import NetConfig
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import seeded
 from sgfn.learning.optimisation import Optimiser, schedule
+from sgfn.learning.peers.edits import LocalEdits, check_edits
 from sgfn.learning.peers.metropolis import METERS, MetropolisHastings, Moves
-from sgfn.learning.peers.orders import Orders, check_orders
 from sgfn.learning.peers.ring import Ring
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import masked_log_softmax, small
@@ -19,22 +19,22 @@ def check_proposals(task: Task) -> None:
     """Raise where the environment has no edits or the encoder is no MLP, before anything is built."""
     if task.config.net.encoder != "mlp":
         raise ValueError("method 'mars' reads whole objects: use --net.encoder mlp")
-    check_orders(task.env)
+    check_edits(task.env)
 
 
 class EditNet(nn.Module):
     """A network from the one-hot code of an object to a log-probability for each of its edits."""
 
-    def __init__(self, orders: Orders, config: NetConfig) -> None:
+    def __init__(self, edits: LocalEdits, config: NetConfig) -> None:
         super().__init__()
-        self.orders = orders
-        self.encoder = MLP(orders.features, config.hidden, config.layers, config.activation)
-        self.head = small(nn.Linear(self.encoder.width, orders.edits))
+        self.edits = edits
+        self.encoder = MLP(edits.features, config.hidden, config.layers, config.activation)
+        self.head = small(nn.Linear(self.encoder.width, edits.count))
 
     def forward(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch E"]:
         """Log-probabilities of the edits, minus infinity where an edit is illegal."""
-        logits = self.head(self.encoder(self.orders.encode(objects)))
-        return masked_log_softmax(logits, self.orders.legal(objects))
+        logits = self.head(self.encoder(self.edits.encode(objects)))
+        return masked_log_softmax(logits, self.edits.legal(objects))
 
 
 class Mars(MetropolisHastings):
@@ -54,7 +54,7 @@ class Mars(MetropolisHastings):
         super().__init__(task, device, ("loss", *METERS))
         chain = self.config.chain
         with seeded(self.config.seed):
-            self.network = EditNet(self.orders, self.config.net).to(device)
+            self.network = EditNet(self.edits, self.config.net).to(device)
         self.optimiser = Optimiser([(list(self.network.parameters()), chain.learn)], self.config.optim.clip, device)
         self.successes = Ring(chain.successes, device, objects=self.env.object_width, edit=1)
 
@@ -62,7 +62,7 @@ class Mars(MetropolisHastings):
         """log m(.|x): the network's edits mixed with uniform ones, which keeps every acceptance ratio bounded."""
         learned = torch.log_softmax(self.network(objects).double(), -1)  # sums to one in double precision too
         share = self.config.chain.floor
-        return ((1.0 - share) * learned.exp() + share * self.orders.log_uniform(objects).exp()).log()
+        return ((1.0 - share) * learned.exp() + share * self.edits.log_uniform(objects).exp()).log()
 
     def learn(self, moves: Moves) -> tuple[Tensor, ...]:
         """Fit the network, in one update, to a batch of past edits that were accepted and raised the reward."""

@@ -18,7 +18,7 @@ from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
-from sgfn.learning.peers.orders import make_orders
+from sgfn.learning.peers.edits import make_edits
 from sgfn.learning.peers.random import uniform_intentions
 from sgfn.learning.peers.ring import Ring
 from sgfn.learning.rollout import LogPolicy, clocks, draw, rollout
@@ -87,7 +87,7 @@ class MetropolisHastings(Learner):
 
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
         super().__init__(task, device, meters)
-        self.orders = make_orders(task.env, device)
+        self.edits = make_edits(task.env, device)
         self.chains = self.act(uniform_intentions(self.env), self.generator)
         widths = {"objects": self.env.object_width, "intended": self.env.horizon}
         self.kept = Ring(self.config.chain.keep, device, **widths)
@@ -107,17 +107,17 @@ class MetropolisHastings(Learner):
 
     def log_edits(self, objects: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
         """log m(.|x) over the edits of each object: uniform over the legal ones."""
-        return self.orders.log_uniform(objects)
+        return self.edits.log_uniform(objects)
 
     @torch.no_grad()
     def advance(self, chains: Chains, beta: Tensor, generator: torch.Generator) -> tuple[Chains, Moves]:
         """Make one proposal for each chain; returns the chains after accepting or rejecting, and the moves."""
         log_edits = self.log_edits(chains.objects)
         edit = draw(log_edits.exp().float(), clocks(tuple(log_edits.shape), generator))
-        goals = self.orders.goals(chains.objects, edit)
+        goals = self.edits.goals(chains.objects, edit)
         found = self.act(lambda state: self.env.toward(state, goals).log(), generator)
-        log_forth = log_proposal(log_edits, self.orders.log_outcomes(chains.objects, found.objects))
-        log_back = log_proposal(self.log_edits(found.objects), self.orders.log_outcomes(found.objects, chains.objects))
+        log_forth = log_proposal(log_edits, self.edits.log_outcomes(chains.objects, found.objects))
+        log_back = log_proposal(self.log_edits(found.objects), self.edits.log_outcomes(found.objects, chains.objects))
         gain = found.log_reward - chains.log_reward
         chance = torch.rand(gain.shape, generator=generator, device=self.device, dtype=torch.float64)
         accepted = chance.log() < log_ratio(beta * gain, log_back, log_forth)
@@ -213,12 +213,12 @@ class MetropolisHastings(Learner):
     def proposals(self) -> Float64[Tensor, "N N"]:
         """q(y|x) over all objects, x in rows: edits, then what the noise makes of their goals."""
         objects = self.env.all_objects().to(self.device)
-        rows, edit = self.orders.legal(objects).nonzero().unbind(1)
-        goals = self.env.object_index(self.orders.goals(objects[rows], edit))
+        rows, edit = self.edits.legal(objects).nonzero().unbind(1)
+        goals = self.env.object_index(self.edits.goals(objects[rows], edit))
         chance = self.log_edits(objects)[rows, edit].exp()
         size = (objects.shape[0], objects.shape[0])
         edits = torch.sparse_coo_tensor(torch.stack([rows, goals]), chance, size, check_invariants=True)
-        return edits @ self.orders.outcomes()
+        return edits @ self.edits.outcomes()
 
     # checkpoints
 

@@ -22,7 +22,7 @@ class Ring:
         self.added = torch.zeros((), dtype=torch.int64, device=device)
 
     def add(self, chosen: Bool[Tensor, " B"], **rows: Int[Tensor, "B _"]) -> None:
-        """Overwrite the oldest rows with those where `chosen` is true; only the last ones if they exceed the capacity."""
+        """Overwrite the oldest rows with those where `chosen` is true; of more than the capacity only the last stay."""
         count = chosen.cumsum(0)
         stays = chosen & (count[-1] - count < self.capacity)
         place = torch.where(stays, (self.added + count - 1) % self.capacity, self.capacity)

@@ -15,17 +15,14 @@ from sgfn.envs.base import Env, one_hot
 from sgfn.envs.grid import GridEnv
 from sgfn.envs.sequence import SequenceEnv
 
-LARGEST = 4096
+LARGEST_GRID = 4096
 """Most cells of a grid for which the table of all orders is made, under noise of one rate."""
 
 
-class Orders(ABC):
-    """The numbered local edits of an object; each turns it into a goal that can be ordered.
+class LocalEdits(ABC):
+    """The numbered local edits of an object; each turns it into a goal that can be ordered."""
 
-    E is the number of edits, legal or not.
-    """
-
-    edits: int
+    count: int  # E: edits in all, legal or not
     features: int  # F: width of `encode`
 
     @abstractmethod
@@ -54,7 +51,7 @@ class Orders(ABC):
         return (legal / legal.sum(-1, keepdim=True)).log()
 
 
-class SequenceOrders(Orders):
+class SequenceEdits(LocalEdits):
     r"""Edits of sequences: another symbol at one position; at variable length also one letter more or less at the end.
 
     Edit (i, v) writes v at position i. A blank has the code of the stop action, so that an object is a row of
@@ -67,7 +64,7 @@ class SequenceOrders(Orders):
     """
 
     def __init__(self, env: SequenceEnv, device: torch.device) -> None:
-        self.env, self.edits = env, env.length * env.actions
+        self.env, self.count = env, env.length * env.actions
         self.symbols = env.vocab + int(env.stop)  # blank included
         self.features = env.length * self.symbols
         rates = env.noise.rates(env.horizon)
@@ -139,14 +136,14 @@ def _running(values: Float64[Tensor, "R B T"]) -> Float64[Tensor, "R B T"]:
     return torch.cat([torch.zeros_like(values[..., :1]), values[..., :-1]], -1).cumsum(-1)
 
 
-class GridOrders(Orders):
+class GridEdits(LocalEdits):
     """Edits of grid cells: one coordinate changes by one, within the box.
 
     Many paths lead to a cell, so G is a table that is made once.
     """
 
     def __init__(self, env: GridEnv, device: torch.device) -> None:
-        self.env, self.edits, self.features = env, 2 * env.ndim, env.ndim * env.side
+        self.env, self.count, self.features = env, 2 * env.ndim, env.ndim * env.side
         self.power = env.object_index(torch.eye(env.ndim, dtype=torch.int64)).to(device)  # numbering is linear
         down, up = -torch.eye(env.ndim, dtype=torch.int64), torch.eye(env.ndim, dtype=torch.int64)
         self.moves = torch.cat([down, up]).to(device)  # E O
@@ -174,14 +171,14 @@ class GridOrders(Orders):
         return one_hot(objects, self.env.side).flatten(-2)
 
 
-def check_orders(env: Env) -> None:
+def check_edits(env: Env) -> None:
     """Raise where an environment has no edits or its table of orders would be too large, before anything is made."""
     if isinstance(env, SequenceEnv):
         return
     if not isinstance(env, GridEnv):
         raise ValueError(f"chains of edits are for sequences and grids, and {type(env).__name__} is neither")
     rates = len(env.noise.rates(env.horizon))
-    most = math.isqrt(LARGEST**2 // rates)  # a table for each rate
+    most = math.isqrt(LARGEST_GRID**2 // rates)  # a table for each rate
     if env.num_objects > most:
         hidden = f" under {rates} slip rates" if rates > 1 else ""
         raise ValueError(
@@ -190,13 +187,13 @@ def check_orders(env: Env) -> None:
         )
 
 
-def make_orders(env: Env, device: torch.device) -> Orders:
+def make_edits(env: Env, device: torch.device) -> LocalEdits:
     """The edits of an environment's objects, with their tables on a device."""
-    check_orders(env)
+    check_edits(env)
     if isinstance(env, GridEnv):
-        return GridOrders(env, device)
+        return GridEdits(env, device)
     assert isinstance(env, SequenceEnv)
-    return SequenceOrders(env, device)
+    return SequenceEdits(env, device)
 
 
 def outcome_table(env: Env) -> Float64[Tensor, "N N"]:
