@@ -14,7 +14,7 @@ from sgfn.envs import Env, GridEnv
 from sgfn.evaluation import exact
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.peers.mars import Mars
-from sgfn.learning.peers.metropolis import METERS, Chains, log_ratio, transition_matrix
+from sgfn.learning.peers.metropolis import METERS, ChainStates, log_ratio, transition_matrix
 
 every_space = pytest.mark.parametrize("name", SPACES)
 
@@ -55,7 +55,7 @@ def test_with_the_network_held_the_target_is_stationary(name: str, alpha: float)
 def test_simulated_steps_follow_the_matrix(name: str) -> None:
     chain = opinionated(SPACES[name](0.3), batch=20000)
     objects = chain.env.all_objects()[5].expand(20000, -1)
-    before = Chains(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
+    before = ChainStates(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
     after, _ = chain.advance(before, chain.beta, chain.generator)
     counts = chain.env.object_index(after.objects).bincount(minlength=chain.env.num_objects)[None]
     assert chi_square(*enough(counts, chain.transition_matrix()[[5]])) > 1e-3

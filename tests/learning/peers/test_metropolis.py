@@ -19,7 +19,7 @@ from sgfn.landscapes.tasks import make_task
 from sgfn.learning.peers.mars import Mars
 from sgfn.learning.peers.metropolis import (
     METERS,
-    Chains,
+    ChainStates,
     MetropolisHastings,
     log_proposal,
     log_ratio,
@@ -95,10 +95,10 @@ def test_the_step_reads_the_proposals_of_the_matrix(name: str, alpha: float) -> 
 # The step
 
 
-def stand(chain: MetropolisHastings, number: int) -> Chains:
+def stand(chain: MetropolisHastings, number: int) -> ChainStates:
     """All chains at one object."""
     objects = chain.env.all_objects()[number].expand(chain.config.batch, -1)
-    return Chains(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
+    return ChainStates(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from sgfn.envs.trajectories import Trajectories
-from sgfn.learning.peers.actor_critic import OnPolicy, chosen, entropy, settled, soft_advantage, step_mean, step_sum
+from sgfn.learning.peers.actor_critic import (
+    OnPolicyLearner,
+    action_entries,
+    entropy,
+    soft_advantage,
+    step_mean,
+    step_sum,
+    with_final_rewards,
+)
 
 
 def policy_loss(
@@ -19,14 +27,17 @@ def policy_loss(
     return -step_sum(advantage.detach() * log_pi, valid)
 
 
-class A2C(OnPolicy):
+class A2C(OnPolicyLearner):
     """Advantage actor-critic: policy and value network take one joint update from all steps of a batch."""
 
     def learn(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Take one update from a batch; returns loss, mean policy entropy and mean squared value error."""
         rl, states, valid = self.config.rl, batch.states[:, :-1], batch.valid
         log_policy = self.policy_net.log_policy(states)
-        log_pi, value = chosen(log_policy, batch.intended), settled(self.value_net(batch.states), batch, beta)
+        log_pi, value = (
+            action_entries(log_policy, batch.intended),
+            with_final_rewards(self.value_net(batch.states), batch, beta),
+        )
         advantage = soft_advantage(log_pi.detach(), value.detach(), valid, rl.temperature, rl.trace)
         error = (value[:, :-1] - (value[:, :-1].detach() + advantage)).square()
         loss = policy_loss(log_pi, advantage, valid) + rl.value_weight * step_sum(error, valid)

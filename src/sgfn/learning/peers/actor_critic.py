@@ -62,7 +62,7 @@ def step_mean(values: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"]) -> Float
     return torch.where(valid, values.detach(), 0.0).sum() / valid.sum()
 
 
-def chosen(table: Float[Tensor, "*batch A"], action: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+def action_entries(table: Float[Tensor, "*batch A"], action: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
     """Entry of each row of a table at that row's action."""
     return table.gather(-1, action[..., None])[..., 0]
 
@@ -80,7 +80,9 @@ def entropy(log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch"]:
     return soft_value(log_policy, torch.zeros_like(log_policy), 1.0)
 
 
-def settled(value: Float[Tensor, "B N"], batch: Trajectories, beta: Float[Tensor, ""]) -> Float[Tensor, "B N"]:
+def with_final_rewards(
+    value: Float[Tensor, "B N"], batch: Trajectories, beta: Float[Tensor, ""]
+) -> Float[Tensor, "B N"]:
     """Values of the states along a batch, replaced by beta log R where a state is finished."""
     return torch.where(batch.final, (beta * batch.log_reward)[:, None].to(value.dtype), value)
 
@@ -88,7 +90,7 @@ def settled(value: Float[Tensor, "B N"], batch: Trajectories, beta: Float[Tensor
 # Networks
 
 
-def plain_layers(env: Env, config: NetConfig) -> MLP:
+def state_encoder(env: Env, config: NetConfig) -> MLP:
     """A multilayer perceptron that reads each state by itself, not the path that led to it."""
     return MLP(env.features, config.hidden, config.layers, config.activation)
 
@@ -98,7 +100,7 @@ class ActionNet(nn.Module):
 
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
-        self.env, self.encoder = env, plain_layers(env, config)
+        self.env, self.encoder = env, state_encoder(env, config)
         self.head = small(nn.Linear(self.encoder.width, env.actions))
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
@@ -119,7 +121,7 @@ class ValueNet(nn.Module):
 
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
-        self.env, self.encoder = env, plain_layers(env, config)
+        self.env, self.encoder = env, state_encoder(env, config)
         self.head = small(nn.Linear(self.encoder.width, 1))
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch"]:
@@ -165,15 +167,15 @@ class SoftLearner(Learner):
         self.index += 1.0
 
     @torch.no_grad()
-    def start(self, *critics: ActionNet | ValueNet) -> None:
+    def initialise_critics(self, *critics: ActionNet | ValueNet) -> None:
         """Set the critics' output biases to the mean return of the first policy, estimated from one batch.
 
         Without this the critics would spend hundreds of steps on learning that constant.
         """
         batch, rl = self.collect(), self.config.rl
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
-        log_pi = chosen(self.policy_net.log_policy(batch.states[:, :-1]), batch.intended)
-        nothing = settled(torch.zeros_like(batch.final, dtype=log_pi.dtype), batch, beta)
+        log_pi = action_entries(self.policy_net.log_policy(batch.states[:, :-1]), batch.intended)
+        nothing = with_final_rewards(torch.zeros_like(batch.final, dtype=log_pi.dtype), batch, beta)
         earned = step_mean(soft_advantage(log_pi, nothing, batch.valid, rl.temperature, 1.0), batch.valid)
         for critic in critics:
             critic.head.bias.copy_(earned.expand_as(critic.head.bias))
@@ -192,7 +194,7 @@ class SoftLearner(Learner):
         return (self.done + 1) * self.config.batch
 
 
-class OnPolicy(SoftLearner):
+class OnPolicyLearner(SoftLearner):
     """Base of `a2c` and `ppo`: rollouts by the policy alone, and one optimiser for policy and value network.
 
     Their gradients hold for the policy's own trajectories only, so `explore` and `temperature` are not used.
@@ -202,7 +204,7 @@ class OnPolicy(SoftLearner):
         super().__init__(task, device)
         with seeded(self.config.seed + 1):
             self.value_net = ValueNet(self.env, self.config.net).to(device)
-        self.start(self.value_net)
+        self.initialise_critics(self.value_net)
         optim, parameters = self.config.optim, [*self.policy_net.parameters(), *self.value_net.parameters()]
         self.optimiser = Optimiser([(parameters, optim.lr)], optim.clip, device)
 

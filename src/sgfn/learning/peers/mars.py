@@ -10,7 +10,7 @@ from sgfn.learning.learner import seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.peers.edits import LocalEdits, check_edits
 from sgfn.learning.peers.metropolis import METERS, MetropolisHastings, Moves
-from sgfn.learning.peers.ring import Ring
+from sgfn.learning.peers.ring import RingBuffer
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import masked_log_softmax, small
 
@@ -56,7 +56,7 @@ class Mars(MetropolisHastings):
         with seeded(self.config.seed):
             self.network = EditNet(self.edits, self.config.net).to(device)
         self.optimiser = Optimiser([(list(self.network.parameters()), chain.learn)], self.config.optim.clip, device)
-        self.successes = Ring(chain.successes, device, objects=self.env.object_width, edit=1)
+        self.successes = RingBuffer(chain.successes, device, objects=self.env.object_width, edit=1)
 
     def log_edits(self, objects: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
         """log m(.|x): the network's edits mixed with uniform ones, which keeps every acceptance ratio bounded."""

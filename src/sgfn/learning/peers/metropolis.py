@@ -20,7 +20,7 @@ from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
 from sgfn.learning.peers.edits import make_edits
 from sgfn.learning.peers.random import uniform_intentions
-from sgfn.learning.peers.ring import Ring
+from sgfn.learning.peers.ring import RingBuffer
 from sgfn.learning.rollout import LogPolicy, clocks, draw, rollout
 
 METERS = ("log_reward", "length", "reward", "acceptance")
@@ -29,7 +29,7 @@ LARGEST_LAW = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chains:
+class ChainStates:
     """The present state of each chain."""
 
     objects: Int[Tensor, "B O"]
@@ -90,16 +90,16 @@ class MetropolisHastings(Learner):
         self.edits = make_edits(task.env, device)
         self.chains = self.act(uniform_intentions(self.env), self.generator)
         widths = {"objects": self.env.object_width, "intended": self.env.horizon}
-        self.kept = Ring(self.config.chain.keep, device, **widths)
+        self.kept = RingBuffer(self.config.chain.keep, device, **widths)
         self._transitions: Tensor | None = None
         self._followed: tuple[int, Tensor] | None = None
 
     # the chain
 
-    def act(self, log_policy: LogPolicy, generator: torch.Generator) -> Chains:
+    def act(self, log_policy: LogPolicy, generator: torch.Generator) -> ChainStates:
         """Run one rollout per chain and return what came out as chain states."""
         batch = rollout(self.env, log_policy, self.task.log_reward, batch=self.config.batch, generator=generator)
-        return Chains(
+        return ChainStates(
             objects=self.env.objects(batch.states[:, -1]),
             intended=torch.where(batch.valid, batch.intended, -1),
             log_reward=batch.log_reward,
@@ -110,7 +110,7 @@ class MetropolisHastings(Learner):
         return self.edits.log_uniform(objects)
 
     @torch.no_grad()
-    def advance(self, chains: Chains, beta: Tensor, generator: torch.Generator) -> tuple[Chains, Moves]:
+    def advance(self, chains: ChainStates, beta: Tensor, generator: torch.Generator) -> tuple[ChainStates, Moves]:
         """Make one proposal for each chain; returns the chains after accepting or rejecting, and the moves."""
         log_edits = self.log_edits(chains.objects)
         edit = draw(log_edits.exp().float(), clocks(tuple(log_edits.shape), generator))
@@ -125,7 +125,7 @@ class MetropolisHastings(Learner):
             name: torch.where(accepted.view(-1, *[1] * (new.ndim - 1)), new, getattr(chains, name))
             for name, new in vars(found).items()
         }
-        return Chains(**after), Moves(objects=chains.objects, edit=edit, gain=gain, accepted=accepted)
+        return ChainStates(**after), Moves(objects=chains.objects, edit=edit, gain=gain, accepted=accepted)
 
     def step(self) -> None:
         """Advance every chain by one proposal, keep the new states and record the meters."""

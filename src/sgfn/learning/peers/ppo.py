@@ -5,7 +5,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from sgfn.envs.trajectories import Trajectories
-from sgfn.learning.peers.actor_critic import OnPolicy, chosen, entropy, settled, soft_advantage, step_mean, step_sum
+from sgfn.learning.peers.actor_critic import (
+    OnPolicyLearner,
+    action_entries,
+    entropy,
+    soft_advantage,
+    step_mean,
+    step_sum,
+    with_final_rewards,
+)
 
 
 def clipped_loss(
@@ -31,22 +39,24 @@ def clipped_loss(
     return -step_sum(torch.minimum(ratio * present, ratio.clamp(1 - clip, 1 + clip) * present), valid)
 
 
-class PPO(OnPolicy):
-    """Proximal policy optimisation: a batch's advantages and value targets are computed once, then used in several
-    passes."""
+class PPO(OnPolicyLearner):
+    """Proximal policy optimisation: a batch's advantages and value targets are computed once, for several updates."""
 
     def learn(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Take `epochs` updates from a batch; returns loss, entropy and squared value error before the first."""
         rl = self.config.rl
         with torch.no_grad():
             log_policy = self.policy_net.log_policy(batch.states[:, :-1])
-            log_old, value = chosen(log_policy, batch.intended), settled(self.value_net(batch.states), batch, beta)
+            log_old, value = (
+                action_entries(log_policy, batch.intended),
+                with_final_rewards(self.value_net(batch.states), batch, beta),
+            )
             advantage = soft_advantage(log_old, value, batch.valid, rl.temperature, rl.trace)
         wanted = value[:, :-1] + advantage
-        losses = [self.revisit(batch, log_old, advantage, wanted, rate) for _ in range(rl.epochs)]
+        losses = [self.update(batch, log_old, advantage, wanted, rate) for _ in range(rl.epochs)]
         return losses[0], step_mean(entropy(log_policy), batch.valid), step_mean(advantage.square(), batch.valid)
 
-    def revisit(
+    def update(
         self,
         batch: Trajectories,
         log_old: Float[Tensor, "B T"],
@@ -56,7 +66,7 @@ class PPO(OnPolicy):
     ) -> Float[Tensor, ""]:
         """Take one update from the whole batch; returns its loss."""
         rl, states, valid = self.config.rl, batch.states[:, :-1], batch.valid
-        log_pi = chosen(self.policy_net.log_policy(states), batch.intended)
+        log_pi = action_entries(self.policy_net.log_policy(states), batch.intended)
         loss = clipped_loss(log_pi, log_old, advantage, valid, rl.clip, rl.temperature)
         loss = loss + rl.value_weight * step_sum((self.value_net(states) - wanted).square(), valid)
         self.optimiser.step(loss, rate)

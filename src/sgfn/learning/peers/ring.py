@@ -5,7 +5,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 
-class Ring:
+class RingBuffer:
     """The newest rows of integer tables with named columns, up to a capacity.
 
     Each table has one row more, where rows that are not to be kept are written, so that shapes never vary; it is never

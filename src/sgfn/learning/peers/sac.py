@@ -13,12 +13,12 @@ from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.peers.actor_critic import (
     ActionNet,
     SoftLearner,
-    chosen,
+    action_entries,
     entropy,
-    settled,
     soft_value,
     step_mean,
     step_sum,
+    with_final_rewards,
 )
 from sgfn.learning.replay import Replay
 from sgfn.learning.rollout import rollout
@@ -36,7 +36,7 @@ def critic_errors(
     Reference: Haarnoja et al. (2018), Soft actor-critic, ICML; Christodoulou (2019), Soft actor-critic for discrete
     action settings, arXiv:1910.07207.
     """
-    return (chosen(q, action.expand(q.shape[:-1])) - following).square().mean(0)
+    return (action_entries(q, action.expand(q.shape[:-1])) - following).square().mean(0)
 
 
 def actor_loss(
@@ -49,7 +49,7 @@ def actor_loss(
     return -step_sum(soft_value(log_policy, q.detach(), temperature), valid)
 
 
-class Twins(nn.Module):
+class TwinCritics(nn.Module):
     """Two critics with different initial weights; the lower of their Q values is used, against overestimation."""
 
     def __init__(self, env: Env, config: NetConfig) -> None:
@@ -61,7 +61,7 @@ class Twins(nn.Module):
         return torch.stack([self.first(state), self.second(state)])
 
     @torch.no_grad()
-    def follow(self, other: "Twins", share: float) -> None:
+    def move_towards(self, other: "TwinCritics", share: float) -> None:
         """Move all weights a share of the way to those of other critics: an exponential moving average."""
         for mine, theirs in zip(self.parameters(), other.parameters(), strict=True):
             mine.lerp_(theirs, share)
@@ -74,8 +74,8 @@ class SAC(SoftLearner):
         super().__init__(task, device)
         config, optim = self.config, self.config.optim
         with seeded(config.seed + 1):
-            self.critics, self.slow = (Twins(self.env, config.net).to(device) for _ in range(2))
-        self.start(self.critics.first, self.critics.second)
+            self.critics, self.slow = (TwinCritics(self.env, config.net).to(device) for _ in range(2))
+        self.initialise_critics(self.critics.first, self.critics.second)
         self.slow.requires_grad_(False).load_state_dict(self.critics.state_dict())
         self.optimiser = Optimiser([(list(self.policy_net.parameters()), optim.lr)], optim.clip, device)
         self.critic_optimiser = Optimiser([(list(self.critics.parameters()), optim.lr)], optim.clip, device)
@@ -105,14 +105,14 @@ class SAC(SoftLearner):
         rl, states, valid = self.config.rl, batch.states, batch.valid
         log_policy = self.policy_net.log_policy(states)
         with torch.no_grad():
-            value = settled(soft_value(log_policy, self.slow(states).amin(0), rl.temperature), batch, beta)
+            value = with_final_rewards(soft_value(log_policy, self.slow(states).amin(0), rl.temperature), batch, beta)
         q = self.critics(states[:, :-1])
         errors = critic_errors(q, batch.intended, value[:, 1:])
         critic = step_sum(errors, valid)
         actor = actor_loss(log_policy[:, :-1], q.amin(0), valid, rl.temperature)
         self.critic_optimiser.step(critic, rate)
         self.optimiser.step(actor, rate)
-        self.slow.follow(self.critics, rl.average)
+        self.slow.move_towards(self.critics, rl.average)
         return (actor + critic).detach(), step_mean(entropy(log_policy[:, :-1]), valid), step_mean(errors, valid)
 
     def modules(self) -> dict[str, nn.Module]:
