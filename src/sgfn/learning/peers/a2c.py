@@ -34,10 +34,8 @@ class A2C(OnPolicyLearner):
         """Take one update from a batch; returns loss, mean policy entropy and mean squared value error."""
         rl, states, valid = self.config.rl, batch.states[:, :-1], batch.valid
         log_policy = self.policy_net.log_policy(states)
-        log_pi, value = (
-            action_entries(log_policy, batch.intended),
-            with_final_rewards(self.value_net(batch.states), batch, beta),
-        )
+        log_pi = action_entries(log_policy, batch.intended)
+        value = with_final_rewards(self.value_net(batch.states), batch, beta)
         advantage = soft_advantage(log_pi.detach(), value.detach(), valid, rl.temperature, rl.trace)
         error = (value[:, :-1] - (value[:, :-1].detach() + advantage)).square()
         loss = policy_loss(log_pi, advantage, valid) + rl.value_weight * step_sum(error, valid)

@@ -47,10 +47,8 @@ class PPO(OnPolicyLearner):
         rl = self.config.rl
         with torch.no_grad():
             log_policy = self.policy_net.log_policy(batch.states[:, :-1])
-            log_old, value = (
-                action_entries(log_policy, batch.intended),
-                with_final_rewards(self.value_net(batch.states), batch, beta),
-            )
+            log_old = action_entries(log_policy, batch.intended)
+            value = with_final_rewards(self.value_net(batch.states), batch, beta)
             advantage = soft_advantage(log_old, value, batch.valid, rl.temperature, rl.trace)
         wanted = value[:, :-1] + advantage
         losses = [self.update(batch, log_old, advantage, wanted, rate) for _ in range(rl.epochs)]
