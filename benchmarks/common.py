@@ -123,9 +123,9 @@ def train_together(
 class Measure:
     """Exact figures of trained runs; the laws that depend only on the task and the noise are computed once."""
 
-    known: dict[Any, exact.Reference] = field(default_factory=dict)
+    known: dict[Any, exact.ReferenceLaws] = field(default_factory=dict)
 
-    def of(self, learner: Learner) -> exact.Reference:
+    def of(self, learner: Learner) -> exact.ReferenceLaws:
         """The laws of the learner's task."""
         task, config = learner.task, learner.config
         key = (task.name, config.noise, config.grid, config.reward, task.beta)

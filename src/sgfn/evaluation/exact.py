@@ -165,7 +165,7 @@ def _flow_matrices(env: Env) -> tuple:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class ReferenceLaws:
     """Laws of a task that are known before training, over all objects in the order of `object_index`."""
 
     scores: Float[Tensor, " N"]
@@ -180,13 +180,13 @@ class Reference:
 
 def reference(
     env: Env, scores: Float[Tensor, " N"], log_reward: Float[Tensor, " N"], beta: float, max_states: int = MAX_STATES
-) -> Reference:
+) -> ReferenceLaws:
     """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
     check_size(env, max_states)
     wanted = target(log_reward, beta)
     _, conditionals = flows(env, wanted)
     best, kind = _floor(env, wanted, conditionals)
-    return Reference(
+    return ReferenceLaws(
         scores=scores.double(),
         target=wanted,
         floor=best,
@@ -247,7 +247,7 @@ def jensen_shannon(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
     return (kl(p, mixture) + kl(q, mixture)) / 2
 
 
-def distances(p: Float[Tensor, " N"] | None, known: Reference) -> dict[str, Any]:
+def distances(p: Float[Tensor, " N"] | None, known: ReferenceLaws) -> dict[str, Any]:
     """Distances of a law to the target and expected scores, for JSON; None where a law or floor is not known."""
     floor, tv = known.floor, None if p is None else total_variation(p, known.target)
     return {

@@ -36,7 +36,7 @@ EXACT_KEYS = [
 ]
 
 
-def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.Reference:
+def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.ReferenceLaws:
     """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
     laws.check_size(task.env, max_states)
     objects = task.env.all_objects()
@@ -96,7 +96,7 @@ def spread_of(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[flo
 
 
 def histogram(
-    known: exact.Reference, law: Float[Tensor, " N"] | None, drawn: Samples, bins: int = 40
+    known: exact.ReferenceLaws, law: Float[Tensor, " N"] | None, drawn: Samples, bins: int = 40
 ) -> dict[str, list[float]]:
     """Histogram of scores under the target, under the policy's exact law where it is known, and in samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
@@ -236,7 +236,7 @@ def _exactness(task: Task, max_states: int) -> str:
     return "formula" if "log_z" in known_facts(task) else "no"
 
 
-def _enumerated_facts(known: exact.Reference) -> dict[str, Any]:
+def _enumerated_facts(known: exact.ReferenceLaws) -> dict[str, Any]:
     figures = exact.distances(known.target, known)
     kept = ("tv_floor", "tv_blind", "tv_uniform", "target_expected_reward", "floor_expected_reward")
     return {
