@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 
-Policy = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
+PolicyProbabilities = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
 """States to probabilities of intentions."""
 
 MAX_STATES = 2_000_000
@@ -28,7 +28,7 @@ def enumerable(env: Env, max_states: int = MAX_STATES) -> bool:
     return env.num_states + env.num_objects <= max_states
 
 
-def law(env: Env, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
+def law(env: Env, policy: PolicyProbabilities, *, noisy: bool = True) -> Float[Tensor, " N"]:
     r"""Probability of each object under a policy and the true kernel.
 
     .. math:: p(s') = \sum_s p(s)\,\bar P(k|s), \qquad \bar P(k|s) = \sum_a \pi(a|s)\,P(k|s,a)
@@ -38,7 +38,9 @@ def law(env: Env, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
     return reach(env, policy, noisy=noisy)[1]
 
 
-def reach(env: Env, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
+def reach(
+    env: Env, policy: PolicyProbabilities, *, noisy: bool = True
+) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     """Probability of passing through each state, and of ending in each object."""
     rates = env.noise.rates(env.horizon) if noisy else [(None, 1.0)]
     masses = [(weight, *_reach(env, policy, rate, noisy)) for rate, weight in rates]
@@ -47,7 +49,7 @@ def reach(env: Env, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor
 
 
 def _reach(
-    env: Env, policy: Policy, rate: float | None, noisy: bool
+    env: Env, policy: PolicyProbabilities, rate: float | None, noisy: bool
 ) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     states_mass = torch.zeros(env.num_states, dtype=torch.float64)
     objects_mass = torch.zeros(env.num_objects, dtype=torch.float64)
@@ -86,7 +88,7 @@ def children(env: Env, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Te
     return moves
 
 
-def table_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+def table_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> PolicyProbabilities:
     """A policy that looks its probabilities up by state number."""
     table = torch.zeros(env.num_states, env.actions, dtype=torch.float64)
     for depth, states in enumerate(env.levels()):
@@ -94,7 +96,7 @@ def table_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Pol
     return lambda states: table[env.index(states)]
 
 
-def uniform_policy(env: Env) -> Policy:
+def uniform_policy(env: Env) -> PolicyProbabilities:
     """Every legal intention alike."""
 
     def policy(states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:

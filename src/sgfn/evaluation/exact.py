@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
-from sgfn.envs.laws import MAX_STATES, Policy, check_size, children, law, table_policy, uniform_policy
+from sgfn.envs.laws import MAX_STATES, PolicyProbabilities, check_size, children, law, table_policy, uniform_policy
 from sgfn.noise import HiddenRate, slip_project
 
 MAX_PROGRAMME = 1_100  # states up to which the linear programme is solved; a grid of 32 x 32 fits
@@ -43,7 +43,7 @@ def target(log_reward: Float[Tensor, " N"], beta: float) -> Float[Tensor, " N"]:
     return torch.softmax(beta * log_reward.double(), 0)
 
 
-def best_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+def best_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> PolicyProbabilities:
     """Policy whose law under the noise is nearest to the target in forward KL, on a tree.
 
     KL to the target is a sum over nodes, so projecting each node's conditional on what the noise allows gives the
@@ -55,7 +55,7 @@ def best_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Poli
     return table_policy(env, best)
 
 
-def eflow_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+def eflow_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> PolicyProbabilities:
     r"""Policy that solves expected-flow balance on a tree, $\pi(a|s) = \sum_k P(k|s,a)\,c(k|s)$ normalised.
 
     With uniform slip it is $(1-\alpha) c + \alpha/V$.
