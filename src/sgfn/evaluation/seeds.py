@@ -11,7 +11,7 @@ FEW = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class SeedInterval:
     """Median of a figure over seeds, between quartiles or, of few seeds, between the lowest and the highest."""
 
     low: float
@@ -26,19 +26,19 @@ def low_middle_high(values: Float[np.ndarray, "S *rest"]) -> Float[np.ndarray, "
     return np.nanquantile(values, [ends[0], 0.5, ends[1]], axis=0)
 
 
-def spread(values: Iterable[float | int | None]) -> Spread | None:
+def spread(values: Iterable[float | int | None]) -> SeedInterval | None:
     """Median and ends of one figure over seeds, leaving out None; None where no value is known.
 
     >>> spread([1.0, 2.0, 3.0, 4.0, 100.0])
-    Spread(low=2.0, middle=3.0, high=4.0, count=5)
+    SeedInterval(low=2.0, middle=3.0, high=4.0, count=5)
     >>> spread([1.0, 2.0, None, 100.0])
-    Spread(low=1.0, middle=2.0, high=100.0, count=3)
+    SeedInterval(low=1.0, middle=2.0, high=100.0, count=3)
     """
     known = [float(value) for value in values if value is not None]
     if not known:
         return None
     low, middle, high = low_middle_high(np.array(known)).tolist()
-    return Spread(low=low, middle=middle, high=high, count=len(known))
+    return SeedInterval(low=low, middle=middle, high=high, count=len(known))
 
 
 def rule(counts: Iterable[int]) -> str:
