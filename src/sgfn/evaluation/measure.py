@@ -66,7 +66,7 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result["histogram"] = histogram(known, law, drawn)
     else:
-        result |= estimated_kl(learner, samples, seed) | {"histogram": spread_of(drawn.scores)}
+        result |= estimated_kl(learner, samples, seed) | {"histogram": sample_histogram(drawn.scores)}
     result |= sample_figures(task, drawn, max_states)
     result |= calibrated | {"bound_by_floor": learner.bound_by_floor}
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
@@ -87,7 +87,7 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
     return {"kl": kl, "kl_error": error, "kl_floor": known_facts(task).get("floor_kl")}
 
 
-def spread_of(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
+def sample_histogram(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
     """Histogram of the scores of samples, for a space whose laws are not known."""
     low, high = float(scores.min()), float(scores.max())
     edges = torch.linspace(low, max(high, low + 1e-6), bins + 1, dtype=torch.float64)

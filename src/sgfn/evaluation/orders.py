@@ -39,7 +39,7 @@ def expected_scores(
     total = torch.zeros(orders.shape[0])
     for start in range(0, draws, 16):  # a few at a time: fewer calls, and memory stays flat
         copies = min(16, draws - start)
-        total += landscape.scores(_garble(env, orders.repeat(copies, 1), generator)).view(copies, -1).sum(0)
+        total += landscape.scores(_realise(env, orders.repeat(copies, 1), generator)).view(copies, -1).sum(0)
     return total / draws
 
 
@@ -61,7 +61,7 @@ def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, 
     return total.reshape(-1)
 
 
-def _garble(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
+def _realise(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
     state, rate = env.initial(orders.shape[0]), env.noise.draw_rates(orders.shape[0], generator)
     for t in range(env.horizon):
         action = orders[:, t].clamp(max=env.actions - 1)  # a blank is the stop action by its very code
