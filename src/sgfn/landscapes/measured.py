@@ -19,7 +19,7 @@ CELLS = 2**22
 MODE_QUANTILE = 0.9
 
 
-class Measured(Landscape):
+class MeasuredLandscape(Landscape):
     r"""The measured score $y_i$ of a measured row $x_i$; for every other row x the rule named by `unseen`.
 
     `lowest`: $\min_i y_i$. `nearest`: $\gamma^{d} \max_{i: d(x, x_i) = d} y_i$, where $d = \min_i d(x, x_i)$ is the
@@ -29,7 +29,7 @@ class Measured(Landscape):
     >>> from pathlib import Path
     >>> table = Measurements(file=Path("a.csv"), alphabet="AC", sequences=["A", "CA"], scores=np.array([0.5, 2.0]))
     >>> rows = torch.tensor([[0, 2], [1, 0], [1, 1]])  # A, CA, CC
-    >>> Measured(table, length=2, unseen="nearest").scores(rows).tolist()
+    >>> MeasuredLandscape(table, length=2, unseen="nearest").scores(rows).tolist()
     [0.5, 2.0, 1.0]
     """
 
@@ -66,12 +66,12 @@ class Measured(Landscape):
         return number, (self.rows[number] == rows).all(-1)
 
 
-def lowest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
+def lowest(landscape: MeasuredLandscape, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
     """The lowest measured score, for every row."""
     return torch.full(rows.shape[:1], landscape.lowest, device=rows.device)
 
 
-def nearest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
+def nearest(landscape: MeasuredLandscape, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
     """Score of the nearest measured row, times `decay` for each letter that differs; in blocks, to bound memory."""
     length, symbols = rows.shape[1], landscape.vocab + 1
     block = max(1, min(int(CELLS**0.5), CELLS // (length * symbols)))
@@ -81,7 +81,7 @@ def nearest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " 
     return score * landscape.decay ** (length - agreement)
 
 
-UNSEEN: dict[TableUnseen, Callable[[Measured, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
+UNSEEN: dict[TableUnseen, Callable[[MeasuredLandscape, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
 
 
 def best_agreement(
