@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from sgfn.landscapes import workers
 from sgfn.landscapes.function import FunctionLandscape, first_failure, letters, load_function, name_of
-from sgfn.landscapes.workers import Workers, cut
+from sgfn.landscapes.workers import ParallelFunction, cut
 
 
 class Counted:
@@ -257,17 +257,17 @@ def test_pieces_are_the_list_again(texts: list[str], pieces: int) -> None:
 
 
 def test_one_worker_is_this_process_and_none_is_refused() -> None:
-    here = Workers(lambda texts: [float(os.getpid())] * len(texts), 1)
+    here = ParallelFunction(lambda texts: [float(os.getpid())] * len(texts), 1)
     assert here(["a", "b"]) == [os.getpid()] * 2
     assert here.pool is None
     here.close()
     with pytest.raises(ValueError, match="workers must be 1 or more, got 0"):
-        Workers(len, 0)  # pyright: ignore
+        ParallelFunction(len, 0)  # pyright: ignore
 
 
 SCRIPT = """
 import multiprocessing, os, signal, time
-from workers import Workers
+from workers import ParallelFunction
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit a deaf ear
 
@@ -276,7 +276,7 @@ def nap(texts):
     return [float(text) for text in texts]
 
 if __name__ == "__main__":
-    workers = Workers(nap, 2)
+    workers = ParallelFunction(nap, 2)
     try:
         print("ready", flush=True)
         while True:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.landscapes.function import FunctionLandscape, checked, letters
-from sgfn.landscapes.workers import Workers
+from sgfn.landscapes.workers import ParallelFunction
 from sgfn.noise import Noise
 
 ALPHABET = "ACGU"
@@ -54,7 +54,7 @@ class Rna(FunctionLandscape):
         vienna()
         target = checked_target(target) if mode == "bind" else ""
         self.length, self.mode, self.target = length, mode, target
-        self.energies = Workers(ENERGIES[mode](target), workers)
+        self.energies = ParallelFunction(ENERGIES[mode](target), workers)
         self.best = best_binder(target, length) if mode == "bind" else best_hairpin(length)
         self.scale = checked_scale(scale, target, length, -self.energies([self.best])[0])
         maximum = self._stability([self.best])[0]

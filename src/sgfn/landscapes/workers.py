@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
 
-class Workers:
+class ParallelFunction:
     """A function on a list of strings, called on one piece of the list in each of several processes.
 
     Processes start at the first call that needs them and end with `close`, with this object, or with their parent.
