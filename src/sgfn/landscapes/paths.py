@@ -9,7 +9,7 @@ from torch import Tensor
 from sgfn.landscapes.base import Landscape
 
 
-class Paths(Landscape):
+class ForecastPaths(Landscape):
     """Forecast paths scored by their mean value, for reports only: a forecast has no reward."""
 
     maximum = math.inf

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sgfn.config.series import SeriesConfig
 from sgfn.envs.forecast import ForecastEnv
-from sgfn.landscapes.paths import Paths
+from sgfn.landscapes.paths import ForecastPaths
 from sgfn.noise import ConfusionMatrix, Noise, UniformSlip
 from sgfn.series.bins import Bins
 from sgfn.series.datasets import load
@@ -96,10 +96,10 @@ def forecast_env(bins: Bins, inputs: Inputs, deviation: float) -> ForecastEnv:
     return ForecastEnv(horizon=horizon, bins=bins.count, noise=measurement(bins, spread), windows=windows)
 
 
-def paths_of(bins: Bins, inputs: Inputs) -> Paths:
+def paths_of(bins: Bins, inputs: Inputs) -> ForecastPaths:
     """Paths of some windows, each step at the centre of its bin."""
     centres = bins.centres.to(inputs.unit.device)
-    return Paths(centres * inputs.unit[:, None, None] + inputs.reference[..., None])
+    return ForecastPaths(centres * inputs.unit[:, None, None] + inputs.reference[..., None])
 
 
 def cuts_of(panel: Panel, origins: list[tuple[str, int]]) -> Int[Tensor, "N 2"]:

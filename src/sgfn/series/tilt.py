@@ -27,7 +27,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.forecast import ForecastEnv
 from sgfn.envs.tabulated import tabulate
 from sgfn.envs.trajectories import Trajectories
-from sgfn.landscapes.paths import Paths
+from sgfn.landscapes.paths import ForecastPaths
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import seeded
 from sgfn.learning.rollout import Policy, rollout
@@ -61,7 +61,7 @@ def places(count: int, horizon: int, seed: int) -> Float64[Tensor, "J H"]:
     return (order + 0.5).double() / count
 
 
-class TiltedPaths(Paths):
+class TiltedPaths(ForecastPaths):
     r"""log R = log p(path) + log of the mean of $e^{(cost - level)/T}$ over places within the path's bins.
 
     p is the fitted forecast; the level makes the mean of R one, at first.
