@@ -44,7 +44,7 @@ class FunctionLandscape(Landscape):
     ) -> None:
         self.function, self.decode, self.mode_level = function, decode, mode_level
         self.maximum = math.inf if maximum is None else maximum  # unknown: the one bound that always holds
-        self.name, self.cache = name or label(function), cache
+        self.name, self.cache = name or function_label(function), cache
         self.known: OrderedDict[str, float] = OrderedDict()  # least recently used first
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
@@ -56,7 +56,7 @@ class FunctionLandscape(Landscape):
     def _look_up(self, texts: list[str]) -> list[float]:
         """Scores of strings, from the cache where it has them, else from the function."""
         unseen = [text for text in dict.fromkeys(texts) if text not in self.known]
-        found = dict(zip(unseen, self._ask(unseen).tolist(), strict=True)) if unseen else {}
+        found = dict(zip(unseen, self._call_function(unseen).tolist(), strict=True)) if unseen else {}
         # Read before remembering: a batch may hold more strings than the cache.
         answers = [found[text] if text in found else self.known[text] for text in texts]
         for text, score in zip(texts, answers, strict=True):
@@ -66,7 +66,7 @@ class FunctionLandscape(Landscape):
             self.known.popitem(last=False)
         return answers
 
-    def _ask(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
+    def _call_function(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
         """Call the function and check its answer; an exception is raised again with the string that caused it."""
         try:
             answer = self.function(list(texts))
@@ -121,19 +121,19 @@ def letters(alphabet: str) -> Callable[[Int[Tensor, "N O"]], list[str]]:
 # Functions by name
 
 
-def label(function: Callable[..., Any]) -> str:
+def function_label(function: Callable[..., Any]) -> str:
     """Name of a function for messages: `module:qualified.name`."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', None) or type(function).__module__}:{name}"
 
 
-def name_of(function: Callable[..., Any]) -> str:
+def importable_name(function: Callable[..., Any]) -> str:
     """The `module:function` under which a later process finds the function again; raises where none does.
 
-    >>> name_of(label)
-    'sgfn.landscapes.function:label'
+    >>> importable_name(function_label)
+    'sgfn.landscapes.function:function_label'
     """
-    name, home = label(function), getattr(function, "__module__", None)
+    name, home = function_label(function), getattr(function, "__module__", None)
     if "<" in name or not hasattr(function, "__qualname__"):
         raise ValueError(f"{name} cannot be found again by name: define it with def at the top level of a module")
     if home == "__main__":

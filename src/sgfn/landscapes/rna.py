@@ -72,7 +72,7 @@ class Rna(FunctionLandscape):
     def _stability(self, texts: list[str]) -> list[float]:
         return [max(0.0, -energy) / self.scale for energy in self.energies(texts)]
 
-    def _ask(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
+    def _call_function(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
         """Call the function and check its answer; a failure here is one of processes, so no string is searched for."""
         return checked(self.function(texts), texts, self.name)
 
@@ -144,7 +144,7 @@ PARTNERS = {letter: [pair[1] for pair in PAIRS if pair[0] == letter] for letter 
 
 
 @cache
-def measured(sequence: str, structure: str) -> int:
+def structure_energy(sequence: str, structure: str) -> int:
     """Free energy of a sequence in a given structure, in hundredths of kcal/mol."""
     return round(100 * vienna().eval_structure_simple(sequence, structure))
 
@@ -153,15 +153,17 @@ def measured(sequence: str, structure: str) -> int:
 def end_energy(a: str, b: str, before: str = "", after: str = "") -> int:
     """Energy of a helix end with the pair ab, with its unpaired neighbours before a and after b."""
     dots = "." * len(before) + "(&)" + "." * len(after)
-    bare = measured(f"{a}&{b}", "(&)")  # two ends and the energy of bringing two strands together; GC ends cost nothing
-    return (bare - measured("G&C", "(&)")) // 2 + measured(f"{before}{a}&{b}{after}", dots) - bare
+    bare = structure_energy(
+        f"{a}&{b}", "(&)"
+    )  # two ends and the energy of bringing two strands together; GC ends cost nothing
+    return (bare - structure_energy("G&C", "(&)")) // 2 + structure_energy(f"{before}{a}&{b}{after}", dots) - bare
 
 
 @cache
 def stack_energy(a: str, b: str, c: str, d: str) -> int:
     """Energy of the pair cd stacked on the pair ab."""
-    ends = end_energy(a, b) + end_energy(c, d) + measured("G&C", "(&)")
-    return measured(f"{a}{c}&{d}{b}", "((&))") - ends
+    ends = end_energy(a, b) + end_energy(c, d) + structure_energy("G&C", "(&)")
+    return structure_energy(f"{a}{c}&{d}{b}", "((&))") - ends
 
 
 @cache
@@ -169,7 +171,7 @@ def loop_energy(a: str, b: str, size: int) -> tuple[int, str]:
     """Energy and letters of the best hairpin loop closed by ab; of 5 and 6 letters, only the first and last matter."""
     inner = product(ALPHABET, repeat=size) if size < 5 else product(ALPHABET, *["A"] * (size - 2), ALPHABET)
     loops = map("".join, inner)
-    return min((measured(f"{a}{loop}{b}", f"({'.' * size})") - end_energy(a, b), loop) for loop in loops)
+    return min((structure_energy(f"{a}{loop}{b}", f"({'.' * size})") - end_energy(a, b), loop) for loop in loops)
 
 
 @cache

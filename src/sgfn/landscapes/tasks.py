@@ -19,7 +19,7 @@ from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.bits import Bits
 from sgfn.landscapes.ehrlich import Ehrlich
-from sgfn.landscapes.function import FunctionLandscape, letters, load_function, name_of
+from sgfn.landscapes.function import FunctionLandscape, importable_name, letters, load_function
 from sgfn.landscapes.hypergrid import Hypergrid
 from sgfn.landscapes.measured import MeasuredLandscape
 from sgfn.landscapes.measurements import read_measurements, resolve_alphabet
@@ -198,7 +198,7 @@ def function_config(function: Callable[[list[str]], Any], **fields: Any) -> Call
     >>> function_config(shlex.join, length=5).function
     'shlex:join'
     """
-    return CallableConfig(function=name_of(function), **fields)
+    return CallableConfig(function=importable_name(function), **fields)
 
 
 # Parts that builders share
