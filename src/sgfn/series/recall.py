@@ -1,4 +1,4 @@
-"""What a forecaster remembers: how it would have forecast windows before an origin, and the spread that follows."""
+"""Spread of a forecast from how well the same forecaster forecasts the windows before its origin."""
 
 import numpy as np
 import torch
@@ -12,15 +12,15 @@ from sgfn.series.panel import Series
 from sgfn.series.windows import SCALED_BY, Windows, counted
 
 PER_HORIZON = 4
-"""Past windows looked at in the time of one horizon."""
+"""Number of past windows that are scored in the time of one horizon."""
 POOLED = 8
-"""Series at most that are looked at as densely; of more, each is looked at less often."""
+"""Most series that are scored at full density; of more series, each is scored less often."""
 REACH = 4.0
-"""Past windows are looked at as far back as so many times the memory."""
+"""How far back past windows are scored, in multiples of the memory."""
 
 
 def spreads(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"]) -> Float64[Tensor, " W"]:
-    """The spread of the forecast of each window, from values before it alone; one where nothing can be said."""
+    """Spread of the forecast of each window, from values before it alone; one where no past value can be scored."""
     plan = windows.plan
     memory = learner.settings.recall * plan.horizon * float(plan.gap / np.timedelta64(1, "ns"))
     if memory == 0:
@@ -33,7 +33,10 @@ def spreads(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"]
 def laws(
     learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"], drawn: Drawn, *, latent: bool = False
 ) -> tuple[Float64[Tensor, "W H K"], Float64[Tensor, "W H K"]]:
-    """The law of each step that paths were drawn from, and the one that is forecast: calibrated, unless latent."""
+    """Law of each step under which paths were drawn, and the law that is forecast.
+
+    The forecast law is the members' mean, with the measurement error and calibrated; `latent`, it is neither.
+    """
     inputs = windows.inputs(cuts)
     walked, law = drawn.law.cpu(), learner.member_laws(inputs).mean(0)
     if latent:
@@ -43,12 +46,12 @@ def laws(
 
 
 def nanoseconds(stamps: Shaped[np.ndarray, "*batch"]) -> Int64[np.ndarray, "*batch"]:
-    """Stamps as numbers."""
+    """Time stamps as integers, in nanoseconds."""
     return stamps.astype("datetime64[ns]").astype(np.int64)
 
 
 def past_cuts(windows: Windows, origins: Int64[np.ndarray, " W"], reach: float) -> Int[Tensor, "N 2"]:
-    """Windows that begin within reach before one of the origins, the same ones whichever origins are asked for."""
+    """Windows that begin at most `reach` before one of the origins, from a fixed set that the origins do not change."""
     stride, thin = strides(windows)
     later, found = np.sort(origins), [np.empty((0, 2), dtype=np.int64)]
     for number, series in enumerate(windows.panel.series):
@@ -63,12 +66,12 @@ def past_cuts(windows: Windows, origins: Int64[np.ndarray, " W"], reach: float) 
 
 
 def strides(windows: Windows) -> tuple[int, int]:
-    """Steps between the past windows of a series, and how many times that where there are many series."""
+    """Steps between scored windows of a series, and the factor by which many series are scored less often."""
     return max(1, windows.plan.horizon // PER_HORIZON), -(-len(windows.panel) // POOLED)
 
 
 def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Scores:
-    """Normal scores of what came in windows, under the mean law of the members that did not learn from it."""
+    """Normal scores of the values observed in windows, under the mean law of members that did not learn from them."""
     size, time = [np.empty(0)], [np.empty(0, dtype=np.int64)]
     for some in cuts.split(BLOCK):
         targets, inputs = windows.targets(some), windows.inputs(some)
@@ -86,9 +89,9 @@ def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"])
 
 
 def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Bool[Tensor, "M N H"]:
-    """Which steps of windows each member never learned from.
+    """Which steps of windows each member did not learn from.
 
-    That is what came after its training, all of a series it does not know, and what it held out.
+    These are steps after its training data, all steps of a series it was not trained on, and those it held out.
     """
     known = {series.name: (number, series) for number, series in enumerate(learner.data.training.series)}
     alike = {
@@ -112,6 +115,6 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
 
 
 def _alike(series: Series, trained: Series) -> bool:
-    """Whether the places of a series are those it had in training: what was held out goes by place."""
+    """Whether a series has the stamps it had in training: held-out steps are identified by their position."""
     shared = min(len(series), len(trained))
     return bool((series.stamps[:shared] == trained.stamps[:shared]).all())
