@@ -32,7 +32,7 @@ LIMITS = (0.5, 2.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
+class NormalScores:
     """Normal scores of observed values: absolute value, time of observation, and weight in horizons."""
 
     size: Float64[np.ndarray, " N"]
@@ -42,7 +42,7 @@ class Scores:
     def spreads(self, origins: Int64[np.ndarray, " W"], memory: float) -> Float64[np.ndarray, " W"]:
         r"""Spread at each origin, with scores of age a weighted by $e^{-a/m}$; m in units of time."""
         order = np.argsort(self.size, kind="stable")
-        ordered = Scores(size=self.size[order], time=self.time[order], weight=self.weight[order])
+        ordered = NormalScores(size=self.size[order], time=self.time[order], weight=self.weight[order])
         found = {origin: ordered._spread(origin, memory) for origin in np.unique(origins).tolist()}
         return np.array([found[origin] for origin in origins.tolist()])
 

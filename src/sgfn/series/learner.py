@@ -38,8 +38,7 @@ JUDGED = 128
 LOWER, FALLS = 0.3, 3
 """Factor of a member's learning rate each time it stops improving, and how many times before it stops learning."""
 START = 0.5
-"""Initial value of a learned measurement error that is not given, in mean sizes of a scaled value: too large on
-purpose."""
+"""Initial value of a learned measurement error, unless given, in mean sizes of a scaled value: on purpose too large."""
 WIDEN = 0.05
 """Weight of the logarithm of a learned measurement error, so that of equally good errors the largest is learned."""
 FASTER = 10.0

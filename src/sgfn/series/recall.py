@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Bool, Float64, Int, Int64, Shaped
 from torch import Tensor
 
-from sgfn.series.calibration import Scores, widened
+from sgfn.series.calibration import NormalScores, widened
 from sgfn.series.ensemble import Drawn
 from sgfn.series.learner import BLOCK, ForecastLearner
 from sgfn.series.panel import Series
@@ -70,7 +70,7 @@ def strides(windows: Windows) -> tuple[int, int]:
     return max(1, windows.plan.horizon // PER_HORIZON), -(-len(windows.panel) // POOLED)
 
 
-def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Scores:
+def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> NormalScores:
     """Normal scores of the values observed in windows, under the mean law of members that did not learn from them."""
     size, time = [np.empty(0)], [np.empty(0, dtype=np.int64)]
     for some in cuts.split(BLOCK):
@@ -85,7 +85,7 @@ def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"])
     (stride, thin), horizon = strides(windows), windows.plan.horizon
     weight = stride * thin / horizon**2 / len(windows.panel)
     sizes = np.concatenate(size)
-    return Scores(size=sizes, time=np.concatenate(time), weight=np.full(len(sizes), weight))
+    return NormalScores(size=sizes, time=np.concatenate(time), weight=np.full(len(sizes), weight))
 
 
 def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Bool[Tensor, "M N H"]:

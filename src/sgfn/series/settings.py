@@ -1,4 +1,4 @@
-"""Settings of `sgfn forecast` that do not affect training: which windows are evaluated, and what is written."""
+"""Settings of `sgfn forecast` beside those of the model: which windows are evaluated, and what is written."""
 
 from collections import Counter
 from dataclasses import dataclass
