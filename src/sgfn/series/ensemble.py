@@ -74,7 +74,7 @@ class Ensemble:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
+class DrawnPaths:
     """Paths of W windows as bins, N each, and the law of each step."""
 
     intended: Int[Tensor, "W N H"]
@@ -87,7 +87,7 @@ class Drawn:
 
 def draw_paths(
     nets: Sequence[SeriesNet], bins: Bins, inputs: Inputs, deviation: float, samples: int, generator: torch.Generator
-) -> Drawn:
+) -> DrawnPaths:
     """Draw paths of windows by rollouts, in batches small enough to bound the memory of the caches."""
     core = nets[0].core
     rows = max(64, MEMORY // (len(nets) * 2 * len(core.blocks) * core.length * core.width))
@@ -99,7 +99,7 @@ def draw_paths(
         found = [_roll(env, actor, count, generator) for count in counts]
         parts.append((*(torch.cat(part, 1) for part in zip(*found, strict=True)), actor.mean_law))
     intended, realised, law = (torch.cat(part) for part in zip(*parts, strict=True))
-    return Drawn(intended=intended, realised=realised, law=law)
+    return DrawnPaths(intended=intended, realised=realised, law=law)
 
 
 def _roll(

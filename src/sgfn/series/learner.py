@@ -26,7 +26,7 @@ from sgfn.learning.rollout import LogPolicy
 from sgfn.nets.transformer import Drop, dropout
 from sgfn.series.bins import neighbours
 from sgfn.series.data import SeriesData, paths_of
-from sgfn.series.ensemble import Drawn, Ensemble, draw_paths
+from sgfn.series.ensemble import DrawnPaths, Ensemble, draw_paths
 from sgfn.series.network import SeriesNet
 from sgfn.series.windows import Inputs, Windows
 
@@ -268,7 +268,7 @@ class ForecastLearner(Learner):
         """Law of the measured values, from the law of the values themselves."""
         return law if self.deviation == 0 else law @ self.data.bins.blur(self.deviation / inputs.unit.cpu())
 
-    def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> Drawn:
+    def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> DrawnPaths:
         """Draw paths of windows, as bins, with the law of each step."""
         generator = torch.Generator(self.device).manual_seed(seed)
         return draw_paths(self.members, self.bins, inputs.to(self.device), self.deviation, samples, generator)

@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float64, Int, Int64, Shaped
 from torch import Tensor
 
 from sgfn.series.calibration import NormalScores, widened
-from sgfn.series.ensemble import Drawn
+from sgfn.series.ensemble import DrawnPaths
 from sgfn.series.learner import BLOCK, ForecastLearner
 from sgfn.series.panel import Series
 from sgfn.series.windows import SCALED_BY, Windows, counted
@@ -31,7 +31,7 @@ def spreads(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"]
 
 
 def laws(
-    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"], drawn: Drawn, *, latent: bool = False
+    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"], drawn: DrawnPaths, *, latent: bool = False
 ) -> tuple[Float64[Tensor, "W H K"], Float64[Tensor, "W H K"]]:
     """Law of each step under which paths were drawn, and the law that is forecast.
 

@@ -37,7 +37,7 @@ from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.nets.transformer import Cache
 from sgfn.series.data import cuts_of, forecast_env
-from sgfn.series.ensemble import Drawn, Ensemble
+from sgfn.series.ensemble import DrawnPaths, Ensemble
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.network import SeriesReader
@@ -302,7 +302,7 @@ def tilt_trainer(
 
 
 def bin_values(
-    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "1 2"], drawn: Drawn
+    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "1 2"], drawn: DrawnPaths
 ) -> Float64[Tensor, "J H K"]:
     """Value of each bin of a window at each step and place, in units of the data.
 
