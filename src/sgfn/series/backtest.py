@@ -10,7 +10,7 @@ from jaxtyping import Float64
 
 from sgfn.evaluation.metrics import forecast as metrics
 from sgfn.evaluation.metrics.forecast import Levels
-from sgfn.series.baselines import BASELINES, Setting
+from sgfn.series.baselines import BASELINES, BaselineSettings
 from sgfn.series.protocol import Origin, scales, truths
 
 Told = Callable[[str, int, int], None]
@@ -34,7 +34,9 @@ class Forecasts:
         return self.quantiles[..., int(np.abs(self.levels - 0.5).argmin())]
 
 
-def baseline_forecasts(method: str, origins: Sequence[Origin], setting: Setting, told: Told | None = None) -> Forecasts:
+def baseline_forecasts(
+    method: str, origins: Sequence[Origin], setting: BaselineSettings, told: Told | None = None
+) -> Forecasts:
     """Forecasts of a baseline for every window."""
     found = []
     for done, origin in enumerate(origins, start=1):

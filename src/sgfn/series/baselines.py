@@ -120,7 +120,7 @@ def ets_is_there() -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class BaselineSettings:
     """Settings of the baselines: quantile levels, and the season in rows or, for irregular stamps, in time."""
 
     season: int
@@ -129,23 +129,23 @@ class Setting:
     levels: Levels
 
     @staticmethod
-    def of(panel: Panel, season: int = 0, levels: Levels = LEVELS) -> "Setting":
+    def of(panel: Panel, season: int = 0, levels: Levels = LEVELS) -> "BaselineSettings":
         """Settings for a panel: the given season, else the one its step suggests; that of working days is 5 rows."""
         stamps = max(panel.series, key=len).stamps
         gap = typical_gap(stamps, panel.step)
         if season or panel.step is not None:
-            return Setting(season=season or season_length(gap), levels=levels)
+            return BaselineSettings(season=season or season_length(gap), levels=levels)
         if never_on_weekends(stamps, np.diff(stamps)):
-            return Setting(season=WORKING_DAYS, levels=levels)
-        return Setting(season=1, period=season_length(gap) * gap, levels=levels)
+            return BaselineSettings(season=WORKING_DAYS, levels=levels)
+        return BaselineSettings(season=1, period=season_length(gap) * gap, levels=levels)
 
 
-def naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
+def naive_at(origin: Origin, setting: BaselineSettings) -> QuantileForecast:
     """Naive forecast of a window: its last value."""
     return naive(origin.history.values, origin.horizon, setting.levels)
 
 
-def seasonal_naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
+def seasonal_naive_at(origin: Origin, setting: BaselineSettings) -> QuantileForecast:
     """Seasonal naive forecast of a window, by time where stamps are irregular."""
     history = origin.history
     if setting.period is not None:
@@ -153,12 +153,12 @@ def seasonal_naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
     return seasonal_naive(history.values, origin.horizon, setting.levels, setting.season)
 
 
-def auto_ets_at(origin: Origin, setting: Setting) -> QuantileForecast:
+def auto_ets_at(origin: Origin, setting: BaselineSettings) -> QuantileForecast:
     """Exponential smoothing of a window, row by row where stamps are irregular."""
     return auto_ets(origin.history.values, origin.horizon, setting.levels, setting.season)
 
 
-BASELINES: dict[str, Callable[[Origin, Setting], QuantileForecast]] = {
+BASELINES: dict[str, Callable[[Origin, BaselineSettings], QuantileForecast]] = {
     "naive": naive_at,
     "seasonal naive": seasonal_naive_at,
     "AutoETS": auto_ets_at,
