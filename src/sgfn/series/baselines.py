@@ -30,10 +30,10 @@ SHORTEST = 8
 NEEDS = "AutoETS needs statsforecast; install it with `pip install 'sgfn[forecast]'`"
 
 
-def carried(values: Values) -> Values:
+def filled_forward(values: Values) -> Values:
     """Values with gaps filled by the last one observed (by the first one, where none came before).
 
-    >>> carried(np.array([np.nan, 1.0, np.nan, 3.0]))
+    >>> filled_forward(np.array([np.nan, 1.0, np.nan, 3.0]))
     array([1., 1., 1., 3.])
     """
     seen = ~np.isnan(values)
@@ -51,7 +51,7 @@ def seasonal_naive(values: Values, horizon: int, levels: Levels = LEVELS, season
     Reference: Hyndman and Athanasopoulos (2021), Forecasting: principles and practice, section 5.5.
     """
     season = min(season, len(values))
-    filled = carried(values)
+    filled = filled_forward(values)
     point = filled[len(filled) - season + np.arange(horizon) % season]
     change = values[season:] - values[:-season]
     sigma = np.sqrt(np.nanmean(np.square(change))) if (~np.isnan(change)).any() else 0.0
@@ -93,7 +93,7 @@ def auto_ets(
         return naive(values, horizon, levels)
     model = AutoETS(season_length=season if season <= LONGEST_SEASON else 1)
     intervals = sorted({round(abs(200 * level - 100), 6) for level in levels} - {0.0})
-    found = model.forecast(carried(values)[-longest:], h=horizon, level=intervals)
+    found = model.forecast(filled_forward(values)[-longest:], h=horizon, level=intervals)
     return np.stack([found[quantile_name(level)] for level in levels], axis=1)
 
 

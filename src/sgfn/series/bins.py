@@ -97,7 +97,7 @@ class Bins:
         inside, before = mass.gather(-1, index), (upto - mass).gather(-1, index)
         return self.place(index, (wanted - before) / inside.clamp(min=1e-300))
 
-    def carry(
+    def transport(
         self,
         index: Int[Tensor, "*batch N"],
         share: Float[Tensor, "*batch N"],
@@ -146,7 +146,7 @@ class Bins:
         return self.edges[(index - 1).clamp(min=0)], self.edges[index.clamp(max=last)]
 
 
-def neighbours(count: int, width: float) -> Float64[Tensor, "K K"]:
+def neighbour_kernel(count: int, width: float) -> Float64[Tensor, "K K"]:
     r"""Kernel that smooths targets over nearby bins, $S(k|k') \propto \exp(-\tfrac12 ((k-k')/w)^2)$; w = 0 is none."""
     place = torch.arange(count, dtype=torch.float64)
     apart = (place - place[:, None]) / max(width, 1e-9)

@@ -21,7 +21,7 @@ MEMORY = 2**26
 """Most numbers in the key/value caches while paths are drawn."""
 
 
-def mixed(log_laws: Sequence[Float[Tensor, "*batch K"]]) -> Float[Tensor, "*batch K"]:
+def log_mixture(log_laws: Sequence[Float[Tensor, "*batch K"]]) -> Float[Tensor, "*batch K"]:
     r"""Logarithm of the mean of several laws, $\log \frac1M \sum_m c_m(k|s)$."""
     return torch.logsumexp(torch.stack(list(log_laws)), 0) - math.log(len(log_laws))
 
@@ -43,11 +43,11 @@ class Ensemble:
     @torch.no_grad()
     def log_law(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch K"]:
         """log c(.|s) of any states, each computed by itself."""
-        return mixed([reader.net.log_law(reader(state)) for reader in self.readers])
+        return log_mixture([reader.net.log_law(reader(state)) for reader in self.readers])
 
     def log_along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N K"]:
         """log c(.|s) of the first N states of paths, in one pass."""
-        return mixed([reader.net.log_law(reader.along(states)) for reader in self.readers])
+        return log_mixture([reader.net.log_law(reader.along(states)) for reader in self.readers])
 
     @torch.no_grad()
     def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B K"]:
@@ -57,7 +57,7 @@ class Ensemble:
             self.caches, hidden = [cache for cache, _ in begun], [first for _, first in begun]
         else:
             hidden = [reader.step(state, cache, t) for reader, cache in zip(self.readers, self.caches, strict=True)]
-        log_law = mixed([reader.net.log_law(rows) for reader, rows in zip(self.readers, hidden, strict=True)])
+        log_law = log_mixture([reader.net.log_law(rows) for reader, rows in zip(self.readers, hidden, strict=True)])
         window = self.readers[0].raw(state)[:, 0]
         self.law[:, t].index_add_(0, window, log_law.exp())
         if t == 0:

@@ -127,13 +127,13 @@ class Forecaster:
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         inputs = windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
-        walked, law = laws(learner, windows, cuts, drawn, latent=latent)
+        drawn_law, law = laws(learner, windows, cuts, drawn, latent=latent)
         found = (drawn.intended if latent else drawn.realised).cpu()
         return Forecast(
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
             cuts=tuple(cuts[:, 1].tolist()),
             stamps=windows.stamps_at(cuts),
-            paths=continuous(found, bins, inputs, walked, law, seed),
+            paths=paths_in_units(found, bins, inputs, drawn_law, law, seed),
             law=law,
             bins=bins,
             reference=inputs.reference,
@@ -215,21 +215,21 @@ def check_data(data: Any) -> None:
         raise ValueError(f"data must be a DataFrame, a file or a panel, got {type(data).__name__}: {fix}")
 
 
-def continuous(
+def paths_in_units(
     found: Int[Tensor, "W N H"],
     bins: Bins,
     inputs: Inputs,
-    walked: Float64[Tensor, "W H K"],
+    drawn_law: Float64[Tensor, "W H K"],
     law: Float64[Tensor, "W H K"],
     seed: int,
 ) -> Float64[np.ndarray, "W N H"]:
     """Paths in units of the data, drawn within their bins and mapped to the forecast law of each step.
 
-    `walked` is the law of each step under which the paths were drawn, `law` the one that is forecast.
+    `drawn_law` is the law of each step under which the paths were drawn, `law` the one that is forecast.
     """
     generator = torch.Generator().manual_seed(seed)
     share = torch.rand(found.shape, generator=generator, dtype=torch.float64)
-    scaled = bins.carry(found.transpose(1, 2), share.transpose(1, 2), walked, law)
+    scaled = bins.transport(found.transpose(1, 2), share.transpose(1, 2), drawn_law, law)
     return inputs.in_units(scaled.transpose(1, 2)).numpy()
 
 

@@ -5,7 +5,7 @@ r"""The forecaster as a method: networks learn observed futures by forward KL, t
 with c the outcome policy after the true bins $k_1, \dots, k_{t-1}$ (all steps in one pass), S the targets smoothed over
 neighbouring bins (the identity by default) and M the measurement error (the identity by default). In half of the
 windows the earlier bins of the forecast are hidden, so that the network also learns the marginal law of each step:
-drawn paths, in which small errors add up, are mapped to these laws (`Bins.carry`). Balance with a reward such as
+drawn paths, in which small errors add up, are mapped to these laws (`Bins.transport`). Balance with a reward such as
 exp(-error) would not do: a policy cannot see the future, and what it fits then is a bell whose width is the reward's
 temperature (docs/forecast.md).
 """
@@ -24,7 +24,7 @@ from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import LogPolicy
 from sgfn.nets.transformer import Drop, dropout
-from sgfn.series.bins import neighbours
+from sgfn.series.bins import neighbour_kernel
 from sgfn.series.data import SeriesData, paths_of
 from sgfn.series.ensemble import DrawnPaths, Ensemble, draw_paths
 from sgfn.series.network import SeriesNet
@@ -33,18 +33,18 @@ from sgfn.series.windows import Inputs, Windows
 METERS = ("loss",)
 BLOCK = 256
 """Number of windows whose marginal laws are computed at once."""
-JUDGED = 128
+HELD_OUT_WINDOWS = 128
 """Most held-out windows by which a member's best weights are chosen."""
-LOWER, FALLS = 0.3, 3
+RATE_FACTOR, FALLS = 0.3, 3
 """Factor of a member's learning rate each time it stops improving, and how many times before it stops learning."""
-START = 0.5
+DEVIATION_START = 0.5
 """Initial value of a learned measurement error, unless given, in mean sizes of a scaled value: on purpose too large."""
-WIDEN = 0.05
+DEVIATION_WEIGHT = 0.05
 """Weight of the logarithm of a learned measurement error, so that of equally good errors the largest is learned."""
-FASTER = 10.0
+DEVIATION_RATE = 10.0
 """Learning rate of the measurement error, as a multiple of the networks'."""
 
-NARROW = 128
+ONE_THREAD_WIDTH = 128
 """Widest network that trains on one thread, where several would wait for each other longer than they work.
 
 The result for a seed then does not depend on the number of cores.
@@ -74,14 +74,16 @@ class ForecastLearner(Learner):
         self.losses = torch.zeros_like(self.scores)
         self.waited = torch.zeros_like(self.scores)  # evaluations since the best one
         self.falls = torch.zeros_like(self.scores)  # of the learning rate
-        self.smoothed = neighbours(self.bins.count, self.settings.smooth).float().to(device)
+        self.smoothed = neighbour_kernel(self.bins.count, self.settings.smooth).float().to(device)
         self.held_out = [self._held_out(member) for member in range(self.settings.members)]
 
     def _networks(self) -> nn.ModuleList:
         plan, settings = self.data.plan, self.settings
         deviation = None
         if settings.noise == "learned":
-            deviation = settings.deviation or START * float(self.windows.scale(self.cuts[:1024]).unit.nanmean())
+            deviation = settings.deviation or DEVIATION_START * float(
+                self.windows.scale(self.cuts[:1024]).unit.nanmean()
+            )
         with seeded(self.config.seed):
             return nn.ModuleList(
                 SeriesNet(
@@ -98,7 +100,9 @@ class ForecastLearner(Learner):
     def _optimiser(self, net: SeriesNet) -> Optimiser:
         optim, error = self.config.optim, [p for p in [net.log_deviation] if p is not None]
         body = [p for name, p in net.named_parameters() if name != "log_deviation"]
-        return Optimiser([(body, optim.lr), (error, FASTER * optim.lr)][: 1 + len(error)], optim.clip, self.device)
+        return Optimiser(
+            [(body, optim.lr), (error, DEVIATION_RATE * optim.lr)][: 1 + len(error)], optim.clip, self.device
+        )
 
     @staticmethod
     def _each(nets: nn.ModuleList) -> list[SeriesNet]:
@@ -109,14 +113,14 @@ class ForecastLearner(Learner):
     @property
     def small(self) -> bool:
         """Whether networks are so narrow that training on one thread is fastest."""
-        return self.config.net.hidden <= NARROW
+        return self.config.net.hidden <= ONE_THREAD_WIDTH
 
     def step(self) -> None:
         """Train each member on one batch of windows, and at intervals evaluate all on their held-out windows."""
         rate = schedule(self.index, self.config.steps, self.config.optim)
         for member, falls in enumerate(self.falls.tolist()):
             if falls < FALLS:
-                self.losses[member] = self._learn(member, rate * LOWER**falls)
+                self.losses[member] = self._learn(member, rate * RATE_FACTOR**falls)
         if (self.done + 1) % self.settings.check == 0 or self.done + 1 == self.config.steps:
             self._keep_best()
         self.record(self.losses.mean())
@@ -134,7 +138,7 @@ class ForecastLearner(Learner):
         blind = torch.arange(len(rows), device=self.device) % 2 == 0  # the rows are drawn at random
         loss = self.loss(net, batch, blind, drop, self._hidden(len(rows)))
         if net.log_deviation is not None:
-            loss = loss - WIDEN * net.log_deviation
+            loss = loss - DEVIATION_WEIGHT * net.log_deviation
         self.steps[member].step(loss, rate)
         self._follow(self._each(self.average)[member], net)
         return loss.detach()
@@ -198,7 +202,7 @@ class ForecastLearner(Learner):
         cuts = self.cuts[held]
         if not len(cuts):
             return None
-        cuts = cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
+        cuts = cuts[torch.linspace(0, len(cuts) - 1, min(HELD_OUT_WINDOWS, len(cuts))).round().long()]
         inputs, bins, seen = self._batch(cuts)
         counts = seen & self.holds_out(member, cuts)
         return (inputs, bins, counts) if bool(counts.any()) else None

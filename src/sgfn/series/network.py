@@ -9,7 +9,7 @@ from sgfn.envs.base import Env
 from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import small
 from sgfn.nets.transformer import Cache, CausalTransformer, Drop
-from sgfn.series.windows import LARGEST, Inputs
+from sgfn.series.windows import LARGEST_INPUT, Inputs
 
 REACHES = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Length scales, in mean sizes of a scaled value, at which a law may fall off around an anchor."""
@@ -110,7 +110,7 @@ class SeriesNet(nn.Module):
         last = torch.where(known, place, 0).cummax(1).values[:, -count:]  # column 0 is padding, and never known
         older = (last - 1).clamp(min=0)
         any_, both = known.gather(1, last), known.gather(1, last) & known.gather(1, older)
-        line = (2 * values.gather(1, last) - values.gather(1, older)).clamp(-LARGEST, LARGEST)
+        line = (2 * values.gather(1, last) - values.gather(1, older)).clamp(-LARGEST_INPUT, LARGEST_INPUT)
         anchors = [values.gather(1, last) * any_, line * both, any_.to(rows.dtype), both.to(rows.dtype)]
         return torch.cat([rows, torch.stack(anchors, -1)], -1)
 

@@ -9,7 +9,7 @@ from sgfn.series.calibration import NormalScores, widened
 from sgfn.series.ensemble import DrawnPaths
 from sgfn.series.learner import BLOCK, ForecastLearner
 from sgfn.series.panel import Series
-from sgfn.series.windows import SCALED_BY, Windows, counted
+from sgfn.series.windows import SCALED_BY, Windows, counts_before
 
 PER_HORIZON = 4
 """Number of past windows that are scored in the time of one horizon."""
@@ -38,11 +38,11 @@ def laws(
     The forecast law is the members' mean, with the measurement error and calibrated; `latent`, it is neither.
     """
     inputs = windows.inputs(cuts)
-    walked, law = drawn.law.cpu(), learner.member_laws(inputs).mean(0)
+    drawn_law, law = drawn.law.cpu(), learner.member_laws(inputs).mean(0)
     if latent:
-        return walked, law
-    walked, law = learner.as_measured(walked, inputs), learner.as_measured(law, inputs)
-    return walked, widened(law, spreads(learner, windows, cuts))
+        return drawn_law, law
+    drawn_law, law = learner.as_measured(drawn_law, inputs), learner.as_measured(law, inputs)
+    return drawn_law, widened(law, spreads(learner, windows, cuts))
 
 
 def nanoseconds(stamps: Shaped[np.ndarray, "*batch"]) -> Int64[np.ndarray, "*batch"]:
@@ -57,7 +57,7 @@ def past_cuts(windows: Windows, origins: Int64[np.ndarray, " W"], reach: float) 
     for number, series in enumerate(windows.panel.series):
         last = len(series) + (len(series.future) - windows.plan.horizon + 1 if windows.plan.known_names else 0)
         cut = np.arange(stride * (1 + number % thin), min(last, len(series)), stride * thin)
-        cut = cut[counted(series.values)[cut] >= SCALED_BY]
+        cut = cut[counts_before(series.values)[cut] >= SCALED_BY]
         time = nanoseconds(windows.stamps[number][cut])
         place = np.searchsorted(later, time)
         near = (place < len(later)) & (later[np.minimum(place, len(later) - 1)] - time <= reach)
@@ -94,8 +94,10 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
     These are steps after its training data, all steps of a series it was not trained on, and those it held out.
     """
     known = {series.name: (number, series) for number, series in enumerate(learner.data.training.series)}
-    alike = {
-        series.name: _alike(series, known[series.name][1]) for series in windows.panel.series if series.name in known
+    same_stamps = {
+        series.name: _same_stamps(series, known[series.name][1])
+        for series in windows.panel.series
+        if series.name in known
     }
     stamps, found = windows.stamps_at(cuts), []
     numbers = torch.zeros(len(cuts), dtype=torch.int64)
@@ -105,7 +107,7 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
         series = windows.panel.series[number]
         if series.name in known:
             numbers[row], trained = known[series.name]
-            held[row] = alike[series.name]
+            held[row] = same_stamps[series.name]
             after[row] = stamps[row] > trained.stamps[-1]
     there = torch.stack([numbers, cuts[:, 1]], 1).to(learner.device)
     for member in range(learner.settings.members):
@@ -114,7 +116,7 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
     return torch.stack(found)
 
 
-def _alike(series: Series, trained: Series) -> bool:
+def _same_stamps(series: Series, trained: Series) -> bool:
     """Whether a series has the stamps it had in training: held-out steps are identified by their position."""
     shared = min(len(series), len(trained))
     return bool((series.stamps[:shared] == trained.stamps[:shared]).all())

@@ -50,7 +50,7 @@ BLOCK = 512
 """Number of paths drawn at once."""
 PLACES = 16
 """Places within a bin at which the cost is computed; the outermost lies 3.5 mean excesses beyond the last edge."""
-WALKS = 512
+LAW_PATHS = 512
 """Number of paths from which the law of each step, as paths are drawn, is estimated."""
 
 
@@ -97,7 +97,7 @@ class TiltedPaths(ForecastPaths):
         """Logarithm of the mean of exp((cost - level)/T) over places."""
         return torch.logsumexp((cost - self.level) / self.temperature, 0) - math.log(len(cost))
 
-    def levelled(self, drawn: Int[Tensor, "N O"]) -> None:
+    def set_level(self, drawn: Int[Tensor, "N O"]) -> None:
         """Set the level from paths drawn by the forecast, so that their mean of exp((cost - level)/T) is one."""
         found = self.log_tilt(self.cost_of(self.paths(drawn)))
         self.level += self.temperature * float(torch.logsumexp(found, 0) - math.log(len(drawn)))
@@ -168,12 +168,12 @@ class TiltTrainer(Trainer):
     """The trainer of flow networks, with networks that start from the forecast."""
 
     def __init__(self, task: Task, device: torch.device, encoder: TiltReader) -> None:
-        self.beginning = encoder
+        self.tilt_reader = encoder
         super().__init__(task, device)
 
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with seeded(self.config.seed):
-            nets = TiltNets(self.beginning.env, self.config.scored_as, self.beginning)
+            nets = TiltNets(self.tilt_reader.env, self.config.scored_as, self.tilt_reader)
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
@@ -246,7 +246,7 @@ def tilt(
         trainer.step()
     trainer.read_meters()
     own = _draw(trainer, trainer.actor(), samples, seed, tilted=True)
-    plain = _draw(trainer, trainer.beginning.law, samples, seed + 1, tilted=False)
+    plain = _draw(trainer, trainer.tilt_reader.law, samples, seed + 1, tilted=False)
     return Tilted(
         name=name,
         cut=cut,
@@ -291,10 +291,10 @@ def tilt_trainer(
     inputs = windows.inputs(cuts).to(learner.device)
     env = forecast_env(learner.data.bins, inputs, learner.deviation)
     members = [copy.deepcopy(net).requires_grad_(False) for net in learner.members]
-    drawn = learner.draw_paths(inputs, WALKS, config.seed)
+    drawn = learner.draw_paths(inputs, LAW_PATHS, config.seed)
     table = bin_values(learner, windows, cuts, drawn).to(learner.device)
     landscape = TiltedPaths(table, Ensemble(env, members, inputs), env, cost, temperature)
-    landscape.levelled(torch.nn.functional.pad(drawn.realised[0], (1, 0)))
+    landscape.set_level(torch.nn.functional.pad(drawn.realised[0], (1, 0)))
     summary = f"{env.horizon} steps of a forecast, tilted"
     task = Task(name="tilt", summary=summary, env=env, landscape=landscape, beta=1.0, config=config)
     tables = tabulate(env, learner.device)  # as the trainer has it
@@ -309,15 +309,15 @@ def bin_values(
     Places are mapped from the law under which paths are drawn to the law that is forecast.
     """
     inputs, bins = windows.inputs(cuts), learner.data.bins
-    walked, law = laws(learner, windows, cuts, drawn)  # 1 H K
-    index = torch.arange(bins.count).expand(walked.shape)
-    shares = places(PLACES, walked.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
-    scaled = torch.cat([bins.carry(index, share[None], walked, law) for share in shares])
+    drawn_law, law = laws(learner, windows, cuts, drawn)  # 1 H K
+    index = torch.arange(bins.count).expand(drawn_law.shape)
+    shares = places(PLACES, drawn_law.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
+    scaled = torch.cat([bins.transport(index, share[None], drawn_law, law) for share in shares])
     return scaled * inputs.unit[0] + inputs.reference[0, :, None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Weighed:
+class _WeightedPaths:
     """Paths with their importance weights."""
 
     values: Float64[np.ndarray, "N H"]
@@ -353,7 +353,7 @@ class _Weighed:
         return (away**2).sum(0) / self.weight.sum() ** 2
 
 
-def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilted: bool) -> _Weighed:
+def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilted: bool) -> _WeightedPaths:
     """Draw paths by the policy or the forecast, choose places within their bins, and weight them for the tilted law."""
     landscape = trainer.task.landscape
     assert isinstance(landscape, TiltedPaths)
@@ -371,4 +371,4 @@ def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilte
         parts.append((paths[taken, each], cost[taken, each], log_weight, paths.mean(0)))
     values, cost, log_weight, centres = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
     weight = np.exp(log_weight - log_weight.max())
-    return _Weighed(values=values, cost=cost, weight=weight, untilted=centres.mean(0))
+    return _WeightedPaths(values=values, cost=cost, weight=weight, untilted=centres.mean(0))

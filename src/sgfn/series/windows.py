@@ -18,11 +18,11 @@ from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import Plan, moments
 from sgfn.series.scaling import Scale, scale_of
 
-JUDGED = 2048
+COMPARED_WINDOWS = 2048
 """Most windows on which references and scalings are compared."""
 SCALED_BY = 2
 """Least number of values in a history by which a window is scaled."""
-LARGEST = 10.0
+LARGEST_INPUT = 10.0
 """Bound of the scaled values that a network reads."""
 
 
@@ -95,7 +95,7 @@ class Windows:
         """(series, cut) of every window to learn from: enough values before it, and at least one in it."""
         found = []
         for number, series in enumerate(self.panel.series):
-            seen = counted(series.values)
+            seen = counts_before(series.values)
             first = max(2, min(self.plan.context, (len(series) - self.plan.horizon) // 2))
             cut = np.arange(first, len(series) - self.plan.horizon + 1)
             enough = self._enough(series, len(series) + 1)[cut]
@@ -123,7 +123,7 @@ class Windows:
 
     def _enough(self, series: Series, size: int) -> Bool[np.ndarray, " N"]:
         """Whether the history before each cut holds the two values that a scale needs."""
-        cut, seen = np.minimum(np.arange(size), len(series)), counted(series.values)
+        cut, seen = np.minimum(np.arange(size), len(series)), counts_before(series.values)
         return seen[cut] - seen[np.maximum(cut - self.plan.history, 0)] >= SCALED_BY
 
     def scale(self, cuts: Int[Tensor, "B 2"]) -> Scale:
@@ -148,12 +148,17 @@ class Windows:
         context = self._values(cuts, self.offsets[: plan.context])
         scaled = scale.apply(torch.nn.functional.pad(context, (0, plan.horizon), value=torch.nan))[:, : plan.context]
         seen = ~scaled.isnan()
-        parts = [self._known_at(cuts), self._past_at(cuts), self._lagged(cuts, scale), tame(scale.shape)[0][..., None]]
+        parts = [
+            self._known_at(cuts),
+            self._past_at(cuts),
+            self._lagged(cuts, scale),
+            clip_and_fill(scale.shape)[0][..., None],
+        ]
         parts += [self._gaps(cuts)] if plan.irregular else []
         parts += [self._absolute(scale)] if plan.absolute else []
         return Inputs(
             rows=torch.cat([part.float() for part in parts], -1),
-            values=tame(scaled)[0].float(),
+            values=clip_and_fill(scaled)[0].float(),
             seen=seen,
             reference=scale.reference[:, plan.context :].nan_to_num(0.0),
             unit=scale.unit.nan_to_num(1.0),
@@ -198,7 +203,7 @@ class Windows:
 
     def _past_at(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B M Q"]:
         """Past-only covariates, one step late as values are, and which of them were observed."""
-        filled, seen = tame(self._before(self.past, cuts, self.offsets - 1))
+        filled, seen = clip_and_fill(self._before(self.past, cuts, self.offsets - 1))
         return torch.cat([filled, seen.double()], -1)
 
     def _lagged(self, cuts: Int[Tensor, "B 2"], scale: Scale) -> Float64[Tensor, "B M G"]:
@@ -210,14 +215,14 @@ class Windows:
         for lag in self.plan.lags:
             then = self.scale(cuts - torch.tensor([0, lag], device=self.device))
             old = (self._values(cuts, self.offsets - lag) - then.level[:, None]) / then.unit[:, None]
-            filled, seen = tame(old - scale.shape)
+            filled, seen = clip_and_fill(old - scale.shape)
             found += [filled[..., None], seen[..., None].double()]
         return torch.cat(found, -1)
 
     def _absolute(self, scale: Scale) -> Float64[Tensor, "B M 2"]:
         """Level and logarithm of the unit, standardised over training windows; the same in every row."""
         mean, deviation = torch.from_numpy(self.plan.scale_moments).to(self.device)
-        found = tame((_level_and_unit(scale) - mean) / deviation)[0]
+        found = clip_and_fill((_level_and_unit(scale) - mean) / deviation)[0]
         return found[:, None].expand(-1, len(self.offsets), -1)
 
     def _gaps(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B M 2"]:
@@ -229,16 +234,16 @@ class Windows:
         return torch.stack([gap.clamp(1e-3, 1e4).log2(), age.sign() * age.abs().log1p()], -1)
 
 
-def tame(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
+def clip_and_fill(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
     """Values clipped to the bound, zero where nothing was observed, and whether something was."""
-    return scaled.nan_to_num(0.0).clamp(-LARGEST, LARGEST), ~scaled.isnan()
+    return scaled.nan_to_num(0.0).clamp(-LARGEST_INPUT, LARGEST_INPUT), ~scaled.isnan()
 
 
 def _level_and_unit(scale: Scale) -> Float64[Tensor, "B 2"]:
     return torch.stack([scale.level, scale.unit.log()], -1)
 
 
-def counted(values: Float64[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+def counts_before(values: Float64[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
     """How many values were observed before each position, and in all."""
     return np.concatenate([[0], np.cumsum(~np.isnan(values))])
 
@@ -276,24 +281,24 @@ def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
     plan = Plan.of(panel, config)
     choices = ("season", "level", "last") if plan.season > 1 else ("level", "last")
     references = choices if plan.reference == "auto" else (plan.reference,)
-    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _left(panel, one))
+    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _mean_residual(panel, one))
     scalings = ("deviation", "size") if plan.scaling == "auto" else (plan.scaling,)
-    plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _unlike(panel, one))
+    plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _size_variation(panel, one))
     plan = replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
     windows = Windows(panel, plan)
-    return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_some(windows))).numpy()]))
+    return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_spaced_cuts(windows))).numpy()]))
 
 
-def _left(panel: Panel, plan: Plan) -> float:
+def _mean_residual(panel: Panel, plan: Plan) -> float:
     """Mean absolute residual of a reference, in one unit for all references."""
     common = replace(plan, scaling="deviation")
     level = Windows(panel, replace(common, reference="level"))
-    windows, cuts = Windows(panel, common), _some(level)
+    windows, cuts = Windows(panel, common), _spaced_cuts(level)
     ratio = windows.scale(cuts).unit / level.scale(cuts).unit
     return float((windows.targets(cuts).abs() * ratio[:, None]).nanmean())
 
 
-def _unlike(panel: Panel, plan: Plan) -> float:
+def _size_variation(panel: Panel, plan: Plan) -> float:
     """How much windows differ in the size of their targets: standard deviation of the logarithm of that size."""
     sizes = _sizes(panel, plan).nanmean(1)
     return float(sizes[sizes > 0].log().std(correction=0)) if bool((sizes > 0).any()) else 0.0
@@ -301,10 +306,10 @@ def _unlike(panel: Panel, plan: Plan) -> float:
 
 def _sizes(panel: Panel, plan: Plan) -> Float64[Tensor, "N H"]:
     windows = Windows(panel, plan)
-    return windows.targets(_some(windows)).abs()
+    return windows.targets(_spaced_cuts(windows)).abs()
 
 
-def _some(windows: Windows) -> Int[Tensor, "N 2"]:
-    """Training windows, evenly spread, at most `JUDGED`."""
+def _spaced_cuts(windows: Windows) -> Int[Tensor, "N 2"]:
+    """Training windows, evenly spread, at most `COMPARED_WINDOWS`."""
     cuts = windows.cuts()
-    return cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
+    return cuts[torch.linspace(0, len(cuts) - 1, min(COMPARED_WINDOWS, len(cuts))).round().long()]
