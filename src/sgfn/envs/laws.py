@@ -9,13 +9,13 @@ from torch import Tensor
 from sgfn.envs.base import Env
 
 PolicyProbabilities = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
-"""States to probabilities of intentions."""
+"""A policy as a function from states to probabilities of intentions."""
 
 MAX_STATES = 2_000_000
 
 
 def check_size(env: Env, max_states: int = MAX_STATES) -> None:
-    """Refuse a space that is too large, with the count."""
+    """Raise where there are more states and objects than `max_states`, with their number."""
     if not enumerable(env, max_states):
         raise ValueError(
             f"the exact answer needs {env.num_states + env.num_objects:,} states and objects, "
@@ -24,7 +24,7 @@ def check_size(env: Env, max_states: int = MAX_STATES) -> None:
 
 
 def enumerable(env: Env, max_states: int = MAX_STATES) -> bool:
-    """Whether the whole space fits."""
+    """Whether there are at most `max_states` states and objects."""
     return env.num_states + env.num_objects <= max_states
 
 
@@ -68,14 +68,14 @@ def outcome_law(
     noisy: bool = True,
     rate: float | None = None,
 ) -> Float[Tensor, "N K"]:
-    """The policy's law over outcomes; without noise it is the policy itself."""
+    """Law of the outcome at each state under a policy; without noise it is the policy itself."""
     if not noisy:
         return policy
     return torch.einsum("na,nak->nk", policy, env.kernel(states, torch.float64, rate))
 
 
 def children(env: Env, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Tensor, bool]]:
-    """Moves out of a level: (rows, outcome, number of the state or object reached, whether it is an object)."""
+    """Moves out of a level as (rows, outcome, number of the state or object reached, whether it is an object)."""
     moves, legal = [], env.legal(states)
     for k in range(env.actions):
         rows = legal[:, k].nonzero()[:, 0]
@@ -89,7 +89,7 @@ def children(env: Env, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Te
 
 
 def table_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> PolicyProbabilities:
-    """A policy that looks its probabilities up by state number."""
+    """A policy that looks its probabilities up in a table by state number."""
     table = torch.zeros(env.num_states, env.actions, dtype=torch.float64)
     for depth, states in enumerate(env.levels()):
         table[env.index(states)] = conditionals[depth]
@@ -97,7 +97,7 @@ def table_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Pol
 
 
 def uniform_policy(env: Env) -> PolicyProbabilities:
-    """Every legal intention alike."""
+    """The policy that gives every legal intention the same probability."""
 
     def policy(states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
         legal = env.legal(states).double()
