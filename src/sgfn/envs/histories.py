@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 
-Believe = Callable[
+HistoryPolicy = Callable[
     [Int[Tensor, "N S"], Int[Tensor, "N t"], Int[Tensor, "N t"]], tuple[Float[Tensor, "N A"], Float[Tensor, "N A K"]]
 ]
 """(states, past intentions, past outcomes) -> pi(.|s,h) and log P^(.|s,a,h) of a policy with memory."""
@@ -47,7 +47,7 @@ def enumerable(env: Env, limit: int = MAX_HISTORIES) -> bool:
     return count(env) <= limit
 
 
-def follow(env: Env, believe: Believe, limit: int = MAX_HISTORIES) -> Histories:
+def follow(env: Env, believe: HistoryPolicy, limit: int = MAX_HISTORIES) -> Histories:
     """Enumerate all histories of a policy with memory; returns its law and how well its noise model predicts."""
     if not enumerable(env, limit):
         raise ValueError(
