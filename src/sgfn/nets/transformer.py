@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-Recall = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+StoreItems = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """A function that stores the keys and values of new items, and returns those of all items up to them."""
 Drop = Callable[[Tensor], Tensor]
 """A function applied in training to what a block adds to the residual stream: see `dropout`."""
@@ -30,7 +30,7 @@ class Cache:
     keys: Float[Tensor, "layers B heads M D"]
     values: Float[Tensor, "layers B heads M D"]
 
-    def recall(
+    def store(
         self, layer: int, position: int, key: Float[Tensor, "B heads N D"], value: Float[Tensor, "B heads N D"]
     ) -> tuple[Float[Tensor, "B heads P D"], Float[Tensor, "B heads P D"]]:
         """Store new items from a position on; returns keys and values of all items up to them."""
@@ -53,11 +53,11 @@ class Attention(nn.Module):
         self.read = nn.Linear(width, 3 * width)
         self.write = nn.Linear(width, width)
 
-    def forward(self, rows: Float[Tensor, "B M H"], recall: Recall | None = None) -> Float[Tensor, "B M H"]:
+    def forward(self, rows: Float[Tensor, "B M H"], store: StoreItems | None = None) -> Float[Tensor, "B M H"]:
         """Attention over whole sequences; with a cache, over its first rows, or of one new row over all rows stored."""
         query, key, value = self.read(rows).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # B heads M D
-        if recall is not None:
-            key, value = recall(key, value)
+        if store is not None:
+            key, value = store(key, value)
         mixed = F.scaled_dot_product_attention(query, key, value, is_causal=rows.shape[1] > 1)
         return self.write(mixed.transpose(1, 2).flatten(-2))
 
@@ -84,10 +84,10 @@ class Block(nn.Module):
         self.forward_norm, self.feed_forward = nn.LayerNorm(width), FeedForward(width)
 
     def forward(
-        self, rows: Float[Tensor, "B M H"], recall: Recall | None = None, drop: Drop | None = None
+        self, rows: Float[Tensor, "B M H"], store: StoreItems | None = None, drop: Drop | None = None
     ) -> Float[Tensor, "B M H"]:
         """Rows after the two steps of the equation above."""
-        mixed = self.attention(self.attention_norm(rows), recall)
+        mixed = self.attention(self.attention_norm(rows), store)
         rows = rows + (mixed if drop is None else drop(mixed))
         added = self.feed_forward(self.forward_norm(rows))
         return rows + (added if drop is None else drop(added))
@@ -136,7 +136,7 @@ class CausalTransformer(nn.Module):
         """Representations of the first items, which are stored in the cache: `step` goes on behind them."""
         rows = self._placed(items)
         for layer, block in enumerate(self.blocks):
-            rows = block(rows, partial(cache.recall, layer, 0))
+            rows = block(rows, partial(cache.store, layer, 0))
         return self.norm(rows)
 
     @torch.no_grad()  # the cache is written in place, so there is no gradient here: the full pass gives it
@@ -146,7 +146,7 @@ class CausalTransformer(nn.Module):
             raise ValueError(f"position must lie in 0..{self.length - 1} (length {self.length}), got {position}")
         row = (item + self.positions[position])[:, None]  # B 1 H
         for layer, block in enumerate(self.blocks):
-            row = block(row, partial(cache.recall, layer, position))
+            row = block(row, partial(cache.store, layer, position))
         return self.norm(row)[:, 0]
 
 
