@@ -1,4 +1,4 @@
-"""Samples as a table, a block at a time: what was realised, its score, and what was intended."""
+"""Files of samples, written a block at a time: what was realised, its score, and what was intended."""
 
 import gzip
 from collections.abc import Callable, Iterator
@@ -15,19 +15,19 @@ from sgfn.runs.table_files import arrow, kind_of
 
 COLUMNS = ("sequence", "score", "intended")
 Write = Callable[[Letters, Float[np.ndarray, " N"], Letters], None]
-"""Takes a block: texts, scores, and what was meant."""
+"""A function that writes one block: texts of objects, scores, and texts of intentions."""
 
 
 @contextmanager
 def csv_writer(path: Path) -> Iterator[Write]:
-    """Plain text."""
+    """Open a CSV file for blocks of samples."""
     with path.open("wb") as file:
         yield _text_writer(file)
 
 
 @contextmanager
 def gzip_writer(path: Path) -> Iterator[Write]:
-    """Compressed text, the same bytes for the same samples."""
+    """Open a compressed CSV file for blocks of samples; equal samples give equal bytes."""
     with path.open("wb") as plain, gzip.GzipFile("", "wb", 6, plain, mtime=0) as file:
         yield _text_writer(file)
 
@@ -39,7 +39,7 @@ def _text_writer(file: Any) -> Write:
 
 @contextmanager
 def parquet_writer(path: Path) -> Iterator[Write]:
-    """A row group for each block."""
+    """Open a Parquet file for blocks of samples; each block is a row group."""
     pa = arrow(path)
     kinds = zip(COLUMNS, (pa.string(), pa.float32(), pa.string()), strict=True)
     with pa.parquet.ParquetWriter(path, pa.schema(kinds)) as file:
@@ -65,7 +65,7 @@ WRITERS: dict[str, Callable[[Path], AbstractContextManager[Write]]] = {
 
 @contextmanager
 def writing(path: Path) -> Iterator[Write]:
-    """A table by the ending of its name, whole or absent."""
+    """Open a file of samples by the ending of its name; the file is complete or absent."""
     kind = kind_of(path, WRITERS)
     with replacing(path) as aside, WRITERS[kind](aside) as write:
         yield write

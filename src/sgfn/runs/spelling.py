@@ -1,4 +1,4 @@
-"""Objects and scores as text, a whole block at a time: a row of bytes each, in which a zero stands for nothing."""
+"""Conversion of objects and scores to text, a block at a time: rows of bytes, in which a zero byte is padding."""
 
 import numpy as np
 import torch
@@ -11,12 +11,14 @@ COMMA, QUOTE = ord(","), ord('"')
 
 
 def as_letters(texts: list[bytes]) -> Letters:
-    """Texts one below the other."""
+    """Texts as rows of bytes, padded with zeros."""
     return np.array(texts, dtype=np.bytes_).view(np.uint8).reshape(len(texts), -1)
 
 
 def spell(codes: Int[np.ndarray, "N L"], tokens: list[str], between: str = "") -> Letters:
-    """Tokens in a row; a code of -1, or one beyond the last token, is no token and must come after all that are.
+    """Rows of bytes that spell rows of codes, with `between` between tokens.
+
+    A code of -1, or one beyond the last token, is no token; such codes must come after all others.
 
     >>> spell(np.array([[0, 1], [1, -1]]), ["ab", "c"], "-").tobytes().replace(bytes(1), b".")
     b'.ab-c..c....'
@@ -28,7 +30,7 @@ def spell(codes: Int[np.ndarray, "N L"], tokens: list[str], between: str = "") -
 
 
 def spell_objects(env: Env, objects: Int[np.ndarray, "N O"]) -> Letters:
-    """As `Env.decode` has it."""
+    """Objects as rows of bytes, with the text that `Env.decode` gives."""
     if isinstance(env, SequenceEnv):
         return spell(objects, list(env.alphabet))
     if isinstance(env, GridEnv):
@@ -37,14 +39,17 @@ def spell_objects(env: Env, objects: Int[np.ndarray, "N O"]) -> Letters:
 
 
 def spell_figures(values: Float[np.ndarray, " N"]) -> Letters:
-    """Six digits, each value formatted once; by its bits, as minus zero equals zero."""
+    """Values as rows of bytes, with six digits.
+
+    Each distinct value is formatted once; values are compared by their bits, as minus zero equals zero.
+    """
     bits, place = np.unique(values.view(np.int32), return_inverse=True)
     texts = b"%.6g\n" * len(bits) % tuple(bits.view(np.float32).tolist())
     return as_letters(texts.split(b"\n")).take(place, 0)
 
 
 def quoted(letters: Letters) -> Letters:
-    """With marks around texts that hold a comma."""
+    """Rows of bytes with quotation marks around texts that hold a comma."""
     commas = letters == COMMA
     if not commas.any():
         return letters
@@ -53,7 +58,7 @@ def quoted(letters: Letters) -> Letters:
 
 
 def lines(*columns: Letters) -> bytes:
-    """Rows of a CSV."""
+    """Lines of a CSV from its columns, as bytes."""
     parts = []
     for column in columns:
         parts += [column, np.full((len(column), 1), COMMA, dtype=np.uint8)]
@@ -62,5 +67,5 @@ def lines(*columns: Letters) -> bytes:
 
 
 def written(letters: Letters) -> bytes:
-    """The text alone, one row after the other."""
+    """Text of the rows, one after the other, without padding."""
     return letters.tobytes().translate(None, bytes(1))
