@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Float
 
 from sgfn.config.files import replacing
-from sgfn.runs.spelling import Letters, lines, quoted, spell_figures, written
-from sgfn.runs.table_files import arrow, kind_of
+from sgfn.runs.spelling import TextRows, csv_lines, joined_text, quoted, spell_figures
+from sgfn.runs.table_files import import_pyarrow, kind_of
 
 COLUMNS = ("sequence", "score", "intended")
-Write = Callable[[Letters, Float[np.ndarray, " N"], Letters], None]
+Write = Callable[[TextRows, Float[np.ndarray, " N"], TextRows], None]
 """A function that writes one block: texts of objects, scores, and texts of intentions."""
 
 
@@ -34,24 +34,24 @@ def gzip_writer(path: Path) -> Iterator[Write]:
 
 def _text_writer(file: Any) -> Write:
     file.write(",".join(COLUMNS).encode() + b"\n")
-    return lambda texts, scores, meant: file.write(lines(quoted(texts), spell_figures(scores), quoted(meant)))
+    return lambda texts, scores, meant: file.write(csv_lines(quoted(texts), spell_figures(scores), quoted(meant)))
 
 
 @contextmanager
 def parquet_writer(path: Path) -> Iterator[Write]:
     """Open a Parquet file for blocks of samples; each block is a row group."""
-    pa = arrow(path)
+    pa = import_pyarrow(path)
     kinds = zip(COLUMNS, (pa.string(), pa.float32(), pa.string()), strict=True)
     with pa.parquet.ParquetWriter(path, pa.schema(kinds)) as file:
 
-        def write(texts: Letters, scores: Float[np.ndarray, " N"], meant: Letters) -> None:
+        def write(texts: TextRows, scores: Float[np.ndarray, " N"], meant: TextRows) -> None:
             columns = (_strings(texts), pa.array(scores), _strings(meant))
             file.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))))
 
-        def _strings(letters: Letters) -> Any:
+        def _strings(letters: TextRows) -> Any:
             ends = np.zeros(len(letters) + 1, dtype=np.int32)
             np.cumsum((letters != 0).sum(1), out=ends[1:])
-            return pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends), pa.py_buffer(written(letters)))
+            return pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends), pa.py_buffer(joined_text(letters)))
 
         yield write
 

@@ -13,11 +13,11 @@ def kind_of(path: Path, kinds: Iterable[str]) -> str:
         wanted = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
         raise ValueError(f"{path}: tables are written as {wanted}, not as {path.suffix or 'a bare name'!r}")
     if found[0] == ".parquet":
-        arrow(path)  # raise before the work is done, not after
+        import_pyarrow(path)  # raise before the work is done, not after
     return found[0]
 
 
-def arrow(path: Path) -> Any:
+def import_pyarrow(path: Path) -> Any:
     """Import and return pyarrow; a ValueError says how to install it."""
     try:
         import pyarrow.parquet
