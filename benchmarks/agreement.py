@@ -24,7 +24,7 @@ Means = dict[str, list[float]]
 
 
 def trainer_of(objective: str, batch: int, device: torch.device, seed: int = 0) -> Trainer:
-    """At the start of a run."""
+    """A trainer at the start of a run."""
     job = {**DEFAULT, "objective": objective, "batch": batch, "seed": seed}
     return Trainer(make_task("tfbind8", settings(job)), device)  # pyright: ignore[reportArgumentType]
 
@@ -44,12 +44,12 @@ def losses(trainer: Trainer, accelerate: str, steps: int, *, one_stream: bool = 
 
 
 def apart(found: Means, known: Means, name: str) -> float:
-    """Largest relative difference."""
+    """Largest relative difference between the mean losses of two runs."""
     return max(abs(a - b) / (abs(b) or 1.0) for a, b in zip(found[name], known[name], strict=True))
 
 
 def overlap(first: Trainer, objective: str, batch: int, steps: int) -> float | None:
-    """How far a compiled run is from the same run in one stream, over all that a checkpoint holds."""
+    """Largest difference between a compiled run and the same run in one stream, over all that a checkpoint holds."""
     if first.beside is None:
         return None
     second = trainer_of(objective, batch, first.device)
@@ -59,7 +59,7 @@ def overlap(first: Trainer, objective: str, batch: int, steps: int) -> float | N
 
 
 def main() -> None:
-    """Every way, batch and objective."""
+    """Compare all ways to run steps, for every batch size and objective."""
     args = arguments(__doc__ or "", None)
     device, rows = torch.device(args.device), []
     ways = ("graph", "compile") if device.type == "cuda" else ("compile",)

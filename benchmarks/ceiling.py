@@ -1,6 +1,6 @@
-"""What 2,048 draws from the best reachable law itself look like: nobody who samples by that law does better.
+"""Metrics of 2,048 draws from the best reachable law itself: no policy with that law samples better.
 
-    python -m benchmarks.ceiling --device cpu --seeds 20
+python -m benchmarks.ceiling --device cpu --seeds 20
 
 TFBind8 at the published noise levels and at both exponents; seeds are those of the draws.
 """
@@ -34,7 +34,7 @@ def draws(cell: dict[str, Any], config: TrainConfig, seeds: int) -> list[dict[st
 
 
 def main() -> None:
-    """Every cell of the study."""
+    """Run the study for all noise levels and exponents."""
     args = arguments(__doc__ or "", "published_ceiling.json")
     rows = [row for cell, config in STUDIES["tfbind8"].cells(None) for row in draws(cell, config, args.seeds)]
     write_results(args.out, "ceiling", torch.device("cpu"), rows)

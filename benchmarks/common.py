@@ -1,4 +1,4 @@
-"""What the studies share: train many runs at once on one device, measure them exactly, write small JSON files."""
+"""Shared parts of the studies: train many runs at once on one device, measure them exactly, write small JSON files."""
 
 import argparse
 import platform
@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.Namespace:
-    """Flags every study has, and positional choices of its own."""
+    """Parse the flags that every study has, and a study's own positional choices."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, allowed in choices.items():  # the first one is a must, those after it have their first choice by default
         first = name == next(iter(choices))
@@ -39,21 +39,21 @@ def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.N
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1, for a flag."""
+    """A whole number of at least 1, from a flag's text."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
 
 
 def device_here(text: str) -> str:
-    """A kind of device that this machine has, for a flag."""
+    """A device type that this machine has, from a flag's text."""
     if text not in ("cpu", "cuda") or (text == "cuda" and not torch.cuda.is_available()):
         raise argparse.ArgumentTypeError(f"must be cpu, or cuda where there is a GPU, got {text!r}")
     return text
 
 
 def machine(device: torch.device) -> dict[str, str]:
-    """Where a result comes from."""
+    """Description of the machine that a result comes from."""
     name = (
         torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} threads, {cpu_model()}"
     )
@@ -61,7 +61,7 @@ def machine(device: torch.device) -> dict[str, str]:
 
 
 def cpu_model() -> str:
-    """What the processor calls itself, where the system tells."""
+    """Name of the processor, where the system gives it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown CPU")
@@ -123,10 +123,10 @@ def train_together(
 class Measure:
     """Exact figures of trained runs; the laws that depend only on the task and the noise are computed once."""
 
-    known: dict[Any, exact.Reference] = field(default_factory=dict)
+    known: dict[Any, exact.ReferenceLaws] = field(default_factory=dict)
 
-    def of(self, learner: Learner) -> exact.Reference:
-        """The laws of the learner's task."""
+    def of(self, learner: Learner) -> exact.ReferenceLaws:
+        """Reference laws of the learner's task."""
         task, config = learner.task, learner.config
         key = (task.name, config.noise, config.grid, config.reward, task.beta)
         if key not in self.known:
@@ -145,12 +145,12 @@ class Measure:
 
 
 def rounded(figures: dict[str, Any]) -> dict[str, Any]:
-    """Seven digits behind the point are enough."""
+    """Figures with seven digits behind the point."""
     return {name: None if value is None else round(value, 7) for name, value in figures.items()}
 
 
 def command(module: str) -> str:
-    """How the study was called; where its results lie says nothing."""
+    """The command that a study was called with, without the path of its results."""
     words = sys.argv[1:]
     if "--out" in words:
         place = words.index("--out")
@@ -159,14 +159,14 @@ def command(module: str) -> str:
 
 
 def write_results(out: Path, module: str, device: torch.device, rows: list[dict[str, Any]], **more: Any) -> None:
-    """A small JSON file with the rows, the command and the machine."""
+    """Write a small JSON file with the rows, the command and the machine."""
     write_json(out, {"command": command(module), "machine": machine(device), **more, "rows": rows})
     print(f"{len(rows)} rows in {out}")
 
 
 @cache
 def read_results(name: str) -> dict[str, Any]:
-    """A committed result; not to be changed by its readers."""
+    """A committed result with its rows, which the caller must not change."""
     return read_json(RESULTS / name)
 
 
@@ -178,6 +178,6 @@ def tell(rows: list[dict[str, Any]], methods: Iterable[tuple[str, str]], key: st
 
 
 def spread(values: Iterable[float]) -> tuple[float, float, float]:
-    """Median, lowest and highest."""
+    """Median, lowest and highest value."""
     values = list(values)
     return statistics.median(values), min(values), max(values)

@@ -25,7 +25,7 @@ ERRORS = 0.25
 
 
 def random_matrix(seed: int) -> Float64[Tensor, "V V"]:
-    """A quarter of the letters wrong on average: between an eighth and three eighths of each, spread at random."""
+    """A random confusion matrix: a quarter of all letters are wrong, and an eighth to three eighths of each one."""
     generator = torch.Generator().manual_seed(seed)
     shape = (len(ALPHABET), len(ALPHABET))
     other = torch.rand(shape, generator=generator, dtype=torch.float64).fill_diagonal_(0.0)
@@ -34,7 +34,7 @@ def random_matrix(seed: int) -> Float64[Tensor, "V V"]:
 
 
 def write_matrix(file: Path, matrix: Float64[Tensor, "V V"]) -> None:
-    """As a user would give it."""
+    """Write a matrix in the file format that users give."""
     rows = [[letter, *map(repr, row)] for letter, row in zip(ALPHABET, matrix.tolist(), strict=True)]
     file.write_text("\n".join(",".join(row) for row in [["", *ALPHABET], *rows]), encoding="utf-8")
 

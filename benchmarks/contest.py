@@ -1,8 +1,8 @@
-"""A contest of speed: contestants are processes that each wait for their turn, so that turns can be interleaved.
+"""A comparison of training speed: contestants are processes that train in turns, so that all see the same machine.
 
 A contestant prepares a job (it builds and warms up whatever it has) and then trains for a while whenever it is asked
-to, one message a line. This file needs the standard library and NumPy alone: contestants live in environments of their
-own.
+to, by messages of one line. This file needs the standard library and NumPy alone, as each contestant runs in its own
+environment.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class Job(TypedDict):
-    """What to train: TFBind8 by trajectory balance."""
+    """Training job of a contestant: TFBind8 by trajectory balance."""
 
     objective: str  # tb: no noise; stochastic: uniform slip and a learned noise model
     batch: int
@@ -59,10 +59,10 @@ DEFAULT: Job = {
 
 
 class Loop(Protocol):
-    """A training loop at work."""
+    """A contestant's training loop."""
 
     def advance(self) -> int:
-        """Some updates, all of them done when this returns; how many."""
+        """Run some updates to their end; returns how many."""
         ...
 
     def law(self) -> np.ndarray:
@@ -75,7 +75,7 @@ class Loop(Protocol):
 
 
 def timed(loop: Loop, seconds: float) -> dict[str, float]:
-    """Train for about so long."""
+    """Train for about so many seconds; returns updates, seconds, core seconds and peak memory."""
     started, worked, count = time.perf_counter(), time.process_time(), 0
     while (spent := time.perf_counter() - started) < seconds or count == 0:
         count += loop.advance()
@@ -89,7 +89,7 @@ def used(loop: Loop) -> dict[str, float]:
 
 
 def race(make: Callable[[Job], Loop], job: Job, goal: float, limit: float) -> dict[str, Any]:
-    """Seconds of training, set-up and compilation included, until the exact law is as near the target as asked."""
+    """Seconds of training, with set-up and compilation, until the exact law is as near to the target as asked."""
     started = time.perf_counter()
     loop, looking, updates, curve = make(job), 0.0, 0, []
     target = np.load(job["table"]).astype(np.float64) ** job["beta"]
@@ -105,7 +105,7 @@ def race(make: Callable[[Job], Loop], job: Job, goal: float, limit: float) -> di
 
 
 def answer(make: Callable[[Job], Loop], loop: Loop | None, asked: dict[str, Any]) -> tuple[Loop | None, dict[str, Any]]:
-    """Do what one message says."""
+    """Answer one message: prepare a job, train for some seconds, or race to a goal; returns the loop and the answer."""
     job = cast(Job, {**DEFAULT, **asked.get("job", {})})
     if asked["do"] == "prepare":
         started = time.perf_counter()
@@ -144,7 +144,7 @@ def serve(make: Callable[[Job], Loop], about: str) -> None:
 
 
 class Contestant:
-    """The other end of `serve`."""
+    """A contestant's process, to which `serve` is the other end."""
 
     def __init__(self, name: str, python: str, module: str, environment: dict[str, str]) -> None:
         self.name = name
@@ -155,7 +155,7 @@ class Contestant:
         self.about = self._read()["about"]
 
     def ask(self, **message: Any) -> dict[str, Any]:
-        """One message, one answer; a contestant that died answers with an error."""
+        """Send one message and return the answer; an error stands for a contestant that has ended."""
         assert self.process.stdin is not None
         try:
             print(json.dumps(message), file=self.process.stdin, flush=True)
@@ -169,7 +169,7 @@ class Contestant:
         return json.loads(line) if line else {"error": f"{self.name} is gone", "about": f"{self.name}: did not start"}
 
     def leave(self) -> None:
-        """Let it end."""
+        """End the contestant's process."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # one that died has left
             self.process.stdin.close()

@@ -25,12 +25,12 @@ SHOWN = {
 
 
 def rows() -> list[dict[str, Any]]:
-    """All runs."""
+    """All rows of the study."""
     return read_results("kl_family.json")["rows"]
 
 
 def seeds(method: str, beta: float, alpha: float) -> list[dict[str, Any]]:
-    """The runs of one cell."""
+    """Rows of one cell, one per seed."""
     return [r for r in rows() if (r["method"], r["beta"], r["alpha"]) == (method, beta, alpha)]
 
 

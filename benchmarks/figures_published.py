@@ -47,13 +47,13 @@ REPORTED_MODES = {
 
 
 def chosen(rows: Rows, **wanted: Any) -> Rows:
-    """Rows with these values, `__` standing for a point."""
+    """Rows with the given values; `__` in a name stands for a point."""
     named = {name.replace("__", "."): value for name, value in wanted.items()}
     return [row for row in rows if named.items() <= row.items() and "failed" not in row]
 
 
 def figure_of(rows: Rows, key: str, digits: int) -> str:
-    """Median and range of a figure; a dash where there is none."""
+    """Median and range of a figure as text; a dash where there is none."""
     values = [row[key] for row in rows if row.get(key) is not None]
     return told(values, digits) if values else "—"
 
@@ -64,7 +64,7 @@ def lines_of(header: list[str], body: list[list[str]]) -> str:
 
 
 def methods_in(rows: Rows) -> list[str]:
-    """Who was run, ours first."""
+    """Methods that were run, ours first."""
     there = {row["method"] for row in rows}
     return [name for name in ORDER if name in there]
 

@@ -14,7 +14,7 @@ LOOKS = {"cpu": ("#0b3d91", "o"), "cuda": ("#c53030", "s")}
 
 
 def name_of(row: dict[str, Any]) -> str:
-    """Whose row it is."""
+    """Name of the contestant of a row."""
     who, about = str(row["who"]), str(row["about"])
     return NAMES.get(who, about.partition(",")[0])
 
@@ -40,19 +40,19 @@ def speed_table(kind: str = "cpu") -> str:
 
 
 def size_of(row: dict[str, Any]) -> tuple[int, int, str]:
-    """What was trained."""
+    """Width, batch and objective of the job that was trained."""
     return row["hidden"], row["batch"], row["objective"]
 
 
 def rate_of(row: dict[str, Any]) -> str:
-    """Ours with its range, others with how many times as fast ours is."""
+    """Rate of a contestant as text: ours with its range, others with how many times as fast ours is."""
     digits = 0 if row["updates_per_second"] >= 100 else 1 if row["updates_per_second"] >= 1 else 2
     rate, low, high = (f"{row[key]:,.{digits}f}" for key in ("updates_per_second", "lowest", "highest"))
     return f"**{rate}** [{low}, {high}]" if row["who"] == "ours" else f"{rate} ({row['ours_is_times']:.2f} x)"
 
 
 def starts(rows: list[dict[str, Any]], names: dict[str, str]) -> str:
-    """How long each takes before its first updates."""
+    """Note below a table: what its cells mean, and how long each contestant takes before its first updates."""
     found = {name: spread(row["start_seconds"] for row in rows if row["who"] == who) for who, name in names.items()}
     told = ", ".join(f"{name} {low:.0f} to {high:.0f} s" for name, (_, low, high) in found.items())
     meaning = "[slowest, fastest turn]; (n x): compiled sgfn is n times as fast."

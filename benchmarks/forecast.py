@@ -24,7 +24,7 @@ from benchmarks.common import RESULTS, rounded, spread, write_results
 from sgfn.config.files import read_json
 from sgfn.evaluation.metrics.forecast import LEVELS, coverage
 from sgfn.series.backtest import Forecasts, baseline_forecasts, score
-from sgfn.series.baselines import Setting
+from sgfn.series.baselines import BaselineSettings
 from sgfn.series.datasets import load
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.protocol import Origin, rolling_origins, truths
@@ -80,7 +80,7 @@ def figures(found: Forecasts, origins: tuple[Origin, ...]) -> dict[str, Any]:
 def baseline(name: str, method: str) -> dict[str, Any]:
     """Scores of a baseline."""
     origins, started = windows_of(name), time.monotonic()
-    found = figures(baseline_forecasts(method, origins, Setting.of(load(name))), origins)
+    found = figures(baseline_forecasts(method, origins, BaselineSettings.of(load(name))), origins)
     return {"data": name, "method": method, "seed": None, **found, "seconds": round(time.monotonic() - started, 1)}
 
 

@@ -29,7 +29,7 @@ Weights = list[tuple[jax.Array, jax.Array]]
 
 
 def linear(key: jax.Array, inputs: int, outputs: int, scale: float = 1.0) -> tuple[jax.Array, jax.Array]:
-    """A layer drawn as PyTorch draws it; a head starts ten times smaller, with no bias."""
+    """Weights of a layer, drawn as PyTorch draws them; a head is ten times smaller, without bias."""
     bound = 1.0 / math.sqrt(inputs)
     first, second = random.split(key)
     weight = random.uniform(first, (inputs, outputs), minval=-bound, maxval=bound)
@@ -84,7 +84,7 @@ def rollout(weights: Weights, key: jax.Array, batch: int, alpha: float, activati
 
 
 def losses(parts: Any, data: Any, job: Job, activation: str) -> tuple[jax.Array, jax.Array]:
-    """Balance plus the noise model's likelihood: their gradients do not meet."""
+    """Balance loss plus the noise model's negative log-likelihood; each has a gradient in its own parameters only."""
     features, intended, realised, target = data
     log_policy = jax.nn.log_softmax(forward(parts["policy"], features, activation))  # T B A
     nll = jnp.zeros(())
@@ -101,7 +101,7 @@ def losses(parts: Any, data: Any, job: Job, activation: str) -> tuple[jax.Array,
 
 
 def clipped(gradient: Any, bound: float) -> Any:
-    """Scaled down to a norm."""
+    """Gradients scaled down to a largest norm."""
     norm = jnp.sqrt(sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(gradient)))
     return jax.tree.map(lambda g: g * jnp.minimum(1.0, bound / (norm + 1e-6)), gradient)
 

@@ -55,7 +55,7 @@ def configs(alpha: float, beta: float, seeds: int, steps: int) -> list[tuple[str
     return [(name, base.with_(seed=seed, **changes)) for name, changes in METHODS.items() for seed in range(seeds)]
 
 
-def sampled(trainer: Learner, law: torch.Tensor, known: exact.Reference, seed: int) -> dict[str, Any]:
+def sampled(trainer: Learner, law: torch.Tensor, known: exact.ReferenceLaws, seed: int) -> dict[str, Any]:
     """Top-100 and greedy modes of 2,048 draws from an exact law."""
     rows = torch.multinomial(law, 2048, replacement=True, generator=torch.Generator().manual_seed(seed))
     objects, scores = trainer.task.env.all_objects()[rows].numpy(), known.scores[rows].numpy()

@@ -103,21 +103,21 @@ STUDIES = {
 
 
 class Discovering(Bits):
-    """Remembers which modes some trajectory of the training came near to."""
+    """A landscape that remembers which modes some trajectory of the training came near to."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.found = torch.zeros(len(self.modes), dtype=torch.bool)
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """The reward; what was scored counts as seen."""
+        """Scores of objects, which are recorded as visited."""
         distances = self.distances(objects)
         self.found |= (distances <= self.within).reshape(-1, len(self.modes)).any(0)
         return self.reward(distances)
 
 
 def discovering(task: Task) -> Task:
-    """A task of bits with a memory of its own; any other as it is."""
+    """A task of bits whose landscape remembers modes; any other task unchanged."""
     return replace(task, landscape=Discovering(**vars(task.config.bits))) if task.name == "bits" else task
 
 
@@ -160,7 +160,7 @@ def run_cell(
 def run_together(
     study: Study, configs: dict[tuple[str, int], TrainConfig], device: torch.device, measure: Measure
 ) -> list[dict[str, Any]]:
-    """Runs of the same number of steps, side by side."""
+    """Train and measure runs of equal length, side by side on the device."""
     curves: list[list[list[float]]] = [[] for _ in configs]
     reasons, steps = [""] * len(configs), next(iter(configs.values())).steps
 
@@ -184,7 +184,7 @@ def run_together(
 
 
 def failure(learner: Learner) -> str:
-    """Why a run is not worth measuring, in one line; empty where it is."""
+    """Reason why a run cannot be measured, in one line; empty if it can."""
     try:
         learner.check_finite()
     except NonFiniteError as error:
@@ -193,7 +193,7 @@ def failure(learner: Learner) -> str:
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
-    """What a file has already; rows without a command are of files that were written at one go."""
+    """Rows that a file has already; where a row has no command, that of the whole file."""
     there = read_json(out) if out.is_file() else {"rows": []}
     return [row if "command" in row else row | {"command": there["command"]} for row in there["rows"]]
 
@@ -212,7 +212,7 @@ def in_processes(study: Study, units: list[Unit], jobs: int) -> Iterator[tuple[d
 
 
 def run_alone(study: Study, config: TrainConfig, wanted: list[tuple[str, int]]) -> list[dict[str, Any]]:
-    """In a process of its own, on one thread."""
+    """Train and measure one run in a process of its own, on one thread."""
     torch.set_num_threads(1)
     return run_cell(study, config, wanted, torch.device("cpu"), Measure())
 
@@ -223,7 +223,7 @@ def same(row: dict[str, Any], cell: dict[str, Any]) -> bool:
 
 
 def parse() -> argparse.Namespace:
-    """Flags of the command."""
+    """Parse the flags of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -238,7 +238,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run what is missing of a study."""
+    """Run the cells that a study's file does not have yet."""
     args = parse()
     study, device, measure = STUDIES[args.study], torch.device(args.device), Measure()
     out = args.out or RESULTS / f"published_{args.study}.json"

@@ -42,7 +42,7 @@ def fresh(device: str) -> Trainer:
 
 
 def draw(learner: Learner, n: int, kind: str, folder: Path) -> None:
-    """Into a file, or into nothing."""
+    """Draw samples into a file, or discard them."""
     if kind == "draw":
         for _ in learner.stream(n, seed=0):
             pass
@@ -56,7 +56,7 @@ def peak() -> float:
 
 
 def measure(kind: str, n: int, device: str) -> dict[str, Any]:
-    """One row."""
+    """Measure one row."""
     learner, seconds, cuda = fresh(device), [], device == "cuda"
     with tempfile.TemporaryDirectory() as folder:
         draw(learner, 1000, kind, Path(folder))
@@ -80,7 +80,7 @@ def measure(kind: str, n: int, device: str) -> dict[str, Any]:
 
 
 def apart(kind: str, n: int, device: str) -> dict[str, Any]:
-    """One row, measured in a process of its own."""
+    """Measure one row in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(partial(measure, kind, n, device)).result()
 

@@ -30,14 +30,14 @@ ROUNDS, SECONDS = 5, 0.5
 
 
 def configured(length: int, vocab: int, batch: int) -> TrainConfig:
-    """A run of that size."""
+    """Configuration of a run of a given size."""
     bits = vocab.bit_length() - 1  # of a token
     size = {"bits__k": bits, "bits__length": bits * length, "bits__distance": "hamming", "bits__modes": 25}
     return TrainConfig().with_(batch=batch, noise__alpha=0.1, **size)
 
 
 def cost(size: dict[str, int], device: torch.device, rounds: int) -> dict[str, Any]:
-    """Seconds of an update, and the peak of memory."""
+    """Seconds of an update, and peak memory."""
     trainer = Trainer(make_task("bits", configured(**size)), device)
     advance = stepper(trainer)
     steps = max(1, advance.burst)
@@ -57,7 +57,7 @@ def timed(trainer: Trainer, advance: Any, steps: int) -> float:
 
 
 def memory(device: torch.device) -> dict[str, float]:
-    """MiB: of the process so far, or on the device since the last look."""
+    """Peak memory in MiB: of the process so far, or on the device since the last call."""
     if device.type == "cpu":
         return {"memory_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)}
     peak = torch.cuda.max_memory_allocated() / 2**20
@@ -67,7 +67,7 @@ def memory(device: torch.device) -> dict[str, float]:
 
 
 def main() -> None:
-    """Along each axis, the others as in `BASE`."""
+    """Measure along each axis, with the other sizes as in `BASE`."""
     args = arguments(__doc__ or "", None)
     device, rows = torch.device(args.device), []
     for axis, values in AXES.items():

@@ -66,7 +66,7 @@ class Turns:
         self.ready: dict[str, dict[str, Any]] = {}
 
     def prepare(self, name: str) -> None:
-        """Let one build and compile what the job needs."""
+        """Let one contestant build and compile what the job needs."""
         contestant = enter(name)
         self.entered.append(contestant)
         self.ready[name] = contestant.ask(do="prepare", job=self.job | {"accelerate": OURS.get(name, "")})
@@ -85,7 +85,7 @@ class Turns:
 
 
 def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: dict[str, Any]) -> dict[str, Any]:
-    """Medians over the rounds."""
+    """Row of a contestant: medians over the rounds."""
     shown = {key: job[key] for key in ("objective", "batch", "hidden")}
     failed = next((turn["error"] for turn in [ready, *turns[who.name]] if "error" in turn), None)
     if failed:
@@ -111,7 +111,7 @@ def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: d
 
 
 def tell(row: dict[str, Any]) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     head = f"{row['objective']:>10} {row['hidden']:>6} {row['batch']:>6} {row['who']:>10}"
     if "error" in row:
         print(f"{head}  {row['error']}", flush=True)
@@ -124,7 +124,7 @@ def tell(row: dict[str, Any]) -> None:
 
 
 def missing(args: argparse.Namespace, table: str, rows: list[dict[str, Any]]) -> list[Turns]:
-    """Every size that there are no rows of; contestants without a noise model sit the second part out."""
+    """Jobs for sizes without rows, with their contestants; those without a noise model are left out of `stochastic`."""
     names, found = present(args.device), []
     for hidden, batch, objective in itertools.product(args.widths, args.batches, ("tb", "stochastic")):
         job: dict[str, Any] = {"objective": objective, "batch": batch, "hidden": hidden}
@@ -135,7 +135,7 @@ def missing(args: argparse.Namespace, table: str, rows: list[dict[str, Any]]) ->
 
 
 def contests(args: argparse.Namespace, table: str) -> None:
-    """What the file does not have yet."""
+    """Measure the sizes that the file does not have yet."""
     heads = ("hidden", 6), ("batch", 6), ("", 10), ("updates/s", 11), ("trajectories/s", 14), ("ours is x", 9)
     print(" " * 10, *(f"{name:>{width}}" for name, width in heads), "per core     MiB start s")
     out = args.out / f"speed_{args.device}.json"
@@ -175,7 +175,7 @@ def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
 
 
 def parse() -> argparse.Namespace:
-    """Flags of the command."""
+    """Parse the flags of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=["all", "contest", "race"])
     parser.add_argument("--device", type=device_here, default="cuda" if torch.cuda.is_available() else "cpu")

@@ -77,12 +77,12 @@ def build(name: str, config: TrainConfig) -> Task:
 
 
 def peak(is_a: Bool[Tensor, "N L"]) -> Float[Tensor, " N"]:
-    """Every A triples the reward."""
+    """Rewards of the task `peak`: every A triples the reward."""
     return 3.0 ** (is_a.double().sum(-1) - LENGTH)
 
 
 def fork(is_a: Bool[Tensor, "N L"]) -> Float[Tensor, " N"]:
-    """After the free letters a choice, A with one good ending or B with endings as good as each other."""
+    """Rewards of the task `fork`: after the free letters, A has one good ending, B endings as good as each other."""
     ending = is_a[:, FREE + 1 :]
     strict = torch.where(ending.all(-1), 1.0, 1e-3)
     return torch.where(is_a[:, FREE], strict, 2.0 ** -ending.shape[1]).double()
@@ -93,13 +93,13 @@ TABLES: dict[str, Callable[[Bool[Tensor, "N L"]], Float[Tensor, " N"]]] = {"peak
 
 
 def target_of(task: Task) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
-    """The target, and the score of each object."""
+    """Target law, and score of each object."""
     objects = task.env.all_objects()
     return exact.target(task.log_reward(objects), task.beta), task.landscape.scores(objects).double()
 
 
 def quadrature(env: SequenceEnv) -> tuple[Float[Tensor, " J"], Float[Tensor, " J"]]:
-    """Rates and their weights."""
+    """Nodes and weights of the quadrature over hidden rates."""
     columns = zip(*env.noise.rates(env.length + 1), strict=True)
     rate, weight = (torch.tensor(column, dtype=torch.float64) for column in columns)
     return rate, weight
@@ -141,7 +141,7 @@ def filter_law(env: SequenceEnv, conditionals: dict[int, Float[Tensor, "n K"]]) 
 
 
 def references(name: str, explore: float, objective: str) -> list[dict[str, Any]]:
-    """What is known of a task without training."""
+    """Figures of a task that are known without training."""
     task = build(name, configuration("without", explore, objective, 0, 1))
     target, scores = target_of(task)
     _, conditionals = exact.flows(task.env, target)
@@ -157,13 +157,13 @@ def references(name: str, explore: float, objective: str) -> list[dict[str, Any]
 
 
 def distances(law: Float[Tensor, " N"], target: Float[Tensor, " N"], scores: Float[Tensor, " N"]) -> dict[str, float]:
-    """Exact figures of a law."""
+    """Exact distances of a law to the target, and its expected score."""
     tv, divergence = exact.total_variation(law, target), exact.kl(target, law)
     return {"tv": tv, "kl": divergence, "expected_score": float((law * scores).sum())}
 
 
 def run(name: str, explore: float, objective: str, method: str, seed: int, steps: int, device: str) -> dict[str, Any]:
-    """Train one, and measure it: exactly where its histories can be followed, else by samples."""
+    """Train and measure one run: exactly where its histories can be enumerated, else by samples."""
     torch.set_num_threads(1)
     trainer = Trainer(build(name, configuration(method, explore, objective, seed, steps)), torch.device(device))
     step = stepper(trainer)

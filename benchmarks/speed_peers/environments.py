@@ -44,7 +44,7 @@ def python_of(name: str) -> str:
 
 
 def enter(name: str) -> Contestant:
-    """Start a contestant; what earlier runs have compiled it does not find."""
+    """Start a contestant's process, without the compilation caches of earlier runs."""
     source = str(ROOT / "src") if name in OURS else ""
     settings = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
     environment = {**os.environ, **settings, "PYTHONPATH": source}
@@ -52,7 +52,7 @@ def enter(name: str) -> Contestant:
 
 
 def present(device: str) -> list[str]:
-    """Who takes part: all on a CPU, on a GPU ours and JAX where it can be imported (nothing is installed there)."""
+    """Contestants that take part: all on a CPU; on a GPU ours and, where it can be imported, JAX."""
     if device == "cpu":
         return list(MODULES)
     return [*OURS, "jax"] if find_spec("jax") is not None else [*OURS]

@@ -22,7 +22,7 @@ ACTIVATIONS = {"relu": jax.nn.relu, "gelu": partial(jax.nn.gelu, approximate=Fal
 
 
 class TableReward(gfnx.TFBind8RewardModule):
-    """Its look-up, with a table at hand instead of a download."""
+    """gfnx's table reward, with a given table instead of a download."""
 
     def __init__(self, rewards: np.ndarray) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Gfnx:
         return self.chunk
 
     def law(self) -> np.ndarray:
-        """From its policy network over all prefixes."""
+        """Exact law of the policy network over all sequences."""
         law = np.ones(1)
         for depth in range(LENGTH):
             number = np.arange(VOCAB**depth)

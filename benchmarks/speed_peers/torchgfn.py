@@ -22,7 +22,7 @@ LENGTH, VOCAB, SYMBOLS = 8, 4, 6
 
 
 class Sequences(BitSequence):
-    """Eight words of two bits, scored by a table."""
+    """torchgfn's bit-sequence environment with eight words of two bits, scored by a table."""
 
     def __init__(self, log_reward: torch.Tensor) -> None:
         super().__init__(word_size=2, seq_size=2 * LENGTH, n_modes=2)
@@ -30,23 +30,23 @@ class Sequences(BitSequence):
         self.powers = VOCAB ** torch.arange(LENGTH - 1, -1, -1)
 
     def log_reward(self, final_states: Any) -> torch.Tensor:
-        """Looked up by number."""
+        """Log-rewards looked up by the number of each sequence."""
         return self.table[(final_states.tensor * self.powers).sum(-1)]
 
 
 class OneHot(Preprocessor):
-    """One-hot symbols by position."""
+    """Preprocessor: one-hot symbols by position."""
 
     def __init__(self) -> None:
         super().__init__(output_dim=LENGTH * SYMBOLS)
 
     def preprocess(self, states: Any) -> torch.Tensor:
-        """Blanks count from -1."""
+        """One-hot codes of states, whose blanks are -1."""
         return torch.nn.functional.one_hot(states.tensor + 1, SYMBOLS).flatten(-2).float()
 
 
 class TorchGFN:
-    """Its trajectory balance, with its sampler and Adam."""
+    """torchgfn's trajectory balance, with its sampler and Adam."""
 
     def __init__(self, job: Job) -> None:
         torch.manual_seed(job["seed"])
@@ -65,7 +65,7 @@ class TorchGFN:
         self.adam = torch.optim.Adam(groups)
 
     def advance(self) -> int:
-        """Sample, balance, update."""
+        """Sample a batch, compute the loss and update."""
         for _ in range(self.chunk):
             batch = self.model.sample_trajectories(self.env, n=self.job["batch"], save_logprobs=True)
             self.adam.zero_grad()
@@ -76,7 +76,7 @@ class TorchGFN:
 
     @torch.no_grad()
     def law(self) -> np.ndarray:
-        """From its policy network over all prefixes."""
+        """Exact law of the policy network over all sequences."""
         law = torch.ones(1, dtype=torch.float64)
         for depth in range(LENGTH):
             number = torch.arange(VOCAB**depth)
@@ -88,7 +88,7 @@ class TorchGFN:
         return law.numpy()
 
     def memory(self) -> int:
-        """On the CPU there is no other."""
+        """0: there is no accelerator on a CPU."""
         return 0
 
 

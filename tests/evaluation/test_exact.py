@@ -302,7 +302,7 @@ def test_grid_floor_has_its_known_numbers(alpha: float, mean_l1: float) -> None:
     assert exact.total_variation(floor, wanted) < exact.total_variation(known.blind, wanted) - 0.01
 
 
-def policy_with_law(env: Env, wanted: Tensor) -> tuple[laws.Policy, float]:
+def policy_with_law(env: Env, wanted: Tensor) -> tuple[laws.PolicyProbabilities, float]:
     """The policy whose state-action flows come nearest to a law, and by how much they miss it (least squares)."""
     balance, ends, _ = exact._flow_matrices(env)
     source = np.zeros(env.num_states)

@@ -26,7 +26,7 @@ def rewards(env: Env, seed: int = 0) -> Tensor:
     return 2.0 * torch.randn(env.num_objects, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def soft(env: Env, log_reward: Tensor, temperature: float) -> laws.Policy:
+def soft(env: Env, log_reward: Tensor, temperature: float) -> laws.PolicyProbabilities:
     return laws.table_policy(env, exact.soft_policy(env, log_reward, temperature))
 
 

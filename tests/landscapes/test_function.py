@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgfn.landscapes import workers
-from sgfn.landscapes.function import FunctionLandscape, first_failure, letters, load_function, name_of
-from sgfn.landscapes.workers import Workers, cut
+from sgfn.landscapes.function import FunctionLandscape, first_failure, importable_name, letters, load_function
+from sgfn.landscapes.workers import ParallelFunction, cut
 
 
 class Counted:
@@ -178,9 +178,9 @@ def test_a_function_of_the_current_folder_is_found(folder: Path) -> None:
     before = list(sys.path)
     found = load_function("my_scores:affinity")
     assert landscape(found).scores(rows("A", "AAC")).tolist() == [1.0, 2.0]
-    assert name_of(found) == "my_scores:affinity"
-    assert load_function(name_of(found)) is found
-    assert name_of(load_function("my_scores:Model.predict")) == "my_scores:Model.predict"
+    assert importable_name(found) == "my_scores:affinity"
+    assert load_function(importable_name(found)) is found
+    assert importable_name(load_function("my_scores:Model.predict")) == "my_scores:Model.predict"
     assert sys.path == before
     assert load_function("os.path:join") is os.path.join
     (folder / "my_scores.py").unlink()
@@ -234,13 +234,13 @@ def test_a_function_without_a_name_of_its_own_is_refused(monkeypatch: pytest.Mon
 
     for function in (local, lambda texts: texts, Counted()):
         with pytest.raises(ValueError, match="top level of a module"):
-            name_of(function)
-    assert name_of(shadowed) == f"{__name__}:shadowed"
+            importable_name(function)
+    assert importable_name(shadowed) == f"{__name__}:shadowed"
     with pytest.raises(ValueError, match="means something else by now"):
-        name_of(hidden)
+        importable_name(hidden)
     monkeypatch.setattr(shadowed, "__module__", "__main__")
     with pytest.raises(ValueError, match="move it to a module of its own"):
-        name_of(shadowed)
+        importable_name(shadowed)
 
 
 # Worker processes
@@ -257,17 +257,17 @@ def test_pieces_are_the_list_again(texts: list[str], pieces: int) -> None:
 
 
 def test_one_worker_is_this_process_and_none_is_refused() -> None:
-    here = Workers(lambda texts: [float(os.getpid())] * len(texts), 1)
+    here = ParallelFunction(lambda texts: [float(os.getpid())] * len(texts), 1)
     assert here(["a", "b"]) == [os.getpid()] * 2
     assert here.pool is None
     here.close()
     with pytest.raises(ValueError, match="workers must be 1 or more, got 0"):
-        Workers(len, 0)  # pyright: ignore
+        ParallelFunction(len, 0)  # pyright: ignore
 
 
 SCRIPT = """
 import multiprocessing, os, signal, time
-from workers import Workers
+from workers import ParallelFunction
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit a deaf ear
 
@@ -276,7 +276,7 @@ def nap(texts):
     return [float(text) for text in texts]
 
 if __name__ == "__main__":
-    workers = Workers(nap, 2)
+    workers = ParallelFunction(nap, 2)
     try:
         print("ready", flush=True)
         while True:

@@ -1,4 +1,4 @@
-"""Measured landscapes against a dictionary and against brute force."""
+"""MeasuredLandscape landscapes against a dictionary and against brute force."""
 
 import itertools
 from functools import cache
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sgfn.config.tasks import TableUnseen as Unseen
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes import measured
-from sgfn.landscapes.measured import MULTIPLIERS, UNSEEN, Measured, distinct_weights, row_hash
+from sgfn.landscapes.measured import MULTIPLIERS, UNSEEN, MeasuredLandscape, distinct_weights, row_hash
 from sgfn.landscapes.measurements import ALPHABETS, Measurements
 from sgfn.noise import UniformSlip
 
@@ -67,7 +67,7 @@ def test_every_string_of_a_small_space(unseen: Unseen) -> None:
     texts = env.decode(objects)
     random = np.random.default_rng(0)
     table = {texts[i]: float(random.random()) + 0.1 for i in random.permutation(len(texts))[:112]}
-    landscape = Measured(measurements(table, "ACGT"), length=4, unseen=unseen)
+    landscape = MeasuredLandscape(measurements(table, "ACGT"), length=4, unseen=unseen)
     wanted = torch.tensor([by_hand(text, table, unseen, 0.5, 4) for text in texts])
     found = landscape.scores(objects)
     assert_close(found, wanted, rtol=1e-6, atol=0)
@@ -81,7 +81,7 @@ def test_every_string_of_a_small_space(unseen: Unseen) -> None:
 
 
 def test_a_prefix_is_another_sequence() -> None:
-    landscape = Measured(measurements({"AC": 0.5, "ACA": 0.75, "C": 0.25}, "AC"), length=4, unseen="lowest")
+    landscape = MeasuredLandscape(measurements({"AC": 0.5, "ACA": 0.75, "C": 0.25}, "AC"), length=4, unseen="lowest")
     rows = torch.tensor([[0, 1, 2, 2], [0, 1, 0, 2], [0, 1, 0, 0], [0, 2, 2, 2], [1, 2, 2, 2]])
     assert landscape.scores(rows).tolist() == [0.5, 0.75, 0.25, 0.25, 0.25]
     assert landscape.measured(rows).tolist() == [True, True, False, False, True]
@@ -89,7 +89,7 @@ def test_a_prefix_is_another_sequence() -> None:
 
 def test_facts() -> None:
     table = {text: float(i) for i, text in enumerate(map("".join, itertools.product("AC", repeat=4)))}  # 0 to 15
-    landscape = Measured(measurements(table, "AC"), length=4, unseen="lowest")
+    landscape = MeasuredLandscape(measurements(table, "AC"), length=4, unseen="lowest")
     assert (landscape.maximum, landscape.lowest, landscape.blank) == (15.0, 0.0, 2)
     assert landscape.mode_level == 14.0  # the 0.9 quantile lies at 13.5
     env = environment("AC", 4, 4)
@@ -105,7 +105,7 @@ def test_facts() -> None:
 def test_an_unseen_sequence_is_no_mode(scores: list[float], level: float) -> None:
     """Most assays end in a long row of zeros; the lowest score is a mode only where there is no other."""
     texts = map("".join, itertools.product("AC", repeat=5))
-    landscape = Measured(measurements(dict(zip(texts, scores, strict=False)), "AC"), length=5, unseen="lowest")
+    landscape = MeasuredLandscape(measurements(dict(zip(texts, scores, strict=False)), "AC"), length=5, unseen="lowest")
     assert landscape.mode_level == float(np.float32(level))
     assert (landscape.scores(landscape.offline_objects()) >= landscape.mode_level).any()
 
@@ -115,7 +115,7 @@ def test_an_unseen_sequence_is_no_mode(scores: list[float], level: float) -> Non
 
 def test_nearest_by_hand() -> None:
     table = {"ACGT": 0.8, "ACGA": 0.4, "TT": 0.1, "GGGG": 0.32}
-    landscape = Measured(measurements(table, "ACGT"), length=5, unseen="nearest", decay=0.5)
+    landscape = MeasuredLandscape(measurements(table, "ACGT"), length=5, unseen="nearest", decay=0.5)
     wanted = {
         "ACGT": 0.8,
         "ACGC": 0.4,  # one letter from two sequences: the better one counts
@@ -128,7 +128,7 @@ def test_nearest_by_hand() -> None:
     env = environment("ACGT", 1, 5)
     found = landscape.scores(env.parse(list(wanted)))
     assert found.tolist() == pytest.approx(list(wanted.values()), rel=1e-6)
-    steep = Measured(measurements(table, "ACGT"), length=5, unseen="nearest", decay=0.25)
+    steep = MeasuredLandscape(measurements(table, "ACGT"), length=5, unseen="nearest", decay=0.25)
     assert steep.scores(env.parse(["ACGC", "ACGT"])).tolist() == pytest.approx([0.2, 0.8])
 
 
@@ -146,7 +146,7 @@ def test_nearest_equals_brute_force(case: tuple[dict[str, float], list[str], int
     """Whatever the size of the blocks; without decay all neighbours are as good, with all of it none is."""
     table, texts, length = case
     rows = environment("ABC", 1, length).parse(texts)
-    landscape = Measured(measurements(table, "ABC"), length=length, unseen="nearest", decay=decay)
+    landscape = MeasuredLandscape(measurements(table, "ABC"), length=length, unseen="nearest", decay=decay)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measured, "CELLS", cells)
         found = landscape.scores(rows)
@@ -162,7 +162,7 @@ def test_float32_keeps_six_digits(magnitude: float) -> None:
     table = {text: score * magnitude for text, score in peptides(40).items()}
     texts = [*table, *peptides(40, seed=1)]
     for unseen in UNSEEN:
-        landscape = Measured(measurements(table, ALPHABETS["protein"]), length=12, unseen=unseen, decay=0.9)
+        landscape = MeasuredLandscape(measurements(table, ALPHABETS["protein"]), length=12, unseen=unseen, decay=0.9)
         found = landscape.scores(environment(ALPHABETS["protein"], 5, 12).parse(texts)).double()
         wanted = torch.tensor([by_hand(text, table, unseen, 0.9, 12) for text in texts], dtype=torch.float64)
         assert_close(found, wanted, rtol=1e-6, atol=0)
@@ -182,7 +182,7 @@ def test_hash_equals_the_polynomial() -> None:
 def test_an_unseen_row_with_a_measured_hash_gets_no_measured_score(monkeypatch: pytest.MonkeyPatch) -> None:
     """With multiplier 1 all permutations collide; what is compared in the end is the row."""
     monkeypatch.setattr(measured, "MULTIPLIERS", (1,))
-    landscape = Measured(measurements({"AAC": 0.9, "C": 0.2, "CCC": 0.4}, "ACG"), length=3, unseen="lowest")
+    landscape = MeasuredLandscape(measurements({"AAC": 0.9, "C": 0.2, "CCC": 0.4}, "ACG"), length=3, unseen="lowest")
     rows = torch.tensor([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 2]])
     assert landscape.weights.tolist() == [1, 1, 1]
     assert row_hash(rows, landscape.weights).tolist() == [1, 1, 1, 3, 3]
@@ -192,12 +192,12 @@ def test_an_unseen_row_with_a_measured_hash_gets_no_measured_score(monkeypatch: 
 def test_measured_rows_that_collide_get_another_multiplier(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {"AC": 0.5, "CA": 0.25, "CC": 1.0}
     monkeypatch.setattr(measured, "MULTIPLIERS", (1, 3))
-    landscape = Measured(measurements(table, "AC"), length=2, unseen="lowest")
+    landscape = MeasuredLandscape(measurements(table, "AC"), length=2, unseen="lowest")
     assert landscape.weights.tolist() == [3, 9]
     assert landscape.scores(environment("AC", 1, 2).parse([*table, "A"])).tolist() == [0.5, 0.25, 1.0, 0.25]
     monkeypatch.setattr(measured, "MULTIPLIERS", (1,))
     with pytest.raises(ValueError, match="hold a sequence twice"):
-        Measured(measurements(table, "AC"), length=2, unseen="lowest")
+        MeasuredLandscape(measurements(table, "AC"), length=2, unseen="lowest")
 
 
 # Speed and devices
@@ -217,7 +217,7 @@ class Count(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def calls(landscape: Measured, objects: Tensor) -> int:
+def calls(landscape: MeasuredLandscape, objects: Tensor) -> int:
     with Count() as count:
         landscape.scores(objects)
     return count.calls
@@ -227,7 +227,7 @@ def calls(landscape: Measured, objects: Tensor) -> int:
 def test_five_thousand_peptides(unseen: Unseen) -> None:
     """The work is a fixed number of operations, with no read on the host, however many objects there are."""
     table = peptides(5000)
-    landscape = Measured(measurements(table, ALPHABETS["protein"]), length=12, unseen=unseen)
+    landscape = MeasuredLandscape(measurements(table, ALPHABETS["protein"]), length=12, unseen=unseen)
     env = environment(ALPHABETS["protein"], 5, 12)
     known = env.parse(list(table))
     assert torch.equal(landscape.scores(known), torch.tensor(list(table.values())))
@@ -242,7 +242,7 @@ def test_five_thousand_peptides(unseen: Unseen) -> None:
 @pytest.mark.parametrize("unseen", UNSEEN)
 def test_everything_moves(unseen: Unseen) -> None:
     """Tensors without data: whatever stayed behind on the CPU, or needs a value, fails."""
-    landscape = Measured(measurements(peptides(10), ALPHABETS["protein"]), length=12, unseen=unseen)
+    landscape = MeasuredLandscape(measurements(peptides(10), ALPHABETS["protein"]), length=12, unseen=unseen)
     rows = landscape.offline_objects()
     landscape.to(torch.device("meta"))
     found = landscape.scores(rows.to("meta"))
@@ -258,8 +258,8 @@ def test_everything_moves(unseen: Unseen) -> None:
 def test_wrong_lengths_and_decays() -> None:
     table = measurements({"ACG": 1.0, "A": 0.5}, "ACGT")
     with pytest.raises(ValueError, match=r"^table\.csv: the longest sequence has 3 letters, the task only 2$"):
-        Measured(table, length=2, unseen="lowest")
+        MeasuredLandscape(table, length=2, unseen="lowest")
     for decay in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match=r"^table\.decay must lie in \[0, 1\], got "):
-            Measured(table, length=3, unseen="nearest", decay=decay)
-    assert Measured(table, length=3, unseen="nearest", decay=1.0).maximum == 1.0
+            MeasuredLandscape(table, length=3, unseen="nearest", decay=decay)
+    assert MeasuredLandscape(table, length=3, unseen="nearest", decay=1.0).maximum == 1.0

@@ -203,7 +203,7 @@ def test_thoughts_reach_scores_samples_and_retraced_intentions() -> None:
 # Exact laws over histories
 
 
-def remembering(env: Env, seed: int = 0) -> histories.Believe:
+def remembering(env: Env, seed: int = 0) -> histories.HistoryPolicy:
     """A policy that depends on the whole history, and a noise model that does too."""
 
     def table(states: Tensor, intended: Tensor, realised: Tensor, size: int) -> Tensor:

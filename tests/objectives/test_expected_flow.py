@@ -27,7 +27,7 @@ class Tables:
 
     env: Env
     flow: Tensor
-    policy: laws.Policy
+    policy: laws.PolicyProbabilities
     log_z: Tensor
     reads_final: bool = False
 

@@ -25,7 +25,7 @@ from sgfn.reports.forecasts import Progress, forecast
 from sgfn.reports.scenarios import weighted_quantiles
 from sgfn.runs.folder import Run
 from sgfn.series import baselines
-from sgfn.series.ensemble import Drawn
+from sgfn.series.ensemble import DrawnPaths
 from sgfn.series.files import Outcome
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
@@ -102,7 +102,7 @@ def test_paths_are_drawn_of_the_future_alone(data: Path, tmp_path: Path, monkeyp
     asked: list[int] = []
     draw = ForecastLearner.draw_paths
 
-    def recorded(self: ForecastLearner, inputs: Inputs, samples: int, seed: int) -> Drawn:
+    def recorded(self: ForecastLearner, inputs: Inputs, samples: int, seed: int) -> DrawnPaths:
         asked.append(len(inputs.unit) * samples)
         return draw(self, inputs, samples, seed)
 

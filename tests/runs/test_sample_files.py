@@ -23,7 +23,7 @@ from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
 from sgfn.runs.sample_files import WRITERS, writing
 from sgfn.runs.sampling import sample, write_samples
-from sgfn.runs.spelling import as_letters, spell_figures, spell_objects, written
+from sgfn.runs.spelling import joined_text, spell_figures, spell_objects, text_rows
 from sgfn.runs.table_files import kind_of
 
 
@@ -75,8 +75,9 @@ def test_a_letter_that_is_a_comma_is_marked_everywhere(tmp_path: Path) -> None:
 def test_other_spaces_are_decoded_by_themselves() -> None:
     made = tiny_trainer()
     env, objects = Strange(made.task.env), made.draw(9, seed=0).objects
-    assert written(spell_objects(env, objects.numpy())).decode() == "".join(env.decode(objects))  # pyright: ignore
-    assert written(spell_objects(env, objects.numpy())) != written(spell_objects(made.task.env, objects.numpy()))
+    assert joined_text(spell_objects(env, objects.numpy())).decode() == "".join(env.decode(objects))  # pyright: ignore
+    plain = joined_text(spell_objects(made.task.env, objects.numpy()))
+    assert joined_text(spell_objects(env, objects.numpy())) != plain
 
 
 class Strange(ForecastEnv):
@@ -96,7 +97,7 @@ def test_figures_are_formatted_as_one_by_one(values: np.ndarray) -> None:
 
 
 def test_zeros_keep_their_sign() -> None:
-    assert written(spell_figures(np.array([0.0, -0.0], dtype=np.float32))) == b"0-0"
+    assert joined_text(spell_figures(np.array([0.0, -0.0], dtype=np.float32))) == b"0-0"
 
 
 def test_parquet_and_gzip_hold_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +189,7 @@ def test_a_block_is_let_go_before_the_next(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_an_empty_text_is_a_text(tmp_path: Path) -> None:
-    texts, scores = as_letters([b"", b"ab"]), np.array([1.0, 2.0], dtype=np.float32)
+    texts, scores = text_rows([b"", b"ab"]), np.array([1.0, 2.0], dtype=np.float32)
     for name in ("s.csv", "s.parquet"):
         with writing(tmp_path / name) as write:
             write(texts, scores, texts)

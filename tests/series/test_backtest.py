@@ -13,7 +13,7 @@ from sgfn.series.backtest import (
     score,
     scores_by_series,
 )
-from sgfn.series.baselines import Setting
+from sgfn.series.baselines import BaselineSettings
 from sgfn.series.panel import Panel, Series
 from sgfn.series.protocol import Origin, rolling_origins
 
@@ -32,7 +32,7 @@ def windows() -> tuple[Panel, tuple[Origin, ...]]:
 def test_scores_are_the_metrics_over_all_windows() -> None:
     panel, origins = windows()
     told: list[tuple[str, int, int]] = []
-    found = baseline_forecasts("seasonal naive", origins, Setting.of(panel), lambda *args: told.append(args))
+    found = baseline_forecasts("seasonal naive", origins, BaselineSettings.of(panel), lambda *args: told.append(args))
     truth = np.stack([one.truth for one in origins])
     scores = score(found, origins)
     assert scores["wql"] == metrics.wql(found.quantiles, truth)
@@ -56,7 +56,7 @@ def test_the_truth_itself_scores_best() -> None:
 
 def test_tables_hold_what_was_said_and_what_came() -> None:
     panel, origins = windows()
-    setting = Setting.of(panel)
+    setting = BaselineSettings.of(panel)
     found = [baseline_forecasts(name, origins, setting) for name in ("naive", "seasonal naive")]
     table = backtest_table(found, origins)
     assert len(table) == 2 * 6 * 5

@@ -96,7 +96,7 @@ def test_baselines_on_windows() -> None:
     """Each sees only what came before its window, and the season comes from the step."""
     panel = Panel(series=(daily(wave(80)),), step=np.timedelta64(1, "D"))
     origins = rolling_origins(panel, horizon=7, windows=2)
-    setting = baselines.Setting.of(panel)
+    setting = baselines.BaselineSettings.of(panel)
     assert setting.season == 7
     for name, baseline in baselines.BASELINES.items():
         found = baseline(origins[0], setting)
@@ -105,7 +105,7 @@ def test_baselines_on_windows() -> None:
         np.testing.assert_array_equal(baseline(origins[0], setting), found)
         panel.series[0].values[origins[0].cut :] -= 100.0
     irregular = Panel(series=panel.series, step=None)
-    by_time = baselines.seasonal_naive_at(origins[1], baselines.Setting.of(irregular))
+    by_time = baselines.seasonal_naive_at(origins[1], baselines.BaselineSettings.of(irregular))
     np.testing.assert_allclose(by_time, baselines.seasonal_naive_at(origins[1], setting))
 
 
@@ -116,9 +116,9 @@ def test_working_days_have_a_season_of_five_rows() -> None:
     none = np.zeros((60, 0))
     panel = Panel(series=(Series(name="a", stamps=days, values=weekly, known=none, past=none),), step=None)
     (origin,) = rolling_origins(panel, horizon=5, windows=1)
-    setting = baselines.Setting.of(panel)
+    setting = baselines.BaselineSettings.of(panel)
     assert (setting.season, setting.period) == (5, None)
     np.testing.assert_allclose(baselines.seasonal_naive_at(origin, setting)[:, 4], weekly[-10:-5])
-    assert baselines.Setting.of(panel, season=10).season == 10
+    assert baselines.BaselineSettings.of(panel, season=10).season == 10
     uneven = Panel(series=(daily(wave(80)),), step=None)
-    assert baselines.Setting.of(uneven).period == np.timedelta64(7, "D")
+    assert baselines.BaselineSettings.of(uneven).period == np.timedelta64(7, "D")

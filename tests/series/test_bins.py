@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from torch.testing import assert_close
 
-from sgfn.series.bins import Bins, neighbours
+from sgfn.series.bins import Bins, neighbour_kernel
 
 F64 = torch.float64
 
@@ -122,10 +122,10 @@ def test_blur_is_the_gaussian_mass_of_each_bin() -> None:
 
 
 def test_neighbours_are_the_reward_of_near_misses() -> None:
-    law = neighbours(5, 1.5)
+    law = neighbour_kernel(5, 1.5)
     assert_close(law.sum(-1), torch.ones(5, dtype=F64))
     assert float(law[2, 4] / law[2, 2]) == pytest.approx(np.exp(-0.5 * (2 / 1.5) ** 2))
-    assert torch.equal(neighbours(5, 0.0), torch.eye(5, dtype=F64))
+    assert torch.equal(neighbour_kernel(5, 0.0), torch.eye(5, dtype=F64))
 
 
 def test_draws_carried_to_another_law_follow_it_in_the_same_order() -> None:
@@ -134,9 +134,9 @@ def test_draws_carried_to_another_law_follow_it_in_the_same_order() -> None:
     generator = torch.Generator().manual_seed(0)
     index = torch.multinomial(source, 20000, replacement=True, generator=generator)
     share = torch.rand(20000, generator=generator, dtype=F64)
-    before, after = bins.place(index, share), bins.carry(index, share, source, target)
+    before, after = bins.place(index, share), bins.transport(index, share, source, target)
     assert torch.equal(before.argsort(), after.argsort())
     cdf = lambda law: lambda x: bins.cdf(law.expand(len(x), -1), torch.as_tensor(x)).numpy()  # noqa: E731
     assert stats.kstest(after.numpy(), cdf(target)).pvalue > 1e-3
     assert stats.kstest(after.numpy(), cdf(source)).pvalue < 1e-6
-    assert_close(bins.carry(index, share, source, source), before, atol=1e-9, rtol=0)
+    assert_close(bins.transport(index, share, source, source), before, atol=1e-9, rtol=0)

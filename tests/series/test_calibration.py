@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from sgfn.series.calibration import Scores, widened
+from sgfn.series.calibration import NormalScores, widened
 
 EDGES = torch.linspace(-3, 3, 25, dtype=torch.float64)
 
@@ -21,10 +21,10 @@ def normal_law(deviation: float = 1.0) -> torch.Tensor:
     return torch.diff(torch.special.ndtr(EDGES / deviation), prepend=ends, append=ends + 1)[None, None]
 
 
-def scores_of(size: np.ndarray, per_horizon: int = 10) -> Scores:
+def scores_of(size: np.ndarray, per_horizon: int = 10) -> NormalScores:
     """One score a unit of time, so many of which count for one horizon."""
     count = len(size)
-    return Scores(size=np.abs(size), time=np.arange(count), weight=np.full(count, 1 / per_horizon))
+    return NormalScores(size=np.abs(size), time=np.arange(count), weight=np.full(count, 1 / per_horizon))
 
 
 @pytest.mark.parametrize("spread", [0.5, 0.8, 1.25, 2.0])

@@ -16,7 +16,7 @@ from sgfn.landscapes.tasks import make_task
 from sgfn.learning.learner import NonFiniteError
 from sgfn.learning.methods import make_learner
 from sgfn.series.forecaster import Forecaster
-from sgfn.series.learner import FALLS, NARROW, ForecastLearner
+from sgfn.series.learner import FALLS, ONE_THREAD_WIDTH, ForecastLearner
 from sgfn.series.task import series_task
 
 CPU = torch.device("cpu")
@@ -224,7 +224,7 @@ def test_after_a_fall_the_direction_is_forgotten() -> None:
 def test_narrow_networks_learn_on_one_thread() -> None:
     learner = learner_of()
     assert learner.small
-    learner.config = learner.config.with_(net__hidden=NARROW + 2)
+    learner.config = learner.config.with_(net__hidden=ONE_THREAD_WIDTH + 2)
     assert not learner.small
 
 

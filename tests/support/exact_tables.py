@@ -183,7 +183,7 @@ def random_table(env: Env, seed: int) -> Tensor:
     return table
 
 
-def look_up(env: Env, table: Tensor) -> laws.Policy:
+def look_up(env: Env, table: Tensor) -> laws.PolicyProbabilities:
     """The policy of a table; uniform where done."""
 
     def policy(states: Tensor) -> Tensor:
@@ -194,7 +194,7 @@ def look_up(env: Env, table: Tensor) -> laws.Policy:
     return policy
 
 
-def log_of(policy: laws.Policy) -> Callable[[Tensor], Tensor]:
+def log_of(policy: laws.PolicyProbabilities) -> Callable[[Tensor], Tensor]:
     """The policy as float32 logarithms: what a rollout reads."""
     return lambda states: policy(states).log().float()
 
@@ -226,7 +226,7 @@ class ExactScorer:
     """Tables in the place of networks: solves the balance equations for the reward that its own policy induces."""
 
     env: Env
-    policy: laws.Policy
+    policy: laws.PolicyProbabilities
     noisy: bool
     log_z: Tensor
     mass: tuple[Tensor, Tensor]

@@ -4,7 +4,7 @@ import numpy as np
 
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.backtest import Forecasts, backtest_table, baseline_forecasts, quantile_table, score
-from sgfn.series.baselines import Setting, seasonal_naive
+from sgfn.series.baselines import BaselineSettings, seasonal_naive
 from sgfn.series.calendar import following
 from sgfn.series.files import Outcome, history_table
 from sgfn.series.panel import Panel, Series
@@ -29,7 +29,7 @@ def small_panel(names: tuple[str, ...] = ("a", "b <&> c"), count: int = 70, *, g
 def outcome(panel: Panel | None = None) -> Outcome:
     """Seasonal naive posing as a network, beside naive."""
     panel = panel or small_panel()
-    origins, setting = rolling_origins(panel, HORIZON, 4), Setting.of(panel)
+    origins, setting = rolling_origins(panel, HORIZON, 4), BaselineSettings.of(panel)
     found = [baseline_forecasts(name, origins, setting) for name in ("seasonal naive", "naive")]
     ours = Forecasts(method="sgfn", levels=LEVELS, quantiles=found[0].quantiles, mean=found[0].mean)
     ahead = np.stack([seasonal_naive(one.values, HORIZON, season=7) for one in panel.series])

@@ -10,15 +10,15 @@ from sgfn.envs.base import Enumerable, one_hot
 from sgfn.noise import Noise
 
 PAIR = ":"
-"""Stands between a window and its bins in text."""
+"""Separator between a window and its bins in text."""
 
 
 class ForecastEnv(Enumerable):
-    """Steps are forecast in order, each by the bin of its scaled value; what is intended is the bin before measurement.
+    """Forecasts of the steps of a window in order, each by the bin of its scaled value before measurement.
 
-    A state is the number of a window, then a bin for each step, K where it lies ahead. Trajectories start in the
-    windows in turn. Noise may differ between windows (the same error is more bins where the scale is small), so the
-    window is what noise by position depends on.
+    A state is the number of a window, then a bin for each step, K where it is not forecast yet. Trajectories start in
+    the windows in turn. Noise is the measurement error; it may differ between windows (the same error spans more bins
+    where the scale is small), so the window is the position that noise depends on.
     """
 
     tree = True
@@ -40,33 +40,33 @@ class ForecastEnv(Enumerable):
         self.num_states, self.num_objects = windows * self.before[horizon], windows * bins**horizon
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
-        """The windows in turn, nothing forecast."""
+        """States with nothing forecast, the windows in turn."""
         window = torch.arange(batch, device=device) % self.windows
         blank = torch.full((batch, self.horizon), self.blank, dtype=torch.int64, device=device)
         return torch.cat([window[:, None], blank], 1)
 
     def written(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """How many steps are forecast."""
+        """Number of steps forecast so far."""
         return (state[..., 1:] < self.bins).sum(-1)
 
     def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
-        """All steps are."""
+        """Whether all steps are forecast."""
         return state[..., -1] < self.bins
 
     def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """Every bin at any time."""
+        """Every bin, at any time."""
         return torch.ones(*state.shape[:-1], self.actions, dtype=torch.bool, device=state.device)
 
     def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """Every bin may be measured as another, until all is done."""
+        """Bins that may be measured as others: all of them, until the forecast is complete."""
         return ~self.done(state)[..., None] & self.legal(state)
 
     def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """The window, which noise may depend on."""
+        """The window, by which noise may vary."""
         return state[..., 0]
 
     def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
-        """Write the outcome at the first step that lies ahead."""
+        """States with the outcome written at the first step that is not forecast yet."""
         return torch.where(self._at(state, self.written(state)), outcome[..., None], state)
 
     def last(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
@@ -75,50 +75,50 @@ class ForecastEnv(Enumerable):
         return torch.where(self.written(state) == 0, 0, found)
 
     def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
-        """Just the last bin."""
+        """The one outcome that led to a state: its last bin."""
         root = self.written(state) == 0
         return (one_hot(self.last(state), self.actions) > 0) | root[..., None]
 
     def parent(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
-        """Erase the last bin, whichever outcome is named."""
+        """States without their last bin, whichever outcome is given."""
         return torch.where(self._at(state, self.written(state) - 1), self.blank, state)
 
     def support(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K A"]:
-        """As in Env, with the one parent looked up once."""
+        """As in `Env`, computed from the one parent of a state."""
         kernel = self.kernel(self.parent(state, state[..., 0]))  # A K
         return (kernel.transpose(-1, -2) > 0) & self.parents(state)[..., None]
 
     def encode(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch F"]:
-        """One-hot window, bins by step, and number of steps."""
+        """One-hot window, bins by step, and number of steps forecast."""
         steps = one_hot(state[..., 1:], self.bins).flatten(-2)
         window = one_hot(state[..., 0], self.windows)
         return torch.cat([window, steps, one_hot(self.written(state), self.horizon + 1)], -1)
 
     def toward(self, state: Int[Tensor, "*batch S"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
-        """The goal's next bin."""
+        """Policy towards a goal: its next bin."""
         ahead = 1 + self.written(state).clamp(max=self.horizon - 1)
         return one_hot(goal.gather(-1, ahead[..., None])[..., 0], self.actions)
 
     def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
-        """A finished state is its own object."""
+        """The state itself, once it is finished."""
         return state
 
     def levels(self) -> Iterator[Int[Tensor, "N S"]]:
-        """All forecasts shorter than the horizon, window by window."""
+        """All unfinished forecasts, by the number of steps, window by window."""
         for depth in range(self.horizon):
             yield self._paths(depth)
 
     def index(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """By window, then by length, then in order of the bins."""
+        """Number of a state: by window, then by length, then by its bins."""
         shorter = (self.bins ** self.written(state) - 1) // (self.bins - 1)
         return state[..., 0] * self.before[self.horizon] + shorter + self._number(state)
 
     def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
-        """By window, then in order of the bins."""
+        """Number of a path: by window, then by its bins."""
         return objects[..., 0] * self.bins**self.horizon + self._number(objects)
 
     def all_objects(self) -> Int[Tensor, "N O"]:
-        """Every path of every window."""
+        """Every path of every window, in the order of `object_index`."""
         return self._paths(self.horizon)
 
     def decode(self, objects: Int[Tensor, "N O"]) -> list[str]:
@@ -126,7 +126,7 @@ class ForecastEnv(Enumerable):
         return [f"{row[0]}{PAIR}{' '.join(map(str, row[1:]))}" for row in objects.tolist()]
 
     def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
-        """Text as window and bins."""
+        """Windows and bins from text; raises with the number of a wrong entry."""
         rows = []
         for number, text in enumerate(texts, start=1):
             window, mark, bins = text.partition(PAIR)
@@ -142,7 +142,7 @@ class ForecastEnv(Enumerable):
         return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.width)
 
     def _at(self, state: Int[Tensor, "*batch S"], step: Int[Tensor, "*batch"]) -> Bool[Tensor, "*batch S"]:
-        """The column of a step; none before the first or after the last."""
+        """Mask of the column that holds a step; nowhere true before the first step or after the last."""
         column = torch.arange(self.width, device=state.device)
         return (column == step[..., None] + 1) & (column > 0)
 

@@ -1,4 +1,4 @@
-"""Hypergrid of any dimension and side, with a stop action: a directed acyclic graph, not a tree."""
+"""Hypergrid of any dimension and side, with a stop action: its states form a directed acyclic graph, not a tree."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from sgfn.noise import Noise
 
 
 class GridEnv(Enumerable):
-    """Start at the origin, increment one coordinate at a time, stop anywhere.
+    """Cells of a hypergrid: start at the origin, increment one coordinate at a time, stop anywhere.
 
     A state is the coordinates and a flag "stopped". Noise is as published: never on the stop action (unless asked for),
     and off where any coordinate has reached the border.
@@ -32,60 +32,63 @@ class GridEnv(Enumerable):
         noise.check(ndim + int(noise.stop), self.horizon)
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
-        """The origin."""
+        """States at the origin, not stopped."""
         return torch.zeros(batch, self.width, dtype=torch.int64, device=device)
 
     def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
-        """Stopped."""
+        """Whether each state has stopped."""
         return state[..., -1] == 1
 
     def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """Moves that stay inside, and stop."""
+        """Moves that stay inside the grid, and the stop action; all actions once stopped."""
         moves = state[..., :-1] < self.side - 1
         return torch.cat([moves, torch.ones_like(moves[..., :1])], -1) | self.done(state)[..., None]
 
     def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """Every move, while no coordinate is at the border; stop too where noise acts on it."""
+        """Actions that noise acts on: every move while no coordinate is at the border, and stop where configured."""
         inner = (state[..., :-1] < self.side - 1).all(-1) & ~self.done(state)
         moves = torch.arange(self.actions, device=state.device) < self.ndim + int(self.noise.stop)
         return moves & inner[..., None]
 
     def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """Sum of the coordinates."""
+        """Sum of the coordinates, by which noise may vary."""
         return state[..., :-1].sum(-1)
 
     def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
-        """Increment a coordinate, or set the flag."""
+        """States after an outcome: one coordinate incremented, or the stop flag set."""
         step = one_hot(outcome, self.actions).to(state.dtype)
         return torch.where(self.done(state)[..., None], state, state + step)
 
     def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
-        """Moves along positive coordinates; only stop for a stopped state."""
+        """Outcomes that may have led to a state: moves along positive coordinates, or stop for a stopped state."""
         stopped = self.done(state)[..., None]
         moves = (state[..., :-1] > 0) & ~stopped
         root = (state == 0).all(-1, keepdim=True)
         return torch.cat([moves, stopped], -1) | root
 
     def parent(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
-        """Decrement a coordinate, or clear the flag."""
+        """State before an outcome: one coordinate decremented, or the stop flag cleared."""
         return (state - one_hot(outcome, self.actions).to(state.dtype)).clamp(min=0)
 
     def encode(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch F"]:
-        """One-hot coordinates, and the flag."""
+        """One-hot coordinates, and the stop flag."""
         return torch.cat([one_hot(state[..., :-1], self.side).flatten(-2), state[..., -1:].float()], -1)
 
     def toward(self, state: Int[Tensor, "*batch S"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
-        """Uniform over the paths to the goal: a move in proportion to what remains along it, then stop."""
+        """Policy towards a goal that is uniform over the shortest paths to it.
+
+        A move has probability in proportion to the remaining distance along it; where none remains, the policy stops.
+        """
         remaining = (goal - state[..., :-1]).clamp(min=0).float()
         total = remaining.sum(-1, keepdim=True)
         return torch.cat([remaining / total.clamp(min=1.0), (total == 0).float()], -1)
 
     def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
-        """The coordinates."""
+        """Coordinates of a state."""
         return state[..., :-1]
 
     def levels(self) -> Iterator[Int[Tensor, "N S"]]:
-        """Cells by the sum of their coordinates."""
+        """Cells that have not stopped, by the sum of their coordinates."""
         cells = self.all_objects()
         depth = cells.sum(-1)
         for d in range(self.horizon):
@@ -93,24 +96,24 @@ class GridEnv(Enumerable):
             yield torch.cat([level, torch.zeros_like(level[:, :1])], -1)
 
     def index(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """Row-major cell number."""
+        """Row-major number of a state's cell."""
         return self.object_index(state[..., :-1])
 
     def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
-        """Row-major cell number."""
+        """Row-major number of a cell."""
         power = torch.tensor([self.side ** (self.ndim - 1 - i) for i in range(self.ndim)], device=objects.device)
         return (objects * power).sum(-1)
 
     def all_objects(self) -> Int[Tensor, "N O"]:
-        """Every cell."""
+        """Every cell, in the order of `object_index`."""
         return torch.cartesian_prod(*[torch.arange(self.side)] * self.ndim).reshape(-1, self.ndim)
 
     def decode(self, objects: Int[Tensor, "N O"]) -> list[str]:
-        """Coordinates joined by commas."""
+        """Cells as text, coordinates joined by commas."""
         return [",".join(map(str, row)) for row in objects.tolist()]
 
     def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
-        """Coordinates joined by commas."""
+        """Cells from text, coordinates joined by commas; raises with the number of a wrong entry."""
         rows = []
         for number, text in enumerate(texts, start=1):
             fields = text.split(",")

@@ -1,7 +1,7 @@
-"""Exact answers for a policy with a memory: every history of (intended, realised) pairs is followed, level by level.
+"""Exact law of a policy with memory, by enumerating every history of (intended, realised) pairs, step by step.
 
-A state alone does not tell what such a policy does next, so the state graph of `exact` does not suffice. Where the rate
-of the noise is hidden, each history carries one weight for each node of the quadrature over rates:
+Such a policy depends on more than the state, so dynamic programming over states (`laws`) does not suffice. Where the
+rate of the noise is hidden, each history carries one weight for each node of the quadrature over rates:
 
 .. math:: w_j(h, a, k) = w_j(h)\\,\\pi(a|s,h)\\,P_{\\alpha_j}(k|s,a), \\qquad p(x) = \\sum_{h \\to x} \\sum_j w_j(h)
 
@@ -17,38 +17,38 @@ from torch import Tensor
 
 from sgfn.envs.base import Enumerable, Env
 
-Believe = Callable[
+HistoryPolicy = Callable[
     [Int[Tensor, "N S"], Int[Tensor, "N t"], Int[Tensor, "N t"]], tuple[Float[Tensor, "N A"], Float[Tensor, "N A K"]]
 ]
-"""States with the intentions and outcomes that led there -> pi(.|s,h), and log P^(.|s,a,h)."""
+"""(states, past intentions, past outcomes) -> pi(.|s,h) and log P^(.|s,a,h) of a policy with memory."""
 
 MAX_HISTORIES = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Histories:
-    """What following every history tells."""
+    """Exact figures of a policy with memory, from all of its histories."""
 
     law: Float[Tensor, " N"]
     """Probability of each object."""
     nll: float
-    """Mean over steps of -log P^, under the policy's own histories."""
+    """Mean over steps of -log P^ of the noise model, under the policy's own histories."""
     filter_nll: float
-    """The same for the exact Bayes filter: no model can do better."""
+    """The same for the exact Bayes filter, which no model can improve on."""
 
 
 def count(env: Env) -> int:
-    """Histories there may be at most: (intention, outcome) pairs at each step."""
+    """Upper bound of the number of histories: one (intention, outcome) pair for each step."""
     return (env.actions * env.outcomes) ** env.horizon
 
 
 def enumerable(env: Env, limit: int = MAX_HISTORIES) -> bool:
-    """Whether all histories can be followed."""
+    """Whether there are few enough histories to enumerate."""
     return isinstance(env, Enumerable) and count(env) <= limit
 
 
-def follow(env: Env, believe: Believe, limit: int = MAX_HISTORIES) -> Histories:
-    """The exact law of a policy with a memory, and how well its noise model predicts; refuses too many histories."""
+def follow(env: Env, believe: HistoryPolicy, limit: int = MAX_HISTORIES) -> Histories:
+    """Enumerate all histories of a policy with memory; returns its law and how well its noise model predicts."""
     if not isinstance(env, Enumerable) or not enumerable(env, limit):
         raise ValueError(
             f"a policy with a memory has {count(env):,} histories here, the limit is {limit:,}: use samples"
@@ -72,12 +72,15 @@ def follow(env: Env, believe: Believe, limit: int = MAX_HISTORIES) -> Histories:
 
 
 def kernels(env: Env, state: Int[Tensor, "N S"]) -> Float[Tensor, "N J A K"]:
-    """The kernel at each rate that the quadrature asks for; the kernel itself where no rate is hidden."""
+    """Kernel at each node of the quadrature over rates; the one kernel where no rate is hidden."""
     return torch.stack([env.kernel(state, torch.float64, rate) for rate, _ in env.noise.rates(env.horizon)], 1)
 
 
 def _likelihoods(chance: Float[Tensor, "N A K"], log_model: Float[Tensor, "N A K"]) -> Float[Tensor, " 3"]:
-    """Sums over histories of: steps made, -log P^ and -log of the Bayes filter, which the chances themselves are."""
+    """Sums over histories of the number of steps, of -log P^, and of -log of the Bayes filter.
+
+    The filter's law of the outcome is `chance` itself, normalised.
+    """
     log_filter = chance.log() - chance.sum(-1, keepdim=True).log()
     terms = [torch.ones_like(chance), -log_model, -log_filter]
     return torch.stack([torch.where(chance > 0, chance * term, 0.0).sum() for term in terms])

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from sgfn.envs.base import Enumerable, Env
 
-Policy = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
-"""States to probabilities of intentions."""
+PolicyProbabilities = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
+"""A policy as a function from states to probabilities of intentions."""
 
 MAX_STATES = 2_000_000
 
 
 def check_size(env: Env, max_states: int = MAX_STATES) -> Enumerable:
-    """The environment, which can be enumerated; one that is too large is refused with the count."""
+    """Raise where there are more states and objects than `max_states`, with their number."""
     if not isinstance(env, Enumerable):
         raise ValueError(
             f"the exact answer needs every state, and {type(env).__name__} cannot list them: rely on samples"
@@ -30,11 +30,11 @@ def check_size(env: Env, max_states: int = MAX_STATES) -> Enumerable:
 
 
 def enumerable(env: Env, max_states: int = MAX_STATES) -> TypeGuard[Enumerable]:
-    """Whether all states and objects can be listed, and are no more than this."""
+    """Whether there are at most `max_states` states and objects."""
     return isinstance(env, Enumerable) and env.num_states + env.num_objects <= max_states
 
 
-def law(env: Enumerable, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
+def law(env: Enumerable, policy: PolicyProbabilities, *, noisy: bool = True) -> Float[Tensor, " N"]:
     r"""Probability of each object under a policy and the true kernel.
 
     .. math:: p(s') = \sum_s p(s)\,\bar P(k|s), \qquad \bar P(k|s) = \sum_a \pi(a|s)\,P(k|s,a)
@@ -44,7 +44,9 @@ def law(env: Enumerable, policy: Policy, *, noisy: bool = True) -> Float[Tensor,
     return reach(env, policy, noisy=noisy)[1]
 
 
-def reach(env: Enumerable, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
+def reach(
+    env: Enumerable, policy: PolicyProbabilities, *, noisy: bool = True
+) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     """Probability of passing through each state, and of ending in each object."""
     rates = env.noise.rates(env.horizon) if noisy else [(None, 1.0)]
     masses = [(weight, *_reach(env, policy, rate, noisy)) for rate, weight in rates]
@@ -53,7 +55,7 @@ def reach(env: Enumerable, policy: Policy, *, noisy: bool = True) -> tuple[Float
 
 
 def _reach(
-    env: Enumerable, policy: Policy, rate: float | None, noisy: bool
+    env: Enumerable, policy: PolicyProbabilities, rate: float | None, noisy: bool
 ) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     states_mass = torch.zeros(env.num_states, dtype=torch.float64)
     objects_mass = torch.zeros(env.num_objects, dtype=torch.float64)
@@ -72,14 +74,14 @@ def outcome_law(
     noisy: bool = True,
     rate: float | None = None,
 ) -> Float[Tensor, "N K"]:
-    """The policy's law over outcomes; without noise it is the policy itself."""
+    """Law of the outcome at each state under a policy; without noise it is the policy itself."""
     if not noisy:
         return policy
     return torch.einsum("na,nak->nk", policy, env.kernel(states, torch.float64, rate))
 
 
 def children(env: Enumerable, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Tensor, bool]]:
-    """Moves out of a level: (rows, outcome, number of the state or object reached, whether it is an object)."""
+    """Moves out of a level as (rows, outcome, number of the state or object reached, whether it is an object)."""
     moves, possible = [], env.possible(states)
     for k in range(env.outcomes):
         rows = possible[:, k].nonzero()[:, 0]
@@ -92,16 +94,16 @@ def children(env: Enumerable, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, 
     return moves
 
 
-def table_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
-    """A policy that looks its probabilities up by state number."""
+def table_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> PolicyProbabilities:
+    """A policy that looks its probabilities up in a table by state number."""
     table = torch.zeros(env.num_states, env.actions, dtype=torch.float64)
     for depth, states in enumerate(env.levels()):
         table[env.index(states)] = conditionals[depth]
     return lambda states: table[env.index(states)]
 
 
-def uniform_policy(env: Env) -> Policy:
-    """Every legal intention alike."""
+def uniform_policy(env: Env) -> PolicyProbabilities:
+    """The policy that gives every legal intention the same probability."""
 
     def policy(states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
         legal = env.legal(states).double()

@@ -1,1 +1,1 @@
-"""Evaluation: exact laws, floors, likelihoods, what orders give, and metrics of samples and forecasts."""
+"""Evaluation of policies: exact laws, best reachable laws, likelihoods, orders, metrics of samples and forecasts."""

@@ -11,10 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Enumerable, Env
-from sgfn.envs.laws import MAX_STATES, Policy, check_size, children, law, table_policy, uniform_policy
+from sgfn.envs.laws import MAX_STATES, PolicyProbabilities, check_size, children, law, table_policy, uniform_policy
 from sgfn.noise import HiddenRate, slip_project
 
-MAX_PROGRAMME = 1_100  # a grid of 32 x 32 fits
+MAX_PROGRAMME = 1_100  # states up to which the linear programme is solved; a grid of 32 x 32 fits
 
 
 def flows(env: Enumerable, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, " M"], dict[int, Float[Tensor, "n K"]]]:
@@ -41,14 +41,15 @@ def flows(env: Enumerable, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, "
 
 
 def target(log_reward: Float[Tensor, " N"], beta: float) -> Float[Tensor, " N"]:
-    r"""$p^*(x) = R(x)^\beta / Z$."""
+    r"""Target law over all objects, $p^*(x) = R(x)^\beta / Z$."""
     return torch.softmax(beta * log_reward.double(), 0)
 
 
-def best_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
-    """On a tree: the forward-KL optimum, node by node (KL to the target is a sum over nodes, so this is global).
+def best_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> PolicyProbabilities:
+    """Policy whose law under the noise is nearest to the target in forward KL, on a tree.
 
-    Under a hidden rate it is the optimum for a rate that were always the mean, no more.
+    KL to the target is a sum over nodes, so projecting each node's conditional on what the noise allows gives the
+    global optimum. Under a hidden rate this is the optimum for a rate fixed at its mean only.
     """
     best = {}
     for depth, states in enumerate(env.levels()):
@@ -56,8 +57,8 @@ def best_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) 
     return table_policy(env, best)
 
 
-def eflow_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
-    r"""On a tree: the expected-flow solution, $\pi(a|s) = \sum_k P(k|s,a)\,c(k|s)$ normalised.
+def eflow_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> PolicyProbabilities:
+    r"""Policy that solves expected-flow balance on a tree, $\pi(a|s) = \sum_k P(k|s,a)\,c(k|s)$ normalised.
 
     With uniform slip it is $(1-\alpha) c + \alpha/V$.
     Reference: Jiralerspong et al. (2024), Expected flow networks, ICLR.
@@ -73,14 +74,15 @@ def eflow_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]])
 def soft_policy(
     env: Enumerable, log_reward: Float[Tensor, " N"], temperature: float
 ) -> dict[int, Float[Tensor, "n A"]]:
-    r"""Probabilities by depth of the best policy for reward plus entropy, where an object earns its log-reward.
+    r"""Probabilities by depth of the policy that maximises reward plus entropy, where an object earns its log-reward.
 
     .. math:: Q(s,a) = \sum_k P(k|s,a)\,V(s'), \qquad V(s) = \tau\log\sum_a e^{Q(s,a)/\tau}, \qquad
               \pi(a|s) = e^{(Q(s,a) - V(s))/\tau}, \qquad V(x) = \beta\log R(x)
 
-    On a tree without noise its law at temperature 1 is the target. Temperature 0 is the limit: best actions only, and
-    among those that tie the entropy to come decides. Under a hidden rate it is the optimum for a rate that were always
-    the mean, no more.
+    On a tree without noise its law at temperature 1 is the target. Temperature 0 is the limit: only best actions, and
+    ties between them are broken by the entropy still to come. Under a hidden rate this is the optimum for a rate fixed
+    at its mean only.
+
     References: Haarnoja et al. (2017), Reinforcement learning with deep energy-based policies, ICML; (2018), Soft
     actor-critic, ICML.
     """
@@ -104,7 +106,7 @@ def soft_policy(
 def _expected(
     env: Enumerable, states: Int[Tensor, "n S"], inner: Float[Tensor, " M"], final: Float[Tensor, " N"]
 ) -> Float[Tensor, "n A"]:
-    """Mean, after each intention, of a table over states and one over objects."""
+    """Expectation after each intention of a table over states, or over objects where the next state is final."""
     reached = torch.zeros(states.shape[0], env.outcomes, dtype=torch.float64)
     for rows, k, target, finished in children(env, states):
         reached[rows, k] = (final if finished else inner)[target]
@@ -112,7 +114,7 @@ def _expected(
 
 
 def grid_floor(env: Enumerable, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
-    r"""On a graph: the law of least total variation, by a linear programme over state-action flows.
+    r"""Reachable law of least total variation on any graph, by a linear programme over state-action flows.
 
     .. math:: \min \sum_x |p(x) - p^*(x)| \quad\text{s.t.}\quad \sum_a u(s,a) = 1[s=s_0] +
               \sum_{s^-,a} u(s^-,a) P(s|s^-,a),\ u \ge 0
@@ -139,7 +141,7 @@ def grid_floor(env: Enumerable, wanted: Float[Tensor, " N"]) -> Float[Tensor, " 
 
 
 def _flow_matrices(env: Enumerable) -> tuple:
-    """Flow balance per state, and arrival per object, as sparse maps of the flows u(s, a), legal pairs only."""
+    """Sparse matrices from flows u(s, a) of legal pairs to each state's balance and each object's arrivals."""
     import numpy as np
     from scipy.sparse import coo_array, csr_array
 
@@ -167,8 +169,8 @@ def _flow_matrices(env: Enumerable) -> tuple:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
-    """What is known of a task before any training: laws over all objects, in the order of `object_index`."""
+class ReferenceLaws:
+    """Laws of a task that are known before training, over all objects in the order of `object_index`."""
 
     scores: Float[Tensor, " N"]
     target: Float[Tensor, " N"]
@@ -182,13 +184,13 @@ class Reference:
 
 def reference(
     env: Env, scores: Float[Tensor, " N"], log_reward: Float[Tensor, " N"], beta: float, max_states: int = MAX_STATES
-) -> Reference:
-    """Target, floor, noise-ignoring and uniform laws of a task."""
+) -> ReferenceLaws:
+    """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
     env = check_size(env, max_states)
     wanted = target(log_reward, beta)
     _, conditionals = flows(env, wanted)
     best, kind = _floor(env, wanted, conditionals)
-    return Reference(
+    return ReferenceLaws(
         scores=scores.double(),
         target=wanted,
         floor=best,
@@ -201,7 +203,7 @@ def reference(
 def _floor(
     env: Enumerable, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
 ) -> tuple[Float[Tensor, " N"] | None, str]:
-    """The best reachable law, and in which sense it is best."""
+    """The best reachable law, or None, and in which sense it is best or why it is not known."""
     if isinstance(env.noise, HiddenRate) and not env.noise_by_state:
         return _hidden_floor(env, env.noise, wanted, conditionals)
     if env.tree:
@@ -214,10 +216,11 @@ def _floor(
 def _hidden_floor(
     env: Enumerable, noise: HiddenRate, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
 ) -> tuple[Float[Tensor, " N"] | None, str]:
-    """The target itself where a policy that remembers can reach every conditional after every history, else unknown.
+    """The target itself where a policy with memory can reach it under a hidden rate; else None: not known.
 
-    The history with the highest expected rate decides: all slips. Where it leaves a node out of reach, other histories
-    of the same prefix may or may not make up for it, and projecting node by node gives only a bound.
+    It can where every conditional is within reach after the history with the highest expected rate, which is the one in
+    which all steps slipped. Where that history puts a node out of reach, other histories of the same prefix may or may
+    not make up for it, and projecting node by node gives only a bound.
     """
     if not env.tree:
         return None, "not known under a hidden rate"
@@ -229,7 +232,7 @@ def _hidden_floor(
 
 
 def total_variation(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
-    r"""$\tfrac12 \sum_x |p(x) - q(x)|$.
+    r"""Total variation distance $\tfrac12 \sum_x |p(x) - q(x)|$.
 
     >>> total_variation(torch.tensor([0.5, 0.5]), torch.tensor([1.0, 0.0]))
     0.5
@@ -238,18 +241,18 @@ def total_variation(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
 
 
 def kl(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
-    r"""$\sum_x p(x) \log(p(x)/q(x))$; infinite where p has mass and q none."""
+    r"""Kullback-Leibler divergence $\sum_x p(x) \log(p(x)/q(x))$; infinite where p has mass and q none."""
     return float(torch.where(p > 0, p * (p.log() - q.log()), 0.0).sum())
 
 
 def jensen_shannon(p: Float[Tensor, " N"], q: Float[Tensor, " N"]) -> float:
-    """Mean KL of both to their mixture, in nats."""
+    """Jensen-Shannon divergence in nats: the mean KL of both laws to their mixture."""
     mixture = (p + q) / 2
     return (kl(p, mixture) + kl(q, mixture)) / 2
 
 
-def distances(p: Float[Tensor, " N"] | None, known: Reference) -> dict[str, Any]:
-    """All distances of a law to the target, and its expected score; None where a law or a floor is not known."""
+def distances(p: Float[Tensor, " N"] | None, known: ReferenceLaws) -> dict[str, Any]:
+    """Distances of a law to the target and expected scores, for JSON; None where a law or floor is not known."""
     floor, tv = known.floor, None if p is None else total_variation(p, known.target)
     return {
         "tv": tv,

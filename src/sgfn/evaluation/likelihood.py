@@ -1,4 +1,4 @@
-"""How probable given objects are under a policy and the true noise: exact, object by object, at any length."""
+"""Exact log-probabilities of given objects under a policy and the true noise, object by object, at any length."""
 
 import math
 
@@ -12,9 +12,11 @@ from sgfn.learning.rollout import LogPolicy
 
 @torch.no_grad()
 def log_law(env: Env, log_policy: LogPolicy, objects: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
-    r"""$\log p(x) = \sum_t \log \sum_a \pi(a|s_t) P(k_t|s_t,a)$ along the one path of a tree that leads to x.
+    r"""Log-probability of each object, along the one path of a tree that leads to it.
 
-    Where the noise has a hidden rate, the mean over rates of that product, by exact quadrature.
+    .. math:: \log p(x) = \sum_t \log \sum_a \pi(a|s_t) P(k_t|s_t,a)
+
+    Where the noise has a hidden rate, p is the mean over rates of that product, by exact quadrature.
     """
     if not env.tree:
         raise ValueError("the probability of one object needs a tree: on a graph many paths lead to it")
@@ -34,5 +36,5 @@ def log_law(env: Env, log_policy: LogPolicy, objects: Int[Tensor, "N O"]) -> Flo
 
 
 def mean_and_error(values: Float[Tensor, " N"]) -> tuple[float, float]:
-    """Mean, and its standard error."""
+    """Mean of the values, and its standard error."""
     return float(values.mean()), float(values.std()) / math.sqrt(values.shape[0])

@@ -1,4 +1,4 @@
-"""A trained policy against the exact answer, and what is known of a task before training."""
+"""Figures of a trained policy against the exact answer, and facts of a task that are known before training."""
 
 import math
 from typing import Any
@@ -36,15 +36,19 @@ EXACT_KEYS = [
 ]
 
 
-def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.Reference:
-    """Target, floor, noise-ignoring and uniform laws of a task."""
+def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.ReferenceLaws:
+    """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
     objects = laws.check_size(task.env, max_states).all_objects()
     scores = task.landscape.scores(objects)
     return exact.reference(task.env, scores, task.log_reward(objects), task.beta, max_states)
 
 
 def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
-    """All figures of a trained policy: exact distances where the space is enumerable (else null), then samples."""
+    """All figures of a trained policy, as written to JSON.
+
+    Exact distances where the space is enumerable (else null), then figures of samples, of the noise model and of
+    orders.
+    """
     task = learner.task
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
@@ -61,7 +65,7 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result["histogram"] = histogram(known, law, drawn)
     else:
-        result |= estimated_kl(learner, samples, seed) | {"histogram": spread_of(drawn.scores)}
+        result |= estimated_kl(learner, samples, seed) | {"histogram": sample_histogram(drawn.scores)}
     result |= sample_figures(task, drawn, max_states)
     result |= calibrated | {"bound_by_floor": learner.bound_by_floor}
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
@@ -70,7 +74,7 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
 
 
 def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
-    """KL from the target to the policy's law as a mean over exact samples of the target, with its standard error."""
+    """KL from the target to the policy's law, as a mean over exact samples of the target, with its standard error."""
     task = learner.task
     drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
     log_policy = learner.memoryless()
@@ -82,8 +86,8 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
     return {"kl": kl, "kl_error": error, "kl_floor": known_facts(task).get("floor_kl")}
 
 
-def spread_of(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
-    """How the scores of samples are distributed, where nothing else is known."""
+def sample_histogram(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
+    """Histogram of the scores of samples, for a space whose laws are not known."""
     low, high = float(scores.min()), float(scores.max())
     edges = torch.linspace(low, max(high, low + 1e-6), bins + 1, dtype=torch.float64)
     counts = torch.bucketize(scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
@@ -91,9 +95,9 @@ def spread_of(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[flo
 
 
 def histogram(
-    known: exact.Reference, law: Float[Tensor, " N"] | None, drawn: Samples, bins: int = 40
+    known: exact.ReferenceLaws, law: Float[Tensor, " N"] | None, drawn: Samples, bins: int = 40
 ) -> dict[str, list[float]]:
-    """How scores are distributed: under the target, under the policy's own law where it is known, and in samples."""
+    """Histogram of scores under the target, under the policy's exact law where it is known, and in samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
     edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)
     row = torch.bucketize(known.scores, edges[1:-1], right=True)
@@ -105,7 +109,7 @@ def histogram(
 
 
 def sample_figures(task: Task, drawn: Samples, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
-    """Top-100, modes under both definitions, diversity and novelty of a set of samples; thresholds go along."""
+    """Top-100 scores, modes by two definitions, diversity and novelty of samples, with the thresholds used."""
     objects, scores = drawn.objects.numpy(), drawn.scores.numpy()
     top = metrics.top_k(objects, scores, 100)
     level = task.landscape.mode_level - 1e-6
@@ -133,19 +137,22 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = laws.MAX_STATES
 
 
 def _listed(task: Task, objects: Int[np.ndarray, "N O"], scores: Float[np.ndarray, " N"]) -> list[list[Any]]:
-    """Objects as text, each with its score."""
+    """Pairs of an object as text and its score."""
     texts = task.env.decode(torch.from_numpy(objects)) if len(objects) else []
     return [[text, float(score)] for text, score in zip(texts, scores, strict=True)]
 
 
 def _novelty(task: Task, objects: Int[np.ndarray, "N O"]) -> float | None:
-    """Mean distance to the nearest object known beforehand, where there are some."""
+    """Mean distance to the nearest object known beforehand; None where there are no such objects."""
     known = known_objects(task) if isinstance(task.env, SequenceEnv) else None
     return None if known is None else float(metrics.novelty(objects, known.numpy()).mean())
 
 
 def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) -> tuple[int, int] | None:
-    """Known modes found, and how many there are: the landscape's own set, else the maxima of a complete table."""
+    """How many known modes the objects find, and how many there are; None where no modes are known.
+
+    Known modes are the landscape's own set, else the maxima of a complete table of scores.
+    """
     own = task.landscape.modes_known(objects)
     maxima = reference_maxima(task, max_states) if own is None else None
     if maxima is None:
@@ -155,7 +162,10 @@ def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) ->
 
 
 def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tensor, "M O"] | None:
-    """Known maxima: local maxima in the top 1 % of a complete table, else every object with the highest score."""
+    """Known maxima of a landscape, None where it is too large to enumerate.
+
+    Local maxima in the top 1 % of a complete table of sequences, else every object with the highest score.
+    """
     env = task.env
     if not laws.enumerable(env, max_states):
         return None
@@ -171,7 +181,7 @@ def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tenso
 
 
 def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
-    """Size, maximum and top-100 mean of a task, and what can be reached at the configured noise and exponent."""
+    """Facts of a task: size, highest score, top-100 mean, what is reachable at the configured noise and exponent."""
     task = make_task(name, config)
     facts: dict[str, Any] = {
         "task": task.name,
@@ -194,7 +204,7 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
 
 
 def known_facts(task: Task) -> dict[str, Any]:
-    """What the landscape knows without enumeration, at the configured reward."""
+    """Facts that the landscape knows without enumeration, at the configured reward norm."""
     if task.env.noise_by_state:
         return {}  # a landscape's own formulas know noise by position
     facts = task.landscape.facts(task.beta, task.env.noise)
@@ -204,7 +214,7 @@ def known_facts(task: Task) -> dict[str, Any]:
 
 
 def catalogue(config: TrainConfig, max_states: int = laws.MAX_STATES) -> list[dict[str, Any]]:
-    """A row for each task: size, alphabet, how far it is exact, what it needs and whether that is there."""
+    """A row for each task: size, alphabet, whether exact answers exist, what it needs and whether that is installed."""
     quiet = config.with_(noise=NoiseConfig())  # another noise may fit one task only, and size does not depend on it
     return [_row(name, quiet, max_states) for name in task_names()]
 
@@ -232,7 +242,7 @@ def _exactness(task: Task, max_states: int) -> str:
     return "formula" if "log_z" in known_facts(task) else "no"
 
 
-def _enumerated_facts(known: exact.Reference) -> dict[str, Any]:
+def _enumerated_facts(known: exact.ReferenceLaws) -> dict[str, Any]:
     figures = exact.distances(known.target, known)
     kept = ("tv_floor", "tv_blind", "tv_uniform", "target_expected_reward", "floor_expected_reward")
     return {

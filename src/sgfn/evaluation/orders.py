@@ -1,4 +1,4 @@
-"""Orders: what comes out when a whole sequence is ordered at once under noise that nobody watches."""
+"""Orders: whole sequences intended at once, under noise that is not observed on the way, and what they give."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ from sgfn.learning.rollout import clocks
 
 LARGEST_TABLE = 2_000_000
 SHORTLIST = 64
-"""Orders whose expectation is estimated from draws: those that score best if they come out intact."""
+"""Number of orders whose expectation is estimated from draws: those that score best if they come out intact."""
 
 
 def as_orders(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N O"]:
-    """Intentions as sequences to order: from the first stop on there are blanks, as there are for padding.
+    """Rows of intentions as sequences to order, with blanks from the first stop or padded step on.
 
-    A stop that slipped into a token is followed by more intentions; an order ends at the stop all the same.
+    Where a stop slipped into a token the policy went on intending; an order ends at that stop all the same.
     """
     ended = ((intended < 0) | (intended >= env.vocab)).cummax(-1).values
     return torch.where(ended, env.blank, intended)
@@ -31,19 +31,20 @@ def expected_scores(
 ) -> Float[Tensor, " N"]:
     r"""Mean score of what comes out when a whole sequence is ordered at once, $E[R(x)\,|\,a_1 \dots a_L]$.
 
-    Exact where the score table is small (the kernel acts on one position after the other), else a mean over draws.
+    Exact where the score table is small (the kernel is applied to one position after the other), else a mean over
+    draws.
     """
     if tabulable(env):
         return _exact_expectation(env, landscape)[env.object_index(orders)].float()
     total = torch.zeros(orders.shape[0])
     for start in range(0, draws, 16):  # a few at a time: fewer calls, and memory stays flat
         copies = min(16, draws - start)
-        total += landscape.scores(_garble(env, orders.repeat(copies, 1), generator)).view(copies, -1).sum(0)
+        total += landscape.scores(_realise(env, orders.repeat(copies, 1), generator)).view(copies, -1).sum(0)
     return total / draws
 
 
 def tabulable(env: SequenceEnv) -> bool:
-    """Whether expectations come from a complete table of scores: noise that reads the letters before needs draws."""
+    """Whether expectations are computed from a complete table of scores."""
     return not env.stop and not env.noise_by_state and env.num_objects <= LARGEST_TABLE
 
 
@@ -60,7 +61,7 @@ def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, 
     return total.reshape(-1)
 
 
-def _garble(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
+def _realise(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
     state, rate = env.initial(orders.shape[0]), env.noise.draw_rates(orders.shape[0], generator)
     for t in range(env.horizon):
         action = orders[:, t].clamp(max=env.actions - 1)  # a blank is the stop action by its very code
@@ -72,7 +73,7 @@ def _garble(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Gener
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """A sequence to order, and what to expect of it."""
+    """A sequence to order, with its expected score and its probability of coming out unchanged."""
 
     order: str
     expected: float
@@ -84,10 +85,10 @@ class Order:
 
 
 def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 10, seed: int = 0) -> list[Order]:
-    """The distinct sequences the policy intended, best expectation first; empty where orders make no sense (a grid).
+    """The distinct sequences the policy intended and those measured beforehand, best expected score first.
 
-    What was measured beforehand stands for choice too.
-    Where expectations must be drawn, only a shortlist is looked at, and with fewer draws where scores are dear.
+    Empty where a task has no sequences to order (a grid). Where expectations must be estimated from draws, only a
+    shortlist is considered, and fewer draws are made where scoring is slow.
     """
     if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
         return []
@@ -109,7 +110,7 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
 
 
 def _intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
-    """Probability that every token comes out as ordered."""
+    """Probability that every token comes out as ordered, averaged over hidden rates."""
     rates = env.noise.rates(env.horizon)
     return torch.stack([weight * _intact_at(env, orders, rate) for rate, weight in rates]).sum(0)
 

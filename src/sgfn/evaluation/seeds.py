@@ -1,4 +1,4 @@
-"""What several seeds say together: a median, and how far they lie apart, by one rule for table, figure and page."""
+"""Median of a figure over seeds and the ends of its interval, by one rule for tables, figures and pages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ import numpy as np
 from jaxtyping import Float
 
 FEW = 4
-"""Fewer seeds than this have no quartiles worth the name: their range is shown."""
+"""Below this number of seeds quartiles mean little: the range is shown instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
-    """A median with both ends."""
+class SeedInterval:
+    """Median of a figure over seeds, between quartiles or, of few seeds, between the lowest and the highest."""
 
     low: float
     middle: float
@@ -21,28 +21,28 @@ class Spread:
 
 
 def low_middle_high(values: Float[np.ndarray, "S *rest"]) -> Float[np.ndarray, "3 *rest"]:
-    """The median over seeds between their quartiles, or between the ends of their range; what is nan is not known."""
+    """Lower end, median and upper end over seeds: quartiles, or the range of few seeds; nan values are left out."""
     ends = (0.25, 0.75) if len(values) >= FEW else (0.0, 1.0)
     return np.nanquantile(values, [ends[0], 0.5, ends[1]], axis=0)
 
 
-def spread(values: Iterable[float | int | None]) -> Spread | None:
-    """The same of one figure; None where nothing is known.
+def spread(values: Iterable[float | int | None]) -> SeedInterval | None:
+    """Median and ends of one figure over seeds, leaving out None; None where no value is known.
 
     >>> spread([1.0, 2.0, 3.0, 4.0, 100.0])
-    Spread(low=2.0, middle=3.0, high=4.0, count=5)
+    SeedInterval(low=2.0, middle=3.0, high=4.0, count=5)
     >>> spread([1.0, 2.0, None, 100.0])
-    Spread(low=1.0, middle=2.0, high=100.0, count=3)
+    SeedInterval(low=1.0, middle=2.0, high=100.0, count=3)
     """
     known = [float(value) for value in values if value is not None]
     if not known:
         return None
     low, middle, high = low_middle_high(np.array(known)).tolist()
-    return Spread(low=low, middle=middle, high=high, count=len(known))
+    return SeedInterval(low=low, middle=middle, high=high, count=len(known))
 
 
 def rule(counts: Iterable[int]) -> str:
-    """What the ends are where so many seeds were taken together; empty where each stands for itself.
+    """Name of the interval that is shown for these numbers of seeds; empty where each has one seed.
 
     >>> rule([3]), rule([1, 5]), rule([3, 5]), rule([1])
     ('range', 'quartiles', 'quartiles (range below 4 seeds)', '')

@@ -1,4 +1,4 @@
-"""Landscapes: terminal object -> score, with the facts known of it."""
+"""Base class of landscapes, which give each finished object a score, and the reward made of a score."""
 
 import math
 from abc import ABC, abstractmethod
@@ -13,45 +13,48 @@ from sgfn.noise import Noise
 
 
 class Landscape(ABC):
-    """Scores objects; higher is better, zero or above unless `log_reward` says what a negative score is worth."""
+    """Scores of finished objects; higher is better.
+
+    Scores are zero or above, unless `log_reward` is overridden to say what a negative score is worth.
+    """
 
     maximum: float
-    """The highest score there is; infinite where it is not known."""
+    """The highest score of any object; infinite where it is not known."""
     mode_level: float
-    """Score from which on an object counts as a mode."""
+    """Lowest score at which an object counts as a mode."""
     on_host: bool = False
-    """Whether scoring leaves the device, so that a step cannot be captured in a CUDA graph."""
+    """Whether scoring runs on the CPU, so that a step cannot be captured in a CUDA graph."""
 
     @abstractmethod
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """One score per object."""
+        """Score of each object."""
 
     def log_reward(self, objects: Int[Tensor, "*batch O"], config: RewardConfig) -> Float[Tensor, "*batch"]:
-        """log R before the exponent."""
+        """Log-reward of each object before the exponent beta."""
         return log_reward(self.scores(objects), config)
 
-    # What else may be known
+    # Optional knowledge
 
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
-        """Known without enumeration, with reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
+        """Facts known without enumeration at reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
         return {}
 
     def draw_target(
         self, count: int, beta: float, generator: torch.Generator
     ) -> tuple[Int[Tensor, "N O"], Float[Tensor, " N"]] | None:
-        """Exact samples of the target with their log-probabilities, at any size; None where nobody knows how."""
+        """Exact samples of the target with their log-probabilities; None where no exact sampler is known."""
         return None
 
     def modes_known(self, objects: Int[Tensor, "N O"]) -> tuple[int, int] | None:
-        """How many modes of a known set some object finds, and the size of the set; None without such a set."""
+        """How many modes of a known set the objects find, and the size of the set; None without such a set."""
         return None
 
     def offline_objects(self) -> Int[Tensor, "N O"] | None:
-        """Objects known beforehand, where the landscape was made from some."""
+        """Objects whose scores were measured beforehand; None where the landscape was not made from any."""
         return None
 
     def to(self, device: torch.device) -> None:
-        """Move what the landscape holds."""
+        """Move the landscape's tensors to a device."""
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 setattr(self, name, value.to(device))

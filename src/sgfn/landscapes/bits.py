@@ -33,7 +33,7 @@ Distance = Literal["edit", "hamming"]
 WORDS = ("00000000", "11111111", "11110000", "00001111", "00111100")
 SYMBOLS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"
 BRAILLE = "".join(chr(0x2800 + byte) for byte in range(256))
-"""A printable sign for every byte, for k = 7 and 8, where letters do not suffice."""
+"""A printable sign for every byte: for k = 7 and 8 there are more tokens than letters."""
 
 
 class Bits(Landscape):
@@ -49,7 +49,7 @@ class Bits(Landscape):
     """
 
     modes: Int[Tensor, "M O"]
-    """The reference set, as tokens."""
+    """The hidden modes, as tokens."""
     distance: Distance
     within: int
     """A mode counts as found when an object lies within this distance: 28 of 120 bits by edits, 30 by flips."""
@@ -68,11 +68,11 @@ class Bits(Landscape):
         self.maximum, self.mode_level = math.e, math.exp(1 - (self.within + 0.5) / length)
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """The published reward itself."""
+        """The published reward of each object."""
         return self.reward(self.distances(objects))
 
     def reward(self, distances: Int[Tensor, "*batch M"]) -> Float[Tensor, "*batch"]:
-        """Reward at given distances to the modes."""
+        """Reward of objects with given distances to the modes."""
         return torch.exp(1 - distances.amin(-1) / self.length)
 
     def distances(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch M"]:
@@ -83,31 +83,31 @@ class Bits(Landscape):
         return DISTANCES[self.distance](flat, self.mode_bits).reshape(*batch, len(self.modes))
 
     def modes_found(self, objects: Int[Tensor, "*batch O"], within: int | None = None) -> Int[Tensor, ""]:
-        """Number of modes with an object within a distance, by default the one that `mode_level` stands for."""
+        """Number of modes that have an object within a distance, by default `self.within`."""
         near = self.distances(objects) <= (self.within if within is None else within)
         return near.reshape(math.prod(near.shape[:-1]), len(self.modes)).any(0).sum()
 
     def modes_known(self, objects: Int[Tensor, "N O"]) -> tuple[int, int] | None:
-        """Modes found, of all."""
+        """Number of modes found by the objects, and number of modes in all."""
         return int(self.modes_found(objects)), len(self.modes)
 
     def bits_of(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch N"]:
-        """Each token as k bits, most significant first."""
+        """Bits of each object: each token as k bits, most significant first."""
         shift = torch.arange(self.k - 1, -1, -1, device=objects.device)
         return ((objects[..., None] >> shift) & 1).flatten(-2)
 
     def tokens_of(self, bits: Int[Tensor, "*batch N"]) -> Int[Tensor, "*batch O"]:
-        """Each k bits as one token."""
+        """Tokens of bit strings: every k bits as one token."""
         shift = torch.arange(self.k - 1, -1, -1, device=bits.device)
         return (bits.unflatten(-1, (-1, self.k)) << shift).sum(-1)
 
     def bit_strings(self, objects: Int[Tensor, "B O"]) -> list[str]:
-        """Objects as text of zeros and ones, whatever the k."""
+        """Objects as text of zeros and ones, whatever k is."""
         return ["".join(map(str, row)) for row in self.bits_of(objects).tolist()]
 
 
 def check(length: int, k: int, modes: int, distance: str) -> None:
-    """Settings under which tokens, words and modes fit together."""
+    """Raise unless tokens, words and modes fit together."""
     in_range("length", length, 8)
     require(length % 8 == 0, "length", "be a multiple of 8 (modes are built of bytes)", length)
     in_range("k", k, 1, 8)
@@ -119,7 +119,7 @@ def check(length: int, k: int, modes: int, distance: str) -> None:
 
 
 def draw_modes(words: int, count: int, seed: int) -> Int[Tensor, "M N"]:
-    """Different strings of words, each drawn uniformly."""
+    """Distinct bit strings, each a concatenation of uniformly drawn words."""
     generator = torch.Generator().manual_seed(seed)
     drawn: dict[tuple[int, ...], None] = {}
     while len(drawn) < count:
@@ -129,12 +129,12 @@ def draw_modes(words: int, count: int, seed: int) -> Int[Tensor, "M N"]:
 
 
 def hamming_distances(texts: Int[Tensor, "B N"], patterns: Int[Tensor, "M N"]) -> Int[Tensor, "B M"]:
-    """Number of places that differ."""
+    """Number of bits in which each text differs from each pattern."""
     return (texts[:, None] != patterns).sum(-1)
 
 
 PACKED = 60
-"""Bits of a pattern per machine word: a sum of two words and its carry stay clear of the sign."""
+"""Bits of a pattern in each 64-bit word: few enough that a sum of two words with carry stays positive."""
 FULL = (1 << PACKED) - 1
 
 
@@ -171,7 +171,7 @@ def _next_column(equal: Tensor, rises: Tensor, falls: Tensor) -> tuple[Tensor, T
 
 
 def _shift_in(words: Tensor, first: int) -> Tensor:
-    """All bits one place up, over the borders of words; `first` enters at the bottom."""
+    """Words with all bits one place up, across the borders of words; `first` enters as the lowest bit."""
     shifted = words << 1
     shifted[1:] |= (words[:-1] >> (PACKED - 1)) & 1
     shifted[0] |= first
@@ -179,13 +179,13 @@ def _shift_in(words: Tensor, first: int) -> Tensor:
 
 
 def pack(bits: Int[Tensor, "M K"]) -> Int[Tensor, "W M"]:
-    """Bits as machine words, lowest first."""
+    """Bits as integers of `PACKED` bits each, lowest first."""
     padded = F.pad(bits, (0, -bits.shape[1] % PACKED)).unflatten(1, (-1, PACKED))  # M W 60
     return (padded << torch.arange(PACKED, device=bits.device)).sum(-1).T
 
 
 def ones(words: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-    """Number of set bits, by adding neighbours in parallel."""
+    """Number of set bits in each word, by adding neighbouring bits in parallel."""
     words = words - ((words >> 1) & 0x5555555555555555)
     words = (words & 0x3333333333333333) + ((words >> 2) & 0x3333333333333333)
     words = (words + (words >> 4)) & 0x0F0F0F0F0F0F0F0F

@@ -31,7 +31,7 @@ from sgfn.noise import Noise
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
-"""For more than 20 letters, where the alphabet has no meaning."""
+"""Letters for alphabets of more than 20 symbols, which have no biological meaning."""
 
 
 class Ehrlich(Landscape):
@@ -69,22 +69,22 @@ class Ehrlich(Landscape):
         self.maximum, self.mode_level = 1.0, 1.0
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """In whole steps until the end, so that the optimum is exactly 1."""
+        """Scores of objects, in whole quantisation steps until the end, so that the optimum is exactly 1."""
         require(objects.shape[-1] == self.length, "objects", f"hold {self.length} letters", objects.shape[-1])
         hits = [best_match(objects, *pair) for pair in zip(self.motifs, self.offsets, strict=True)]
         steps = torch.stack(hits, -1) * self.quantisation // self.motif_length
         return (steps.double() / self.quantisation).prod(-1).float() * self.feasible(objects)
 
     def feasible(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"]:
-        """Whether every letter may follow the one before it."""
+        """Whether each object has allowed transitions only."""
         return self.allowed[objects[..., :-1], objects[..., 1:]].all(-1)
 
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
-        """A best sequence."""
+        """One best sequence, under `optimum`."""
         return {"optimum": "".join(self.alphabet[i] for i in self.optimum().tolist())}
 
     def optimum(self) -> Int[Tensor, " O"]:
-        """A feasible sequence with score 1, one of several."""
+        """A feasible sequence with score 1; there are others."""
         window, letters = self.length // len(self.motifs), []
         for motif, offsets in zip(self.motifs, self.offsets, strict=True):
             letters += [motif[sum(o <= place for o in offsets) - 1] for place in range(window)]
@@ -92,7 +92,7 @@ class Ehrlich(Landscape):
 
 
 def check(vocab: int, length: int, motifs: int, motif_length: int, quantisation: int) -> None:
-    """Settings under which motifs fit and a transition can be banned."""
+    """Raise unless all motifs fit into a sequence and a transition can be banned."""
     in_range("vocab", vocab, 3, len(LETTERS))
     in_range("motifs", motifs, 1)
     in_range("motif_length", motif_length, 1)
@@ -105,14 +105,14 @@ def check(vocab: int, length: int, motifs: int, motif_length: int, quantisation:
 def best_match(
     objects: Int[Tensor, "*batch O"], motif: tuple[int, ...], offsets: tuple[int, ...]
 ) -> Int[Tensor, "*batch"]:
-    """The most letters of a motif that are right at one place, over all places where it fits."""
+    """Most letters of a motif that any placement of it in the object gets right."""
     places = objects.shape[-1] - offsets[-1]
     hits = [objects[..., o : o + places] == letter for letter, o in zip(motif, offsets, strict=True)]
     return torch.stack(hits).sum(0).amax(-1)
 
 
 def draw_allowed(vocab: int, generator: torch.Generator) -> Bool[Tensor, "V V"]:
-    """Transitions that may happen: all but V // 5 per letter, always staying and one cycle through all letters."""
+    """Allowed transitions: all but V // 5 per letter, always repetition and one cycle through all letters."""
     cycle = torch.randperm(vocab, generator=generator)
     order = torch.rand(vocab, vocab, generator=generator)
     order[cycle, cycle.roll(-1)] = 2.0  # above every draw, so never among the lowest, which are banned
@@ -122,7 +122,7 @@ def draw_allowed(vocab: int, generator: torch.Generator) -> Bool[Tensor, "V V"]:
 
 
 def draw_walk(allowed: Bool[Tensor, "V V"], steps: int, generator: torch.Generator) -> tuple[int, ...]:
-    """A walk along allowed transitions, each equally likely, that never stays where it is."""
+    """A random walk along allowed transitions, all equally likely, that never repeats a letter at once."""
     moves = allowed.float().fill_diagonal_(0.0)
     letters = [int(torch.randint(len(allowed), (), generator=generator))]
     while len(letters) < steps:
@@ -131,6 +131,6 @@ def draw_walk(allowed: Bool[Tensor, "V V"], steps: int, generator: torch.Generat
 
 
 def draw_offsets(window: int, letters: int, generator: torch.Generator) -> tuple[int, ...]:
-    """The first letter at 0, the others anywhere in the window, in order."""
+    """Places of a motif's letters in its window: the first at 0, the others anywhere behind it, in order."""
     others = torch.randperm(window - 1, generator=generator)[: letters - 1] + 1
     return (0, *sorted(others.tolist()))

@@ -1,4 +1,4 @@
-"""Any Python function on a list of strings as a landscape, and functions by name: `module:function`."""
+"""Landscapes from any Python function on a list of strings, and functions found by name, `module:function`."""
 
 import difflib
 import importlib
@@ -19,11 +19,11 @@ from torch import Tensor
 from sgfn.landscapes.base import Landscape
 
 CACHE = 1_000_000
-"""Strings whose scores are remembered: about 300 MB at length 30, and never more."""
+"""Most strings whose scores are remembered: about 300 MB at length 30."""
 
 
 class FunctionLandscape(Landscape):
-    """Scores that a function gives to strings; called once per batch, on the distinct strings not seen lately.
+    """Scores given by a function on strings, which is called once per batch, on distinct strings not in the cache.
 
     >>> landscape = FunctionLandscape(lambda texts: [t.count("A") for t in texts], letters("AC"), 2.0, 2.0)
     >>> landscape.scores(torch.tensor([[0, 1], [0, 0], [0, 2]])).tolist()  # AC, AA, A
@@ -44,19 +44,19 @@ class FunctionLandscape(Landscape):
     ) -> None:
         self.function, self.decode, self.mode_level = function, decode, mode_level
         self.maximum = math.inf if maximum is None else maximum  # unknown: the one bound that always holds
-        self.name, self.cache = name or label(function), cache
+        self.name, self.cache = name or function_label(function), cache
         self.known: OrderedDict[str, float] = OrderedDict()  # least recently used first
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """Every distinct object once, then spread over the batch."""
+        """Score of each object; each distinct object is scored once."""
         rows, place = torch.unique(objects.reshape(-1, objects.shape[-1]).cpu(), dim=0, return_inverse=True)
         answers = torch.tensor(self._look_up(self.decode(rows)), dtype=torch.float32)
         return answers[place].reshape(objects.shape[:-1]).to(objects.device)
 
     def _look_up(self, texts: list[str]) -> list[float]:
-        """Scores from the cache where it has them, from the function where not."""
+        """Scores of strings, from the cache where it has them, else from the function."""
         unseen = [text for text in dict.fromkeys(texts) if text not in self.known]
-        found = dict(zip(unseen, self._ask(unseen).tolist(), strict=True)) if unseen else {}
+        found = dict(zip(unseen, self._call_function(unseen).tolist(), strict=True)) if unseen else {}
         # Read before remembering: a batch may hold more strings than the cache.
         answers = [found[text] if text in found else self.known[text] for text in texts]
         for text, score in zip(texts, answers, strict=True):
@@ -66,8 +66,8 @@ class FunctionLandscape(Landscape):
             self.known.popitem(last=False)
         return answers
 
-    def _ask(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
-        """The function's answer, checked; its exceptions name the string that raised them."""
+    def _call_function(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
+        """Call the function and check its answer; an exception is raised again with the string that caused it."""
         try:
             answer = self.function(list(texts))
         except Exception as error:
@@ -78,7 +78,7 @@ class FunctionLandscape(Landscape):
 
 
 def checked(answer: Any, texts: list[str], name: str) -> Float64[np.ndarray, " N"]:
-    """One finite score of zero or above per string, or an error that names the string."""
+    """The answer as an array, or a ValueError: one finite score of zero or above is needed for each string."""
     count = len(texts)
     try:
         values = np.asarray(answer.detach().cpu() if isinstance(answer, Tensor) else answer, dtype=np.float64)
@@ -98,7 +98,10 @@ def checked(answer: Any, texts: list[str], name: str) -> Float64[np.ndarray, " N
 
 
 def first_failure(function: Callable[[list[str]], Any], texts: list[str], error: Exception) -> tuple[str, Exception]:
-    """A string that fails by itself, by halving; or the size of the batch where only strings together fail."""
+    """A string on which the function fails, and its exception, by bisection.
+
+    Where only several strings together fail, the number of strings is named instead.
+    """
     if len(texts) == 1:
         return repr(texts[0]), error
     for part in (texts[: len(texts) // 2], texts[len(texts) // 2 :]):
@@ -110,7 +113,7 @@ def first_failure(function: Callable[[list[str]], Any], texts: list[str], error:
 
 
 def letters(alphabet: str) -> Callable[[Int[Tensor, "N O"]], list[str]]:
-    """Decoder of token rows; the blank, number V, is left out."""
+    """Decoder of token rows to strings; the blank, token V, is left out."""
     symbols = [*alphabet, ""]
     return lambda rows: ["".join(symbols[i] for i in row) for row in rows.tolist()]
 
@@ -118,19 +121,19 @@ def letters(alphabet: str) -> Callable[[Int[Tensor, "N O"]], list[str]]:
 # Functions by name
 
 
-def label(function: Callable[..., Any]) -> str:
-    """What to call a function in a message."""
+def function_label(function: Callable[..., Any]) -> str:
+    """Name of a function for messages: `module:qualified.name`."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', None) or type(function).__module__}:{name}"
 
 
-def name_of(function: Callable[..., Any]) -> str:
-    """The `module:function` under which a later process finds the function again.
+def importable_name(function: Callable[..., Any]) -> str:
+    """The `module:function` under which a later process finds the function again; raises where none does.
 
-    >>> name_of(label)
-    'sgfn.landscapes.function:label'
+    >>> importable_name(function_label)
+    'sgfn.landscapes.function:function_label'
     """
-    name, home = label(function), getattr(function, "__module__", None)
+    name, home = function_label(function), getattr(function, "__module__", None)
     if "<" in name or not hasattr(function, "__qualname__"):
         raise ValueError(f"{name} cannot be found again by name: define it with def at the top level of a module")
     if home == "__main__":
@@ -146,7 +149,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def load_function(name: str) -> Callable[[list[str]], Any]:
-    """The function that `module:function` names, looked for in the current folder too."""
+    """The function that `module:function` names; modules in the current folder are found too."""
     home, colon, path = name.partition(":")
     if not colon or not all(part.isidentifier() for part in f"{home}.{path}".split(".")):
         raise ValueError(
@@ -180,7 +183,7 @@ def _import(home: str, name: str) -> ModuleType:
 
 @contextmanager
 def _current_folder_first() -> Iterator[None]:
-    """As `python -m` finds modules."""
+    """Let imports look in the current folder first, as `python -m` does."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:

@@ -1,4 +1,4 @@
-"""The hypergrid reward: a low plateau with a ring and a peak in every corner."""
+"""The hypergrid reward: a low plateau everywhere, and in every corner a higher region with a peak in it."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,7 +8,7 @@ from sgfn.landscapes.base import Landscape
 
 
 class Hypergrid(Landscape):
-    r"""Rewards of the published grid, $R_0 = 10^{-3}, R_1 = 1/2, R_2 = 2$.
+    r"""Reward of the published grid, with $R_0 = 10^{-3}, R_1 = 1/2, R_2 = 2$ by default.
 
     .. math:: R(x) = R_0 + R_1 \prod_i 1[.25 < |x_i/(H-1) - .5|] + R_2 \prod_i 1[.3 < |x_i/(H-1) - .5| < .4]
 
@@ -22,12 +22,15 @@ class Hypergrid(Landscape):
         self.mode_level = self.maximum
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """Plateau, ring and peak."""
+        """Reward of each cell: the sum of the three terms."""
         ring, peak = self._parts(objects)
         return (self.r0 + self.r1 * ring.double() + self.r2 * peak.double()).float()
 
     def _parts(self, objects: Int[Tensor, "*batch O"]) -> tuple[Bool[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
-        """Both indicators, in integers: rounded quotients would put x/(H-1) = .8 on the other side of .3 than .2."""
+        """Whether each cell lies in a corner region, and whether in its peak, computed in integers.
+
+        Rounded quotients would put x/(H-1) = .8 on the other side of the .3 border than .2.
+        """
         away, width = (2 * objects - (self.side - 1)).abs(), 2 * (self.side - 1)  # |x/(H-1) - .5| = away / width
         ring, peak = 4 * away > width, (10 * away > 3 * width) & (10 * away < 4 * width)
         return ring.all(-1), peak.all(-1)

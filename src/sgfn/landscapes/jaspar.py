@@ -27,10 +27,10 @@ DATA = Path(__file__).parent / "data" / "jaspar"
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One matrix: how often each base was seen at each position of the factor's binding sites."""
+    """One count matrix: how often each base was seen at each position of the factor's binding sites."""
 
     id: str
-    """Stable id and version, as in MA0139.2."""
+    """Stable id with version, as in MA0139.2."""
     factor: str
     counts: Float64[np.ndarray, "w 4"]
 
@@ -41,7 +41,7 @@ class Profile:
 
     @property
     def version(self) -> int:
-        """How often the matrix was revised, counted from one."""
+        """Number of the matrix' revision, counted from one."""
         return int(self.id.partition(".")[2])
 
     @property
@@ -72,18 +72,18 @@ def find(name: str) -> Profile:
 
 
 def names() -> list[str]:
-    """Every factor, in alphabetical order."""
+    """Names of all factors, in alphabetical order."""
     return sorted({profile.factor for profile in load(DATA)}, key=lambda factor: (factor.upper(), factor))
 
 
 def ids() -> list[str]:
-    """Every matrix id, in order."""
+    """Ids of all matrices, in order."""
     return [profile.id for profile in load(DATA)]
 
 
 @cache
 def _catalogue(folder: Path) -> dict[str, list[Profile]]:
-    """Matrices by everything they may be called, in capitals: id, id without version, factor."""
+    """Matrices by every name they have, in capitals: id, id without version, factor."""
     known: dict[str, list[Profile]] = {}
     for profile in load(folder):
         for key in (profile.id, profile.base, profile.factor.upper()):
@@ -92,7 +92,7 @@ def _catalogue(folder: Path) -> dict[str, list[Profile]]:
 
 
 def _unknown(name: str, wanted: str, known: dict[str, list[Profile]]) -> str:
-    """One line, with a name to copy."""
+    """Message for a name that is not stored, with one that is."""
     if latest := known.get(wanted.partition(".")[0]):
         return f"JASPAR matrix {name!r} is not stored, only the latest version of each: use {latest[0].id}"
     keys = difflib.get_close_matches(wanted, list(known), n=3, cutoff=0.5)
@@ -106,7 +106,7 @@ def _unknown(name: str, wanted: str, known: dict[str, list[Profile]]) -> str:
 
 @cache
 def load(folder: Path) -> tuple[Profile, ...]:
-    """Every matrix of a folder, after both checksums are verified."""
+    """All matrices of a folder, after the checksums of both files are verified."""
     lines = _verified(folder / "matrices.tsv").decode("ascii").splitlines()
     entries = [(identity, factor, int(width)) for identity, factor, width in (line.split("\t") for line in lines)]
     counts = decode_counts(_verified(folder / "counts.bin"))
@@ -118,14 +118,14 @@ def load(folder: Path) -> tuple[Profile, ...]:
 
 
 def decode_counts(blob: bytes) -> Float64[np.ndarray, "rows 4"]:
-    """Counts of all matrices, read-only because they are shared."""
+    """Counts of all matrices, one below the other; the array is read-only because it is shared."""
     counts = decode(blob).view(np.float32).reshape(-1, len(ALPHABET)).astype(np.float64)
     counts.setflags(write=False)
     return counts
 
 
 def _verified(path: Path) -> bytes:
-    """A file's bytes, if they are what `provenance.json` promises."""
+    """A file's bytes, after comparing their checksum with `provenance.json`."""
     try:
         content = path.read_bytes()
         record = json.loads((path.parent / "provenance.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A user's measurements as a landscape: exact where measured, a stated rule elsewhere."""
+"""Landscapes from a user's measurements: the measured score where there is one, a stated rule elsewhere."""
 
 from collections.abc import Callable
 
@@ -15,21 +15,21 @@ MULTIPLIERS = (0x9E3779B97F4A7C15, 6364136223846793005, 0xBF58476D1CE4E5B9)
 """Odd 64-bit numbers that mix well: the golden ratio's bits, and those of MMIX (Knuth, 1997, The Art of Computer
 Programming 2) and of SplitMix (Steele et al., 2014, OOPSLA)."""
 CELLS = 2**22
-"""Numbers that one block of comparisons may hold."""
+"""Most numbers in one block of comparisons, which bounds memory."""
 MODE_QUANTILE = 0.9
 
 
-class Measured(Landscape):
-    r"""The measured score $y_i$ of a measured row $x_i$; the rule named by `unseen` for every other row x.
+class MeasuredLandscape(Landscape):
+    r"""The measured score $y_i$ of a measured row $x_i$; for every other row x the rule named by `unseen`.
 
     `lowest`: $\min_i y_i$. `nearest`: $\gamma^{d} \max_{i: d(x, x_i) = d} y_i$, where $d = \min_i d(x, x_i)$ is the
-    Hamming distance of padded rows (blanks count as letters) and $\gamma$ is `decay`. Thus no unseen row beats the best
-    measured one, and far from all of them there is nothing.
+    Hamming distance of padded rows (blanks count as letters) and $\gamma$ is `decay`. So no unseen row beats the best
+    measured one, and scores fall to zero far from all of them.
 
     >>> from pathlib import Path
     >>> table = Measurements(file=Path("a.csv"), alphabet="AC", sequences=["A", "CA"], scores=np.array([0.5, 2.0]))
     >>> rows = torch.tensor([[0, 2], [1, 0], [1, 1]])  # A, CA, CC
-    >>> Measured(table, length=2, unseen="nearest").scores(rows).tolist()
+    >>> MeasuredLandscape(table, length=2, unseen="nearest").scores(rows).tolist()
     [0.5, 2.0, 1.0]
     """
 
@@ -46,13 +46,13 @@ class Measured(Landscape):
         self.mode_level = mode_level(self.table)
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """Look up, then fill in what was never measured."""
+        """Score of each object: measured, or by the rule for objects that were not."""
         rows = objects.reshape(-1, self.rows.shape[1])
         number, known = self.find(rows)
         return torch.where(known, self.table[number], self.unseen(self, rows)).reshape(objects.shape[:-1])
 
     def measured(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"]:
-        """Which objects are in the table."""
+        """Which objects were measured."""
         return self.find(objects.reshape(-1, self.rows.shape[1]))[1].reshape(objects.shape[:-1])
 
     def offline_objects(self) -> Int[Tensor, "N O"]:
@@ -60,19 +60,19 @@ class Measured(Landscape):
         return self.rows
 
     def find(self, rows: Int[Tensor, "B L"]) -> tuple[Int[Tensor, " B"], Bool[Tensor, " B"]]:
-        """Number of the one measured row that may equal each row, and whether it does: equal hashes prove nothing."""
+        """Number of the measured row with each row's hash, and whether the two rows are equal."""
         place = torch.searchsorted(self.hashes, row_hash(rows, self.weights)).clamp(max=self.hashes.shape[0] - 1)
         number = self.order[place]
         return number, (self.rows[number] == rows).all(-1)
 
 
-def lowest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
-    """The worst that was measured."""
+def lowest(landscape: MeasuredLandscape, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
+    """The lowest measured score, for every row."""
     return torch.full(rows.shape[:1], landscape.lowest, device=rows.device)
 
 
-def nearest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
-    """The nearest measured score, less for each letter that differs; in blocks, so that memory stays flat."""
+def nearest(landscape: MeasuredLandscape, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
+    """Score of the nearest measured row, times `decay` for each letter that differs; in blocks, to bound memory."""
     length, symbols = rows.shape[1], landscape.vocab + 1
     block = max(1, min(int(CELLS**0.5), CELLS // (length * symbols)))
     known = list(zip(landscape.rows.split(block), landscape.table.split(block), strict=True))
@@ -81,13 +81,13 @@ def nearest(landscape: Measured, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " 
     return score * landscape.decay ** (length - agreement)
 
 
-UNSEEN: dict[TableUnseen, Callable[[Measured, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
+UNSEEN: dict[TableUnseen, Callable[[MeasuredLandscape, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
 
 
 def best_agreement(
     rows: Int[Tensor, "B L"], known: list[tuple[Tensor, Tensor]], symbols: int
 ) -> tuple[Float32[Tensor, " B"], Float32[Tensor, " B"]]:
-    """Most letters shared with a known row, and the highest score among the rows that share so many."""
+    """Most letters shared with any known row, and the highest score among the known rows that share so many."""
     letters = one_hot(rows, symbols)
     most, score = torch.full_like(letters[:, 0], -1.0), torch.zeros_like(letters[:, 0])
     for others, values in known:
@@ -100,17 +100,17 @@ def best_agreement(
 
 
 def one_hot(rows: Int[Tensor, "B L"], symbols: int) -> Float32[Tensor, "B F"]:
-    """Indicators of each letter at each position, side by side."""
+    """One-hot codes of rows, position after position."""
     return (rows[..., None] == torch.arange(symbols, device=rows.device)).flatten(1).float()
 
 
 def row_hash(rows: Int[Tensor, "B L"], weights: Int[Tensor, " L"]) -> Int[Tensor, " B"]:
-    r"""Polynomial hash $\sum_i x_i m^i \bmod 2^{64}$; integers wrap around by themselves."""
+    r"""Polynomial hash $\sum_i x_i m^i \bmod 2^{64}$ of each row; 64-bit integers overflow as intended."""
     return (rows * weights).sum(-1)
 
 
 def distinct_weights(rows: Int[Tensor, "N L"]) -> Int[Tensor, " L"]:
-    """Powers of the first multiplier that gives each row a hash of its own."""
+    """Powers of the first multiplier under which all rows have different hashes."""
     for multiplier in MULTIPLIERS:
         powers = [pow(multiplier, i, 2**64) for i in range(1, rows.shape[1] + 1)]
         weights = torch.tensor([p - 2**64 * (p >= 2**63) for p in powers])  # as signed integers
@@ -120,7 +120,7 @@ def distinct_weights(rows: Int[Tensor, "N L"]) -> Int[Tensor, " L"]:
 
 
 def tokens(measurements: Measurements, length: int) -> Int[Tensor, "N {length}"]:
-    """Padded rows of the measured sequences."""
+    """Token rows of the measured sequences, padded with blanks to a length."""
     if length < measurements.max_length:
         longest = measurements.max_length
         raise ValueError(f"{measurements.file}: the longest sequence has {longest} letters, the task only {length}")
@@ -131,7 +131,10 @@ def tokens(measurements: Measurements, length: int) -> Int[Tensor, "N {length}"]
 
 
 def mode_level(table: Float32[Tensor, " N"]) -> float:
-    """A measured score that a tenth of the table reaches, above the lowest: else whatever is unseen were a mode."""
+    """Score reached by the best tenth of the table, and always above the lowest score.
+
+    Unseen rows may have the lowest score; they must not all count as modes.
+    """
     values = table.numpy()
     above = values[values > values.min()]
     level = np.quantile(values, MODE_QUANTILE, method="higher")

@@ -1,4 +1,4 @@
-"""Binding motifs: DNA of any fixed length scored by a position weight matrix; exact answers where that is additive."""
+"""DNA of any fixed length scored by a binding motif's weight matrix, with exact answers where scores are additive."""
 
 import math
 from typing import Any
@@ -19,7 +19,7 @@ __all__ = ["ALPHABET", "MODE_SHARE", "SCORES", "Motif", "log_odds"]
 
 SCORES = ("sum", "best")
 MODE_SHARE = 0.9
-"""A mode scores at least this far up from the lowest to the highest score (of one place, for `best`)."""
+"""A mode lies at least this share of the way from the lowest to the highest score (of one place, for `best`)."""
 
 
 def log_odds(counts: Float[np.ndarray, "w 4"]) -> Float64[Tensor, "w 4"]:
@@ -36,14 +36,14 @@ def log_odds(counts: Float[np.ndarray, "w 4"]) -> Float64[Tensor, "w 4"]:
 
 
 class Motif(Landscape):
-    r"""Fit of DNA to a weight matrix W of w positions, at all n = L - w + 1 places of one strand; R = exp(score).
+    r"""Fit of DNA to a weight matrix W of w positions, over all n = L - w + 1 places of one strand; R = exp(score).
 
     .. math:: s_j(x) = \sum_{i<w} W_{i,x_{j+i}}, \qquad
               \text{sum: } \tfrac1n \sum_{j<n} s_j(x) = \sum_p A_{p,x_p}, \qquad \text{best: } \max_j s_j(x)
 
-    `sum` is divided by the number of places, so that a score means the same at every length: nats per place, never
-    above `best`, and equal to it when L = w. It is additive, so the target $p^* \propto \exp(\beta \cdot score)$ is a
-    product of one law per position, and everything below is exact at any length.
+    `sum` is divided by the number of places, so that scores are comparable between lengths: nats per place, never above
+    `best`, and equal to it when L = w. It is additive, so the target $p^* \propto \exp(\beta \cdot score)$ is a product
+    of one law per position, and all methods below are exact at any length.
 
     >>> Motif.named("Arnt", length=30).maximum < Motif.named("Arnt", length=30, score="best").maximum
     True
@@ -71,19 +71,19 @@ class Motif(Landscape):
         return cls(log_odds(profile.counts), length=length, score=score, name=f"{profile.factor} ({profile.id})")
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """Mean or best place, in nats; it may be negative."""
+        """Score of each object in nats, the mean over places or the best place; it may be negative."""
         if self.score == "sum":
             return pick(self.weights, objects).sum(-1).float()
         return place_scores(self.matrix, objects).amax(-1).float()
 
     def log_reward(self, objects: Int[Tensor, "*batch O"], config: RewardConfig) -> Float[Tensor, "*batch"]:
-        """The score itself, less log norm: R = exp(score) / norm, so nothing is clipped."""
+        """The score less log norm: R = exp(score) / norm, so nothing is clipped."""
         return self.scores(objects) - math.log(config.norm)
 
     # Exact answers for `sum`, with norm 1 (another norm lowers log Z by beta log norm and changes nothing else)
 
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
-        """Exact answers of `sum`; none of `best`."""
+        """Exact log Z, expected scores and floor of `sum`; nothing for `best`."""
         if self.score != "sum":
             return {}
         facts = {"log_z": self.log_partition(beta), "target_expected_reward": self.expected_score(beta)}
@@ -96,22 +96,22 @@ class Motif(Landscape):
     def draw_target(
         self, count: int, beta: float, generator: torch.Generator
     ) -> tuple[Int[Tensor, "N O"], Float[Tensor, " N"]] | None:
-        """Exact samples of the target of `sum`."""
+        """Exact samples of the target of `sum` with log-probabilities; None for `best`."""
         if self.score != "sum":
             return None
         objects = self.exact_sample(count, beta, generator)
         return objects, self.log_prob(objects, beta)
 
     def log_partition(self, beta: float) -> float:
-        r"""$\log Z = \sum_p \log \sum_b \exp(\beta A_{pb})$."""
+        r"""Logarithm of the normaliser, $\log Z = \sum_p \log \sum_b \exp(\beta A_{pb})$."""
         return float(self._energies(beta).logsumexp(-1).sum())
 
     def target_conditional(self, beta: float) -> Float64[Tensor, "L V"]:
-        """The target's law at each position, whatever stands before it."""
+        """The target's law at each position, which does not depend on the other positions."""
         return self._energies(beta).softmax(-1)
 
     def log_prob(self, objects: Int[Tensor, "*batch L"], beta: float) -> Float64[Tensor, "*batch"]:
-        r"""$\log p^*(x)$."""
+        r"""Log-probability of each object under the target, $\log p^*(x)$."""
         return pick(self._energies(beta).log_softmax(-1), objects).sum(-1)
 
     def exact_sample(self, count: int, beta: float, generator: torch.Generator) -> Int[Tensor, "N L"]:
@@ -124,9 +124,10 @@ class Motif(Landscape):
         return self.mean_under(self.target_conditional(beta))
 
     def best_law(self, beta: float, noise: Noise) -> Float64[Tensor, "L V"]:
-        """The law at each position that comes nearest to the target, in forward KL, through the noise.
+        """The reachable law at each position that is nearest to the target in forward KL under the noise.
 
-        KL is a sum over nodes of the tree and all nodes of a depth have one conditional, so one projection serves each.
+        KL is a sum over nodes of the tree, and all nodes of one depth have the same conditional: one projection serves
+        each depth.
         """
         conditional = self.target_conditional(beta)
         position = torch.arange(self.length, device=conditional.device)
@@ -134,7 +135,7 @@ class Motif(Landscape):
         return noise.operator(anything, conditional.dtype, position).project(conditional)[1]
 
     def floor_kl(self, beta: float, noise: Noise) -> float:
-        """KL from the target to the best reachable law: no policy does better."""
+        """KL from the target to the best reachable law: a lower bound for every policy."""
         return self.kl_to(self.best_law(beta, noise), beta)
 
     def floor_expected_score(self, beta: float, noise: Noise) -> float:
@@ -142,7 +143,7 @@ class Motif(Landscape):
         return self.mean_under(self.best_law(beta, noise))
 
     def kl_to(self, law: Float64[Tensor, "L V"], beta: float) -> float:
-        r"""$KL(p^* \| q) = \sum_p \sum_b c_{pb} \log(c_{pb}/q_{pb})$ for a law q of independent positions."""
+        r"""KL from the target to a law q of independent positions, $\sum_p \sum_b c_{pb} \log(c_{pb}/q_{pb})$."""
         conditional = self.target_conditional(beta)
         terms = conditional * (conditional.log() - law.log())
         return float(torch.where(conditional > 0, terms, 0.0).sum().clamp(min=0.0))  # never below zero by rounding
@@ -162,7 +163,7 @@ class Motif(Landscape):
 
 
 def position_weights(matrix: Float64[Tensor, "w V"], places: int) -> Float64[Tensor, "L V"]:
-    """What each position adds to the mean over places: the sum of the rows that may cover it, over their number."""
+    """Additive weight of each token at each position: the mean over places of the matrix rows that cover it."""
     width = matrix.shape[0]
     weights = matrix.new_zeros(width + places - 1, matrix.shape[1])
     for i in range(width):
@@ -171,13 +172,13 @@ def position_weights(matrix: Float64[Tensor, "w V"], places: int) -> Float64[Ten
 
 
 def pick(table: Float64[Tensor, "L V"], objects: Int[Tensor, "*batch L"]) -> Float64[Tensor, "*batch L"]:
-    """Each token's entry in its position's row."""
+    """Entry of each token in the table row of its position."""
     rows = table.expand(*objects.shape, table.shape[-1])
     return rows.gather(-1, objects[..., None])[..., 0]
 
 
 def place_scores(matrix: Float64[Tensor, "w V"], objects: Int[Tensor, "*batch L"]) -> Float64[Tensor, "*batch n"]:
-    """The matrix' score at each place, one row of it at a time."""
+    """Score of the matrix at each place of each object, summed one matrix row at a time."""
     width = matrix.shape[0]
     places = objects.shape[-1] - width + 1
     total = matrix[0][objects[..., :places]]

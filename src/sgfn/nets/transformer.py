@@ -4,8 +4,8 @@ The pre-norm block (Vaswani et al. 2017, NeurIPS; Radford et al. 2019, GPT-2) on
 
 .. math:: h \leftarrow h + \mathrm{attention}(\mathrm{norm}(h)), \quad h \leftarrow h + \mathrm{mlp}(\mathrm{norm}(h))
 
-A row reads itself and earlier rows only. So what stands behind the end of a shorter, right-padded sequence cannot reach
-its rows, and no mask of valid positions is needed.
+A row reads itself and earlier rows only. The padding on the right of a shorter sequence therefore has no effect on its
+rows, and no mask of valid positions is needed.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-Recall = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""The keys and values of new items to those of all items up to them."""
+StoreItems = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""A function that stores the keys and values of new items, and returns those of all items up to them."""
 Drop = Callable[[Tensor], Tensor]
-"""What training does to that which a block adds: see `dropout`."""
+"""A function applied in training to what a block adds to the residual stream: see `dropout`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +30,17 @@ class Cache:
     keys: Float[Tensor, "layers B heads M D"]
     values: Float[Tensor, "layers B heads M D"]
 
-    def recall(
+    def store(
         self, layer: int, position: int, key: Float[Tensor, "B heads N D"], value: Float[Tensor, "B heads N D"]
     ) -> tuple[Float[Tensor, "B heads P D"], Float[Tensor, "B heads P D"]]:
-        """Write new items from a position on and give back everything up to them; what lies behind is never read."""
+        """Store new items from a position on; returns keys and values of all items up to them."""
         here, upto = slice(position, position + key.shape[2]), slice(position + key.shape[2])
         self.keys[layer, :, :, here] = key
         self.values[layer, :, :, here] = value
         return self.keys[layer, :, :, upto], self.values[layer, :, :, upto]
 
     def __getitem__(self, index: Int[Tensor, " N"]) -> "Cache":
-        """Some of the memories, or the same several times."""
+        """Caches of some of the sequences, which may be repeated."""
         return Cache(keys=self.keys[:, index], values=self.values[:, index])
 
 
@@ -53,11 +53,11 @@ class Attention(nn.Module):
         self.read = nn.Linear(width, 3 * width)
         self.write = nn.Linear(width, width)
 
-    def forward(self, rows: Float[Tensor, "B M H"], recall: Recall | None = None) -> Float[Tensor, "B M H"]:
-        """Whole sequences; or, with a memory to recall from, its first rows, or one new row that reads all of it."""
+    def forward(self, rows: Float[Tensor, "B M H"], store: StoreItems | None = None) -> Float[Tensor, "B M H"]:
+        """Attention over whole sequences; with a cache, over its first rows, or of one new row over all rows stored."""
         query, key, value = self.read(rows).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # B heads M D
-        if recall is not None:
-            key, value = recall(key, value)
+        if store is not None:
+            key, value = store(key, value)
         mixed = F.scaled_dot_product_attention(query, key, value, is_causal=rows.shape[1] > 1)
         return self.write(mixed.transpose(1, 2).flatten(-2))
 
@@ -71,7 +71,7 @@ class FeedForward(nn.Module):
         self.write = nn.Linear(4 * width, width)
 
     def forward(self, rows: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
-        """Each row by itself."""
+        """Each row transformed by itself."""
         return self.write(F.gelu(self.read(rows)))
 
 
@@ -84,17 +84,17 @@ class Block(nn.Module):
         self.forward_norm, self.feed_forward = nn.LayerNorm(width), FeedForward(width)
 
     def forward(
-        self, rows: Float[Tensor, "B M H"], recall: Recall | None = None, drop: Drop | None = None
+        self, rows: Float[Tensor, "B M H"], store: StoreItems | None = None, drop: Drop | None = None
     ) -> Float[Tensor, "B M H"]:
-        """The two steps of the equation above."""
-        mixed = self.attention(self.attention_norm(rows), recall)
+        """Rows after the two steps of the equation above."""
+        mixed = self.attention(self.attention_norm(rows), store)
         rows = rows + (mixed if drop is None else drop(mixed))
         added = self.feed_forward(self.forward_norm(rows))
         return rows + (added if drop is None else drop(added))
 
 
 class CausalTransformer(nn.Module):
-    """Embedded items, learned positions added, through blocks and a last normalisation.
+    """A causal transformer: embedded items plus learned positions, through blocks and a last normalisation.
 
     >>> net = CausalTransformer(width=8, layers=2, heads=2, length=3)
     >>> items, cache = torch.randn(5, 3, 8), net.start(5, "cpu", torch.float32)
@@ -113,7 +113,7 @@ class CausalTransformer(nn.Module):
         initialise(self, layers)
 
     def forward(self, items: Float[Tensor, "B M H"], drop: Drop | None = None) -> Float[Tensor, "B M H"]:
-        """Row t reads items 0..t."""
+        """Representations of all prefixes: row t reads items 0..t."""
         rows = self._placed(items)
         for block in self.blocks:
             rows = block(rows, None, drop)
@@ -126,32 +126,32 @@ class CausalTransformer(nn.Module):
         return items + self.positions[:count]
 
     def start(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """An empty memory for `length` items."""
+        """An empty cache for `length` items."""
         shape = (len(self.blocks), batch, self.heads, self.length, self.width // self.heads)
         zeros = partial(torch.zeros, shape, device=device, dtype=dtype)
         return Cache(keys=zeros(), values=zeros())
 
     @torch.no_grad()
     def fill(self, items: Float[Tensor, "B M H"], cache: Cache) -> Float[Tensor, "B M H"]:
-        """The full pass over the first items, kept in the memory: `step` goes on behind them."""
+        """Representations of the first items, which are stored in the cache: `step` goes on behind them."""
         rows = self._placed(items)
         for layer, block in enumerate(self.blocks):
-            rows = block(rows, partial(cache.recall, layer, 0))
+            rows = block(rows, partial(cache.store, layer, 0))
         return self.norm(rows)
 
-    @torch.no_grad()  # the cache is written in place, which a gradient could not pass; it comes from the full pass
+    @torch.no_grad()  # the cache is written in place, so there is no gradient here: the full pass gives it
     def step(self, item: Float[Tensor, "B H"], cache: Cache, position: int) -> Float[Tensor, "B H"]:
-        """Row `position` of the full pass, once the positions before it have been stepped through."""
+        """Row `position` of the full pass, after a step for each position before it."""
         if not 0 <= position < self.length:
             raise ValueError(f"position must lie in 0..{self.length - 1} (length {self.length}), got {position}")
         row = (item + self.positions[position])[:, None]  # B 1 H
         for layer, block in enumerate(self.blocks):
-            row = block(row, partial(cache.recall, layer, position))
+            row = block(row, partial(cache.store, layer, position))
         return self.norm(row)[:, 0]
 
 
 class PrefixEncoder(nn.Module):
-    """What token and pair encoders share: a learned start item before up to `length` items, so row t is prefix t."""
+    """Base of token and pair encoders: a learned start item before up to `length` items, so that row t is prefix t."""
 
     def __init__(self, *, width: int, layers: int, heads: int, length: int) -> None:
         super().__init__()
@@ -161,25 +161,25 @@ class PrefixEncoder(nn.Module):
         self.core = CausalTransformer(width=width, layers=layers, heads=heads, length=length + 1)
 
     def prefixes(self, items: Float[Tensor, "B L H"]) -> Float[Tensor, "B L+1 H"]:
-        """Every prefix in one pass, the empty one first."""
+        """Representations of all prefixes in one pass, the empty one first."""
         if items.shape[1] > self.length:
             raise ValueError(f"{items.shape[1]} items do not fit: length is {self.length}, make it {items.shape[1]}")
         return self.core(torch.cat([self.begin.expand(items.shape[0], 1, -1), items], 1))
 
     def start(self, batch: int, device: torch.device | str) -> tuple[Cache, Float[Tensor, "B H"]]:
-        """A memory, and the empty prefix."""
+        """A cache, and the representation of the empty prefix."""
         cache = self.core.start(batch, device, self.begin.dtype)
         return cache, self.core.step(self.begin.expand(batch, -1), cache, 0)
 
     def advance(self, item: Float[Tensor, "B H"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
-        """The prefix of t items, whose last one is new."""
+        """Representation of the prefix of t items, from its last item and the cache."""
         if not 1 <= t <= self.length:
             raise ValueError(f"t must lie in 1..{self.length}: the number of items read, this one counted; got {t}")
         return self.core.step(item, cache, t)
 
 
 class TokenEncoder(PrefixEncoder):
-    """Prefixes of token sequences; `symbols` counts all codes that may appear, those of blanks and end marks too.
+    """Encoder of prefixes of token sequences; `symbols` counts all codes, with those of blanks and end marks.
 
     >>> net = TokenEncoder(6, width=8, layers=1, heads=2, length=4)
     >>> net(torch.tensor([[3, 1, 5, 4]])).shape  # two tokens, an end mark, a blank; five prefixes
@@ -191,7 +191,7 @@ class TokenEncoder(PrefixEncoder):
         self.token = _embedding(symbols, width)
 
     def forward(self, tokens: Int[Tensor, "B L"]) -> Float[Tensor, "B L+1 H"]:
-        """Row t represents the first t tokens."""
+        """Representations of all prefixes: row t is that of the first t tokens."""
         return self.prefixes(self.token(tokens))
 
     def step(self, token: Int[Tensor, " B"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
@@ -200,7 +200,7 @@ class TokenEncoder(PrefixEncoder):
 
 
 class PairEncoder(PrefixEncoder):
-    """Prefixes of a history of what was intended and what was realised: an item is both, and whether they agree."""
+    """Encoder of histories of (intended, realised) pairs; an item embeds both, and whether they agree."""
 
     def __init__(self, intended: int, realised: int, *, width: int, layers: int, heads: int, length: int) -> None:
         super().__init__(width=width, layers=layers, heads=heads, length=length)
@@ -208,7 +208,7 @@ class PairEncoder(PrefixEncoder):
         self.agreement = _embedding(2, width)
 
     def forward(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Float[Tensor, "B T+1 H"]:
-        """Row t represents the first t pairs."""
+        """Representations of all histories: row t is that of the first t pairs."""
         return self.prefixes(self.items(intended, realised))
 
     def step(
@@ -218,13 +218,13 @@ class PairEncoder(PrefixEncoder):
         return self.advance(self.items(intended, realised), cache, t)
 
     def items(self, intended: Int[Tensor, "*batch"], realised: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch H"]:
-        """The sum of the three embeddings."""
+        """Embedding of each pair: the sum of the three embeddings."""
         agree = self.agreement((intended == realised).long())
         return self.intended(intended) + self.realised(realised) + agree
 
 
 def dropout(rows: Float[Tensor, "B M H"], share: float, generator: torch.Generator) -> Float[Tensor, "B M H"]:
-    """A share of the entries left out, the others raised in turn (Srivastava et al. 2014, JMLR)."""
+    """Rows with a random share of entries zero and the others scaled up in turn (Srivastava et al. 2014, JMLR)."""
     if share == 0.0:
         return rows
     kept = torch.empty_like(rows).bernoulli_(1.0 - share, generator=generator)
@@ -232,10 +232,11 @@ def dropout(rows: Float[Tensor, "B M H"], share: float, generator: torch.Generat
 
 
 def initialise(net: CausalTransformer, layers: int) -> None:
-    r"""Weights of deviation $1/\sqrt{\text{inputs}}$, over $\sqrt{2\,\text{layers}}$ where they write to the residual.
+    r"""Draw weights of deviation $1/\sqrt{\text{inputs}}$, smaller where they write to the residual.
 
-    The second factor is that of GPT-2; its fixed 0.02 is made for wide nets and starves narrow ones. Biases start at 0,
-    embeddings and positions with deviation 1: the first optimiser steps then change them instead of replacing them.
+    There the factor is $1/\sqrt{2\,\text{layers}}$, as in GPT-2; the fixed deviation 0.02 of GPT-2 suits wide nets and
+    is too small for narrow ones. Biases start at 0, embeddings and positions with deviation 1: the first optimiser
+    steps then change them instead of replacing them.
     """
     for name, module in net.named_modules():
         if isinstance(module, nn.Linear):

@@ -1,4 +1,4 @@
-"""Detailed balance: one equation per transition."""
+"""Detailed balance: an objective with one equation per transition."""
 
 import torch
 from jaxtyping import Float

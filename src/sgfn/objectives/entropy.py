@@ -1,4 +1,4 @@
-"""Entropy of the policy over visited states, and the ratio between its high and its low end."""
+"""Entropy of the policy at visited states, and the ratio of high to low entropies."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def policy_entropy(log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*bat
 def masked_quantile(
     values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], q: tuple[float, ...]
 ) -> Float[Tensor, " Q"]:
-    """Quantiles of the true entries, linear between neighbours, differentiable, with shapes that do not vary."""
+    """Quantiles of the entries where the mask is true: linear between neighbours, differentiable, of fixed shapes."""
     ordered = torch.where(mask, values, torch.inf).flatten().sort().values
     last = mask.sum() - 1
     place = torch.stack([last.double() * share for share in q])
@@ -48,7 +48,7 @@ class EntropyRatio:
 
     @property
     def rho(self) -> Float[Tensor, "*batch"]:
-        """The share itself, strictly inside (0, 1) also where it rounds to 1."""
+        """The share rho, strictly inside (0, 1) also where it rounds to 1."""
         kind = torch.finfo(self.log_rho.dtype)
         return self.log_rho.exp().clamp(kind.tiny, 1.0 - kind.eps)
 
@@ -81,7 +81,7 @@ Ends = tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]
 def quantile_ends(
     entropy: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"], actions: int, config: EntropyConfig
 ) -> Ends:
-    """H_high and H_low are the q and 1-q quantiles over the batch: one ratio for all states."""
+    """H_high and H_low as the q and 1-q quantiles over the batch: one ratio for all states."""
     high, low = masked_quantile(entropy, valid, (config.quantile, 1.0 - config.quantile)).unbind()
     return high.expand_as(entropy), low.expand_as(entropy)
 
@@ -89,14 +89,14 @@ def quantile_ends(
 def per_state_ends(
     entropy: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"], actions: int, config: EntropyConfig
 ) -> Ends:
-    """H_high is the state's own entropy, H_low the same but at most a tenth of a nat."""
+    """H_high as the state's own entropy, H_low as the same but at most a tenth of a nat."""
     return entropy, entropy.clamp(max=0.1 / math.log(actions))
 
 
 def exponential_ends(
     entropy: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"], actions: int, config: EntropyConfig
 ) -> Ends:
-    r"""$H_{high} = e^{-b_{high} H}, H_{low} = e^{-b_{low} H}$; where $b_{high} > b_{low}$ the ratio is below 1."""
+    r"""H_high and H_low as $e^{-b_{high} H}$ and $e^{-b_{low} H}$; where $b_{high} > b_{low}$ the ratio is below 1."""
     return torch.exp(-config.rate_high * entropy), torch.exp(-config.rate_low * entropy)
 
 
@@ -109,20 +109,20 @@ ENDS: dict[str, Callable[[Tensor, Tensor, int, EntropyConfig], Ends]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EntropyTerms:
-    """What the entropy of a batch says, state by state; weights and terms are zero on padded steps."""
+    """Entropies of a batch and the terms made of them, by state; weights and terms are zero on padded steps."""
 
     entropy: Float[Tensor, "B T"]
     ratio: EntropyRatio
     visits: Float[Tensor, "B T"]
     """mu: the weight of each valid state, summing to one over the batch."""
     policy_kl: Float[Tensor, "B T"]
-    r"""$\sum_a \pi(a|s_t)[\log\pi(a|s_t) - \log\pi_B(a|s_{t+1})]$: what the outcome tells about the intention."""
+    r"""KL from the policy to the inferred intentions, $\sum_a \pi(a|s_t)\log[\pi(a|s_t)/\pi_B(a|s_{t+1})]$."""
     dynamics_balance: Float[Tensor, "B T"]
     r"""$-H(s)[\log\rho + (1-\gamma)(1-H(s))\log(1-\rho)]$, before it is weighted with mu."""
 
 
 def entropy_terms(scores: Scores, batch: Episodes, config: EntropyConfig) -> EntropyTerms:
-    """Everything the entropy-ratio objective, its log and the guided exploration read."""
+    """Terms that the entropy-ratio objective, its log and the guided exploration read."""
     assert scores.log_policy is not None
     assert scores.log_intention is not None
     entropy = policy_entropy(scores.log_policy)

@@ -1,4 +1,4 @@
-"""Expected-flow detailed balance: flows follow the expectation over outcomes, so a solution always exists."""
+"""Expected-flow detailed balance: flows are expectations over outcomes, so that a solution always exists."""
 
 import torch
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from sgfn.objectives.scores import Scores, masked_mean
 
 
 def expected_flow(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
-    r"""Expected detailed balance over every legal intention, the expectation taken exactly.
+    r"""Expected detailed balance over all legal intentions, with exact expectations; one value per trajectory.
 
     .. math:: \big(\log F(s) + \log\pi(a|s) - \log\textstyle\sum_k \hat P(k|s,a)\,F(\mathrm{apply}(s,k))\big)^2
 

@@ -14,7 +14,7 @@ from sgfn.objectives.scores import Scores, masked_mean
 def kl_entropy(
     scores: Scores, batch: Episodes, base: Callable[[Scores, Episodes], Tensor], config: EntropyConfig
 ) -> Float[Tensor, " B"]:
-    r"""Two regularisers on top of a base objective; gradients flow through the entropy ratio.
+    r"""A base objective plus two regularisers, one value per trajectory; gradients flow through the entropy ratio.
 
     .. math:: L_{base} + \lambda_{KL}\,\overline{\textstyle\sum_a \pi(a|s_t)
               [\log\pi(a|s_t) - \log\pi_B(a|s_{t+1}) - \log r_\gamma]}

@@ -1,4 +1,4 @@
-"""Sub-trajectory balance: one equation per piece of a trajectory."""
+"""Sub-trajectory balance: an objective with one equation per part of a trajectory."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from sgfn.objectives.scores import Scores
 
 
 def subtrajectory_balance(scores: Scores, batch: Episodes, decay: float = 0.9) -> Float[Tensor, " B"]:
-    r"""Stochastic SubTB(lambda): the balance residual of every sub-trajectory i < j, weighted by lambda^(j-i).
+    r"""Stochastic SubTB(lambda): squared balance residuals of all sub-trajectories i < j, weighted by lambda^(j-i).
 
     .. math:: \frac{\sum_{i<j} \lambda^{j-i}\,(u_i - u_j)^2}{\sum_{i<j} \lambda^{j-i}}, \qquad
               u_t = \log F(s_t) - \textstyle\sum_{t' < t} [\log\pi + \log\hat P - \log\pi_B]

@@ -1,4 +1,4 @@
-"""Trajectory balance: one equation per trajectory."""
+"""Trajectory balance: an objective with one equation per trajectory."""
 
 import torch
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from sgfn.objectives.scores import Scores
 
 
 def trajectory_balance(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
-    r"""Stochastic trajectory balance.
+    r"""Stochastic trajectory balance, one value per trajectory.
 
     .. math:: \big(\log Z + \textstyle\sum_t [\log\pi + \log\hat P - \log\pi_B] - \log R^\beta\big)^2
 

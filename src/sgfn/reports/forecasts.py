@@ -26,7 +26,7 @@ from sgfn.series.backtest import (
     score,
     scores_by_series,
 )
-from sgfn.series.baselines import NEEDS, Setting, ets_is_there
+from sgfn.series.baselines import NEEDS, BaselineSettings, ets_is_there
 from sgfn.series.data import before_end, columns_of
 from sgfn.series.files import FILES, Outcome, history_table, nulls, path_table, write_table
 from sgfn.series.forecaster import Forecaster, keep_copy
@@ -249,7 +249,7 @@ def judged(
     found = [forecasts_of(ours, settings)]
     if progress.windows:
         progress.windows(OUR_METHOD, len(origins), len(origins))
-    setting = Setting.of(panel, forecaster.config.series.season, settings.array)
+    setting = BaselineSettings.of(panel, forecaster.config.series.season, settings.array)
     methods = ["seasonal naive"] + ["AutoETS"] * (settings.ets and ets_is_there())
     if settings.ets and not ets_is_there():
         progress.notice(NEEDS)

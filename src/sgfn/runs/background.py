@@ -1,4 +1,4 @@
-"""Writing while training goes on."""
+"""A background thread for writing files while training goes on."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -6,7 +6,7 @@ from types import TracebackType
 
 
 class Background:
-    """A thread that does one thing after the other; an error is raised where the next thing is asked for, or the end.
+    """A thread that runs one task at a time; its error is raised when the next task is submitted, or at the end.
 
     >>> with Background() as background:
     ...     background.do(lambda: print("written"))
@@ -18,12 +18,12 @@ class Background:
         self.pending: Future[None] | None = None
 
     def do(self, work: Callable[[], None]) -> None:
-        """Begin some work, after waiting for what was begun before."""
+        """Start a task, after waiting for the one before."""
         self.wait()
         self.pending = self.pool.submit(work)
 
     def wait(self) -> None:
-        """Until all is done."""
+        """Wait until the present task is done; raises its error."""
         pending, self.pending = self.pending, None
         if pending is not None:
             pending.result()
@@ -32,7 +32,7 @@ class Background:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """What was begun is finished; of two errors the one that came first is raised."""
+        """Finish the present task; its error is raised unless another is on its way."""
         self.pool.shutdown()
         if error is None:
             self.wait()

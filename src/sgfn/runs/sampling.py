@@ -14,7 +14,7 @@ from sgfn.learning.execution import pick_device
 from sgfn.learning.learner import Learner
 from sgfn.runs.folder import Run
 from sgfn.runs.sample_files import WRITERS, writing
-from sgfn.runs.spelling import Letters, spell, spell_objects
+from sgfn.runs.spelling import TextRows, spell, spell_objects
 from sgfn.runs.table_files import kind_of
 
 Progress = Callable[[int], None]
@@ -61,7 +61,7 @@ def write_samples(learner: Learner, n: int, out: Path, seed: int, progress: Prog
                 progress(done)
 
 
-def _spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> Letters:
+def _spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> TextRows:
     """Orders as text; on a grid, the numbers of the moves."""
     if isinstance(env, SequenceEnv):
         return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())

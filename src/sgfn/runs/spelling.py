@@ -1,4 +1,4 @@
-"""Objects and scores as text, a whole block at a time: a row of bytes each, in which a zero stands for nothing."""
+"""Conversion of objects and scores to text, a block at a time: rows of bytes, in which a zero byte is padding."""
 
 import numpy as np
 import torch
@@ -6,45 +6,50 @@ from jaxtyping import Float, Int, UInt8
 
 from sgfn.envs import Env, GridEnv, SequenceEnv
 
-Letters = UInt8[np.ndarray, "N _"]
+TextRows = UInt8[np.ndarray, "N _"]
 COMMA, QUOTE = ord(","), ord('"')
 
 
-def as_letters(texts: list[bytes]) -> Letters:
-    """Texts one below the other."""
+def text_rows(texts: list[bytes]) -> TextRows:
+    """Texts as rows of bytes, padded with zeros."""
     return np.array(texts, dtype=np.bytes_).view(np.uint8).reshape(len(texts), -1)
 
 
-def spell(codes: Int[np.ndarray, "N L"], tokens: list[str], between: str = "") -> Letters:
-    """Tokens in a row; a code of -1, or one beyond the last token, is no token and must come after all that are.
+def spell(codes: Int[np.ndarray, "N L"], tokens: list[str], between: str = "") -> TextRows:
+    """Rows of bytes that spell rows of codes, with `between` between tokens.
+
+    A code of -1, or one beyond the last token, is no token; such codes must come after all others.
 
     >>> spell(np.array([[0, 1], [1, -1]]), ["ab", "c"], "-").tobytes().replace(bytes(1), b".")
     b'.ab-c..c....'
     """
-    table = as_letters([*((between + token).encode() for token in tokens), b""])
+    table = text_rows([*((between + token).encode() for token in tokens), b""])
     letters = table.take(codes, 0)  # N L W
     letters[:, 0, : len(between.encode())] = 0
     return letters.reshape(len(codes), -1)
 
 
-def spell_objects(env: Env, objects: Int[np.ndarray, "N O"]) -> Letters:
-    """As `Env.decode` has it."""
+def spell_objects(env: Env, objects: Int[np.ndarray, "N O"]) -> TextRows:
+    """Objects as rows of bytes, with the text that `Env.decode` gives."""
     if isinstance(env, SequenceEnv):
         return spell(objects, list(env.alphabet))
     if isinstance(env, GridEnv):
         return spell(objects, [str(i) for i in range(env.side)], ",")
-    return as_letters([text.encode() for text in env.decode(torch.from_numpy(objects))])
+    return text_rows([text.encode() for text in env.decode(torch.from_numpy(objects))])
 
 
-def spell_figures(values: Float[np.ndarray, " N"]) -> Letters:
-    """Six digits, each value formatted once; by its bits, as minus zero equals zero."""
+def spell_figures(values: Float[np.ndarray, " N"]) -> TextRows:
+    """Values as rows of bytes, with six digits.
+
+    Each distinct value is formatted once; values are compared by their bits, as minus zero equals zero.
+    """
     bits, place = np.unique(values.view(np.int32), return_inverse=True)
     texts = b"%.6g\n" * len(bits) % tuple(bits.view(np.float32).tolist())
-    return as_letters(texts.split(b"\n")).take(place, 0)
+    return text_rows(texts.split(b"\n")).take(place, 0)
 
 
-def quoted(letters: Letters) -> Letters:
-    """With marks around texts that hold a comma."""
+def quoted(letters: TextRows) -> TextRows:
+    """Rows of bytes with quotation marks around texts that hold a comma."""
     commas = letters == COMMA
     if not commas.any():
         return letters
@@ -52,15 +57,15 @@ def quoted(letters: Letters) -> Letters:
     return np.concatenate([marks, letters, marks], 1)
 
 
-def lines(*columns: Letters) -> bytes:
-    """Rows of a CSV."""
+def csv_lines(*columns: TextRows) -> bytes:
+    """Lines of a CSV from its columns, as bytes."""
     parts = []
     for column in columns:
         parts += [column, np.full((len(column), 1), COMMA, dtype=np.uint8)]
     parts[-1][:] = ord("\n")
-    return written(np.concatenate(parts, 1))
+    return joined_text(np.concatenate(parts, 1))
 
 
-def written(letters: Letters) -> bytes:
-    """The text alone, one row after the other."""
+def joined_text(letters: TextRows) -> bytes:
+    """Text of the rows, one after the other, without padding."""
     return letters.tobytes().translate(None, bytes(1))

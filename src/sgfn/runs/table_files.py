@@ -1,4 +1,4 @@
-"""Tables for others to read: which kind of file a name asks for, and what Parquet needs."""
+"""File formats of tables that are written: the format that a name asks for, and the library for Parquet."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,19 +6,19 @@ from typing import Any
 
 
 def kind_of(path: Path, kinds: Iterable[str]) -> str:
-    """The ending that the name has; raises where it is none of these."""
+    """The one of the endings `kinds` that a path has; raises where it has none of them."""
     kinds = list(kinds)
     found = [kind for kind in kinds if path.name.lower().endswith(kind)]
     if not found:
         wanted = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
         raise ValueError(f"{path}: tables are written as {wanted}, not as {path.suffix or 'a bare name'!r}")
     if found[0] == ".parquet":
-        arrow(path)  # better now than after all the work
+        import_pyarrow(path)  # raise before the work is done, not after
     return found[0]
 
 
-def arrow(path: Path) -> Any:
-    """The library that writes Parquet."""
+def import_pyarrow(path: Path) -> Any:
+    """Import and return pyarrow; a ValueError says how to install it."""
     try:
         import pyarrow.parquet
     except ImportError:

@@ -1,4 +1,4 @@
-"""Backtests: forecasts of several methods on the same windows, as tables, and their scores."""
+"""Backtests: forecasts of several methods on the same windows, their scores, and tables of both."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from jaxtyping import Float64
 
 from sgfn.evaluation.metrics import forecast as metrics
 from sgfn.evaluation.metrics.forecast import Levels
-from sgfn.series.baselines import BASELINES, Setting
+from sgfn.series.baselines import BASELINES, BaselineSettings
 from sgfn.series.protocol import Origin, scales, truths
 
 Told = Callable[[str, int, int], None]
@@ -21,7 +21,7 @@ LEVEL = re.compile(r"q0\.\d+")
 
 @dataclass(frozen=True, kw_only=True)
 class Forecasts:
-    """What one method said of N windows."""
+    """Quantile forecasts and means of one method for N windows."""
 
     method: str
     levels: Levels
@@ -30,12 +30,14 @@ class Forecasts:
 
     @property
     def median(self) -> Float64[np.ndarray, "N H"]:
-        """The middle quantile."""
+        """The forecast at the level nearest to one half."""
         return self.quantiles[..., int(np.abs(self.levels - 0.5).argmin())]
 
 
-def baseline_forecasts(method: str, origins: Sequence[Origin], setting: Setting, told: Told | None = None) -> Forecasts:
-    """A baseline on every window."""
+def baseline_forecasts(
+    method: str, origins: Sequence[Origin], setting: BaselineSettings, told: Told | None = None
+) -> Forecasts:
+    """Forecasts of a baseline for every window."""
     found = []
     for done, origin in enumerate(origins, start=1):
         found.append(BASELINES[method](origin, setting))
@@ -47,7 +49,7 @@ def baseline_forecasts(method: str, origins: Sequence[Origin], setting: Setting,
 
 
 def score(forecasts: Forecasts, origins: Sequence[Origin], lag: int = 1) -> dict[str, float]:
-    """MSE of the mean; MAE and MASE of the median; WQL, coverage and width of the 80 % interval."""
+    """Scores of a method: MSE of the mean; MAE and MASE of the median; WQL, coverage and width of the 80 % interval."""
     truth, levels = truths(origins), forecasts.levels
     quantiles, median = forecasts.quantiles, forecasts.median
     return {
@@ -61,7 +63,7 @@ def score(forecasts: Forecasts, origins: Sequence[Origin], lag: int = 1) -> dict
 
 
 def scores_by_series(forecasts: Forecasts, origins: Sequence[Origin], lag: int = 1) -> dict[str, dict[str, float]]:
-    """Scores of each series on its own windows."""
+    """Scores of a method by series, each over its own windows."""
     names = np.array([origin.series.name for origin in origins], dtype=object)
     found = {}
     for name in dict.fromkeys(names):
@@ -80,7 +82,7 @@ def scores_by_series(forecasts: Forecasts, origins: Sequence[Origin], lag: int =
 
 
 def level_name(level: float) -> str:
-    """The column of a quantile.
+    """Name of the column that holds a quantile.
 
     >>> level_name(0.1), level_name(0.025)
     ('q0.1', 'q0.025')
@@ -89,14 +91,14 @@ def level_name(level: float) -> str:
 
 
 def levels_in(frame: pd.DataFrame) -> Levels:
-    """The levels whose columns a table has, in order."""
+    """Quantile levels for which a table has columns, in increasing order."""
     return np.sort([float(name[1:]) for name in map(str, frame.columns) if LEVEL.fullmatch(name)])
 
 
 def quantile_table(
     names: Sequence[str], stamps: np.ndarray, forecasts: Forecasts, **columns: np.ndarray
 ) -> pd.DataFrame:
-    """A row per window and step: unique_id, ds, further columns [N, H], mean, and a column per quantile."""
+    """Table with a row per window and step: unique_id, ds, further columns [N, H], mean, and a column per quantile."""
     windows, horizon = forecasts.mean.shape
     table = {"unique_id": np.repeat(np.array(names, dtype=object), horizon), "ds": stamps.reshape(-1)}
     table |= {name: np.broadcast_to(column, (windows, horizon)).reshape(-1) for name, column in columns.items()}
@@ -106,7 +108,10 @@ def quantile_table(
 
 
 def backtest_table(found: Sequence[Forecasts], origins: Sequence[Origin]) -> pd.DataFrame:
-    """All methods below each other, with the last stamp that each window knew (`cutoff`) and what came (`y`)."""
+    """Forecasts of all methods, one below the other.
+
+    Each row has the last time stamp that its window knew (`cutoff`) and the observed value (`y`).
+    """
     names, stamps = [one.series.name for one in origins], np.stack([one.stamps for one in origins])
     cutoff = np.array([one.series.stamps[one.cut - 1] for one in origins])[:, None]
     tables = [

@@ -1,4 +1,4 @@
-"""Forecasts to compare with: naive, seasonal naive, and exponential smoothing chosen by its information criterion.
+"""Baseline forecasts: naive, seasonal naive, and exponential smoothing chosen by its information criterion.
 
 All give normal quantiles [H, Q] around a point forecast, as statsforecast and hence GIFT-Eval have them.
 """
@@ -21,19 +21,19 @@ Values = Float64[np.ndarray, " T"]
 QuantileForecast = Float64[np.ndarray, "H Q"]
 
 LONGEST_SEASON = 24
-"""Exponential smoothing estimates a start value per step of the season; longer seasons are left out."""
+"""Longest season for exponential smoothing, which estimates a start value for each step; longer ones are ignored."""
 LONGEST_HISTORY = 1_000
-"""Exponential smoothing reads so many values by default: older ones have hardly any weight, and cost time."""
+"""Number of values that exponential smoothing reads by default: older ones have hardly any weight, and cost time."""
 WORKING_DAYS = 5
 SHORTEST = 8
-"""Values from which exponential smoothing can be fitted."""
+"""Least number of values to which exponential smoothing can be fitted."""
 NEEDS = "AutoETS needs statsforecast; install it with `pip install 'sgfn[forecast]'`"
 
 
-def carried(values: Values) -> Values:
-    """Missing values filled with the last one observed (the first one, where none came before).
+def filled_forward(values: Values) -> Values:
+    """Values with gaps filled by the last one observed (by the first one, where none came before).
 
-    >>> carried(np.array([np.nan, 1.0, np.nan, 3.0]))
+    >>> filled_forward(np.array([np.nan, 1.0, np.nan, 3.0]))
     array([1., 1., 1., 3.])
     """
     seen = ~np.isnan(values)
@@ -44,14 +44,14 @@ def carried(values: Values) -> Values:
 
 
 def seasonal_naive(values: Values, horizon: int, levels: Levels = LEVELS, season: int = 1) -> QuantileForecast:
-    r"""The last season repeated; the error of step $h$ has variance $\sigma^2 \lceil h/m \rceil$.
+    r"""Forecast that repeats the last season; the error of step $h$ has variance $\sigma^2 \lceil h/m \rceil$.
 
     $\sigma$ is the root mean square of $y_t - y_{t-m}$. Naive is the case $m = 1$.
 
     Reference: Hyndman and Athanasopoulos (2021), Forecasting: principles and practice, section 5.5.
     """
     season = min(season, len(values))
-    filled = carried(values)
+    filled = filled_forward(values)
     point = filled[len(filled) - season + np.arange(horizon) % season]
     change = values[season:] - values[:-season]
     sigma = np.sqrt(np.nanmean(np.square(change))) if (~np.isnan(change)).any() else 0.0
@@ -65,7 +65,7 @@ naive = partial(seasonal_naive, season=1)
 def periodic_naive(
     history: Series, ahead: np.ndarray, period: np.timedelta64, levels: Levels = LEVELS
 ) -> QuantileForecast:
-    """Seasonal naive for irregular stamps: the last value seen no later than a whole number of periods before."""
+    """Seasonal naive for irregular stamps: the last value observed no later than a whole number of periods before."""
     seen = ~np.isnan(history.values)
     times, values = history.stamps[seen], history.values[seen]
     periods = np.maximum(-((times[-1] - ahead) // period), 1)
@@ -81,7 +81,7 @@ def auto_ets(
 ) -> QuantileForecast:
     """Exponential smoothing whose form minimises the corrected Akaike criterion, by statsforecast.
 
-    It cannot be fitted to a handful of values: there it is naive.
+    With fewer than `SHORTEST` values it cannot be fitted, and the naive forecast is returned.
 
     Reference: Hyndman et al. (2008), Forecasting with exponential smoothing, Springer.
     """
@@ -93,12 +93,12 @@ def auto_ets(
         return naive(values, horizon, levels)
     model = AutoETS(season_length=season if season <= LONGEST_SEASON else 1)
     intervals = sorted({round(abs(200 * level - 100), 6) for level in levels} - {0.0})
-    found = model.forecast(carried(values)[-longest:], h=horizon, level=intervals)
+    found = model.forecast(filled_forward(values)[-longest:], h=horizon, level=intervals)
     return np.stack([found[quantile_name(level)] for level in levels], axis=1)
 
 
 def quantile_name(level: float) -> str:
-    """How statsforecast names the end of an interval that is a quantile.
+    """Name that statsforecast gives to a quantile: the end of a central interval.
 
     >>> quantile_name(0.1), quantile_name(0.5), quantile_name(0.9)
     ('lo-80.0', 'mean', 'hi-80.0')
@@ -108,7 +108,7 @@ def quantile_name(level: float) -> str:
 
 
 def ets_is_there() -> bool:
-    """Whether statsforecast is installed, and works."""
+    """Whether statsforecast can be imported."""
     try:
         import_module("statsforecast.models")
     except ImportError:
@@ -116,49 +116,49 @@ def ets_is_there() -> bool:
     return True
 
 
-# On windows
+# Baselines of a window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What baselines are told beside the history: the season in rows or, of irregular stamps, in time; the levels."""
+class BaselineSettings:
+    """Settings of the baselines: quantile levels, and the season in rows or, for irregular stamps, in time."""
 
     season: int
     period: np.timedelta64 | None = None
-    """How far seasonal naive looks back where rows are no measure of time."""
+    """How far seasonal naive looks back where stamps are irregular; None where rows are evenly spaced."""
     levels: Levels
 
     @staticmethod
-    def of(panel: Panel, season: int = 0, levels: Levels = LEVELS) -> "Setting":
-        """The season is what the step suggests, unless it is given; that of working days is 5 rows."""
+    def of(panel: Panel, season: int = 0, levels: Levels = LEVELS) -> "BaselineSettings":
+        """Settings for a panel: the given season, else the one its step suggests; that of working days is 5 rows."""
         stamps = max(panel.series, key=len).stamps
         gap = typical_gap(stamps, panel.step)
         if season or panel.step is not None:
-            return Setting(season=season or season_length(gap), levels=levels)
+            return BaselineSettings(season=season or season_length(gap), levels=levels)
         if never_on_weekends(stamps, np.diff(stamps)):
-            return Setting(season=WORKING_DAYS, levels=levels)
-        return Setting(season=1, period=season_length(gap) * gap, levels=levels)
+            return BaselineSettings(season=WORKING_DAYS, levels=levels)
+        return BaselineSettings(season=1, period=season_length(gap) * gap, levels=levels)
 
 
-def naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
-    """The last value."""
+def naive_at(origin: Origin, setting: BaselineSettings) -> QuantileForecast:
+    """Naive forecast of a window: its last value."""
     return naive(origin.history.values, origin.horizon, setting.levels)
 
 
-def seasonal_naive_at(origin: Origin, setting: Setting) -> QuantileForecast:
-    """The last season, by time where stamps are irregular."""
+def seasonal_naive_at(origin: Origin, setting: BaselineSettings) -> QuantileForecast:
+    """Seasonal naive forecast of a window, by time where stamps are irregular."""
     history = origin.history
     if setting.period is not None:
         return periodic_naive(history, origin.stamps, setting.period, setting.levels)
     return seasonal_naive(history.values, origin.horizon, setting.levels, setting.season)
 
 
-def auto_ets_at(origin: Origin, setting: Setting) -> QuantileForecast:
-    """Exponential smoothing, row by row where stamps are irregular."""
+def auto_ets_at(origin: Origin, setting: BaselineSettings) -> QuantileForecast:
+    """Exponential smoothing of a window, row by row where stamps are irregular."""
     return auto_ets(origin.history.values, origin.horizon, setting.levels, setting.season)
 
 
-BASELINES: dict[str, Callable[[Origin, Setting], QuantileForecast]] = {
+BASELINES: dict[str, Callable[[Origin, BaselineSettings], QuantileForecast]] = {
     "naive": naive_at,
     "seasonal naive": seasonal_naive_at,
     "AutoETS": auto_ets_at,

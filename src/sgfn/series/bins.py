@@ -1,4 +1,4 @@
-r"""Bins of a scaled value and the density inside them, so that a law over bins is a law over numbers.
+r"""Bins of a scaled value with a density inside each, so that probabilities of bins define a law of real numbers.
 
 Inner bins are uniform, the two outer ones exponential: with edges $e_1 < \dots < e_{K-1}$ and tails of mean $m_-, m_+$
 
@@ -20,7 +20,7 @@ NARROWEST = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bins:
-    """K bins by their K - 1 inner edges, and the mean excess of a value that lies beyond the outer ones.
+    """K bins, given by their K - 1 inner edges and by the mean distance of values beyond the outer edges.
 
     >>> bins = Bins(edges=torch.tensor([0.0, 2.0], dtype=torch.float64), tails=torch.ones(2, dtype=torch.float64))
     >>> law = torch.tensor([0.25, 0.5, 0.25], dtype=torch.float64)
@@ -39,7 +39,7 @@ class Bins:
 
     @staticmethod
     def fit(values: Float[Tensor, " N"], count: int) -> "Bins":
-        """Up to `count` bins of equal mass; where values are tied or too close there are fewer."""
+        """At most `count` bins of equal mass; fewer where values are equal or too close to each other."""
         values = values[values.isfinite()].double().sort().values
         if len(values) == 0:
             raise ValueError("bins need at least one finite value")
@@ -51,21 +51,21 @@ class Bins:
 
     @property
     def count(self) -> int:
-        """K."""
+        """Number of bins K."""
         return len(self.edges) + 1
 
     @property
     def centres(self) -> Float64[Tensor, " K"]:
-        """The mean of each bin: what a network reads, and what a cost is judged at."""
+        """Mean of each bin, which stands for the bin where a network reads it or a cost is computed."""
         inner = (self.edges[1:] + self.edges[:-1]) / 2
         return torch.cat([self.edges[:1] - self.tails[:1], inner, self.edges[-1:] + self.tails[1:]])
 
     def index(self, values: Float[Tensor, "*batch"]) -> Int[Tensor, "*batch"]:
-        """The bin of each value; an edge belongs to the bin above it."""
+        """Number of the bin that holds each value; an edge belongs to the bin above it."""
         return torch.bucketize(values.double(), self.edges.to(values.device), right=True)
 
     def place(self, index: Int[Tensor, "*batch"], share: Float[Tensor, "*batch"]) -> Float64[Tensor, "*batch"]:
-        """The value below which that share of a bin's mass lies: with a uniform share, a draw from the bin."""
+        """Value in each bin below which a share of the bin's mass lies; a uniform share gives a draw from the bin."""
         share = share.double().clamp(1e-12, 1 - 1e-12)
         low, high = self._limits(index)
         inside = low + share * (high - low)
@@ -73,7 +73,7 @@ class Bins:
         return torch.where(index == 0, below, torch.where(index == self.count - 1, above, inside))
 
     def share(self, values: Float[Tensor, "*batch"]) -> Float64[Tensor, "*batch"]:
-        """The share of its own bin's mass that lies below each value: the inverse of `place`."""
+        """Share of its bin's mass that lies below each value: the inverse of `place`."""
         index, values = self.index(values), values.double()
         low, high = self._limits(index)
         inside = (values - low) / (high - low)
@@ -81,7 +81,7 @@ class Bins:
         return torch.where(index == 0, below, torch.where(index == self.count - 1, above, inside))
 
     def cdf(self, law: Float[Tensor, "*batch K"], values: Float[Tensor, "*batch"]) -> Float64[Tensor, "*batch"]:
-        """P(X <= value) under a law over bins."""
+        """P(X <= value) under each law over bins."""
         index, mass = self.index(values)[..., None], law.double()
         before = (mass.cumsum(-1) - mass).gather(-1, index)[..., 0]
         return before + mass.gather(-1, index)[..., 0] * self.share(values)
@@ -89,7 +89,7 @@ class Bins:
     def quantile(
         self, law: Float[Tensor, "*batch K"], levels: Float[Tensor, "*levels Q"]
     ) -> Float64[Tensor, "*batch Q"]:
-        """The least value whose cdf reaches each level; the same levels for all laws, or each its own."""
+        """Least value whose cdf reaches each level; levels are the same for all laws, or given for each."""
         mass = law.double() / law.double().sum(-1, keepdim=True)
         upto = mass.cumsum(-1)
         wanted = levels.double().to(law.device).expand(*law.shape[:-1], levels.shape[-1]).contiguous()
@@ -97,26 +97,29 @@ class Bins:
         inside, before = mass.gather(-1, index), (upto - mass).gather(-1, index)
         return self.place(index, (wanted - before) / inside.clamp(min=1e-300))
 
-    def carry(
+    def transport(
         self,
         index: Int[Tensor, "*batch N"],
         share: Float[Tensor, "*batch N"],
         source: Float[Tensor, "*batch K"],
         target: Float[Tensor, "*batch K"],
     ) -> Float64[Tensor, "*batch N"]:
-        r"""Draws of one law as draws of another, in the same order: $G^{-1}(F(x))$, x by its bin and place in it."""
+        r"""Draws of one law mapped to draws of another by their quantiles, $G^{-1}(F(x))$, which keeps their order.
+
+        A draw x is given by its bin and by the share of the bin's mass below it.
+        """
         mass = source.double() / source.double().sum(-1, keepdim=True)
         level = (mass.cumsum(-1) - mass).gather(-1, index) + mass.gather(-1, index) * share
         return self.quantile(target, level)
 
     def mean(self, law: Float[Tensor, "*batch K"]) -> Float64[Tensor, "*batch"]:
-        """The exact mean: an exponential tail's is its edge and its mean excess."""
+        """Exact mean of each law over bins."""
         return (law.double() * self.centres).sum(-1)
 
     def log_density(
         self, log_law: Float[Tensor, "*batch K"], values: Float[Tensor, "*batch"]
     ) -> Float64[Tensor, "*batch"]:
-        """log f(value) under a law over bins, given by its logarithms."""
+        """Log-density of each value, from the log-probabilities of the bins."""
         index = self.index(values)
         low, high = self._limits(index)
         excess = torch.where(index == 0, (high - values) / self.tails[0], (values - low) / self.tails[1])
@@ -127,31 +130,31 @@ class Bins:
         )
 
     def blur(self, deviation: Float[Tensor, "*batch"]) -> Float64[Tensor, "*batch K K"]:
-        r"""Measurement error as a kernel: $M(k|k') = P(c_{k'} + \sigma\,\varepsilon \in \mathrm{bin}\;k)$, Gaussian."""
+        r"""Gaussian measurement error as a kernel, $M(k|k') = P(c_{k'} + \sigma\,\varepsilon \in \mathrm{bin}\;k)$."""
         spread = deviation.double().clamp(min=1e-9)[..., None, None]
         below = torch.special.ndtr((self.edges - self.centres[:, None]) / spread)  # K E
         ends = torch.zeros_like(below[..., :1])
         return torch.diff(below, prepend=ends, append=ends + 1.0)
 
     def to(self, device: torch.device) -> "Bins":
-        """The same on another device."""
+        """The same bins on another device."""
         return Bins(edges=self.edges.to(device), tails=self.tails.to(device))
 
     def _limits(self, index: Int[Tensor, "*batch"]) -> tuple[Tensor, Tensor]:
-        """Edges on both sides; an outer bin has its only edge twice."""
+        """Lower and upper edge of each bin; an outer bin has its only edge twice."""
         last = len(self.edges) - 1
         return self.edges[(index - 1).clamp(min=0)], self.edges[index.clamp(max=last)]
 
 
-def neighbours(count: int, width: float) -> Float64[Tensor, "K K"]:
-    r"""Targets smoothed by a reward for near misses: $S(k|k') \propto \exp(-\tfrac12 ((k-k')/w)^2)$; w = 0 is none."""
+def neighbour_kernel(count: int, width: float) -> Float64[Tensor, "K K"]:
+    r"""Kernel that smooths targets over nearby bins, $S(k|k') \propto \exp(-\tfrac12 ((k-k')/w)^2)$; w = 0 is none."""
     place = torch.arange(count, dtype=torch.float64)
     apart = (place - place[:, None]) / max(width, 1e-9)
     return torch.softmax(-apart.square() / 2, -1)
 
 
 def _tails(values: Float64[Tensor, " N"], edges: Float64[Tensor, " E"]) -> Float64[Tensor, " 2"]:
-    """Mean excess beyond the outer edges; where nothing lies there, as wide as a typical bin."""
+    """Mean distance of values beyond the outer edges; where there are none, the mean width of a bin."""
     inner = float(edges.diff().mean()) if len(edges) > 1 else max(1e-6 * float(edges[0].abs()), 1e-9)
     found = []
     for excess in (edges[0] - values, values - edges[-1]):

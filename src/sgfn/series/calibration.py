@@ -1,13 +1,13 @@
-r"""Calibration: the spread of a forecast follows how far the same forecaster was off shortly before.
+r"""Calibration: the spread of a forecast is adjusted by how far the same forecaster was off shortly before.
 
-A value y that came has the normal score $z = \Phi^{-1}(F(y))$ under the law F that was forecast, standard normal if F
-is right. From the scores that were known at an origin, recent ones counting more, comes the spread s at which central
-intervals would have held what they should, and the forecast becomes
+An observed value y has the normal score $z = \Phi^{-1}(F(y))$ under the law F that was forecast, which is standard
+normal if F is right. The scores known at an origin, recent ones with more weight, give the spread s at which central
+intervals would have had their nominal coverage, and the forecast becomes
 
 .. math:: F'(y) = \Phi\big(\Phi^{-1}(F(y)) / s\big)
 
-so that a law which was too narrow is widened, one which was too wide is narrowed, and the median stays. Scores are
-those of members that had not learned from the value.
+so that a law that was too narrow is widened, one that was too wide is narrowed, and the median stays. A value is scored
+by members that had not learned from it.
 
 References: Gibbs and Candès (2021), Adaptive conformal inference under distribution shift, NeurIPS; Barber et al.
 (2021), Predictive inference with the jackknife+, Annals of Statistics 49:486.
@@ -22,27 +22,27 @@ from scipy.special import ndtri
 from torch import Tensor
 
 CENTRAL = np.array([0.5, 0.65, 0.8, 0.9])
-"""Central intervals that should hold what they say."""
+"""Central intervals whose coverage decides the spread."""
 PRIOR = 2.0
-"""Horizons' worth of scores that are as they should be, counted in with what was seen."""
+"""Weight, in horizons of observed scores, of standard normal scores that are added to the observed ones."""
 GRID = ndtri(0.5 + (np.arange(200) + 0.5) / 400)
-"""Sizes of standard normal scores, evenly spread by mass."""
+"""Absolute values of standard normal scores at evenly spaced probabilities."""
 LIMITS = (0.5, 2.0)
-"""A spread lies between these, whatever came."""
+"""Least and greatest spread."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
-    """Normal scores of values that came: their size, when they were known, and how many horizons each counts for."""
+class NormalScores:
+    """Normal scores of observed values: absolute value, time of observation, and weight in horizons."""
 
     size: Float64[np.ndarray, " N"]
     time: Int64[np.ndarray, " N"]
     weight: Float64[np.ndarray, " N"]
 
     def spreads(self, origins: Int64[np.ndarray, " W"], memory: float) -> Float64[np.ndarray, " W"]:
-        r"""The spread at each origin, with scores of age a weighted by $e^{-a/m}$; m in units of time."""
+        r"""Spread at each origin, with scores of age a weighted by $e^{-a/m}$; m in units of time."""
         order = np.argsort(self.size, kind="stable")
-        ordered = Scores(size=self.size[order], time=self.time[order], weight=self.weight[order])
+        ordered = NormalScores(size=self.size[order], time=self.time[order], weight=self.weight[order])
         found = {origin: ordered._spread(origin, memory) for origin in np.unique(origins).tolist()}
         return np.array([found[origin] for origin in origins.tolist()])
 
@@ -60,7 +60,7 @@ class Scores:
 
 
 def widened(law: Float64[Tensor, "W H K"], spread: Float64[Tensor, " W"]) -> Float64[Tensor, "W H K"]:
-    """Laws over bins with their normal scores divided by a spread; what lies within a bin stays as it is.
+    """Laws over bins with their normal scores divided by a spread; the density within a bin keeps its form.
 
     >>> law = torch.tensor([[[0.1, 0.4, 0.4, 0.1]]], dtype=torch.float64)
     >>> widened(law, torch.tensor([2.0], dtype=torch.float64)).round(decimals=3).tolist()

@@ -1,4 +1,4 @@
-"""The data of a `series` task: a panel to learn from, its plan and bins; and what is forecast at its end."""
+"""Data of a `series` task: the panel, its training part, and the plan and bins made from that part."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sgfn.config.series import SeriesConfig
 from sgfn.envs.forecast import ForecastEnv
-from sgfn.landscapes.paths import Paths
+from sgfn.landscapes.paths import ForecastPaths
 from sgfn.noise import ConfusionMatrix, Noise, UniformSlip
 from sgfn.series.bins import Bins
 from sgfn.series.datasets import load
@@ -20,21 +20,24 @@ from sgfn.series.plan import Plan
 from sgfn.series.windows import Inputs, Windows, plan_for
 
 BINNED = 20_000
-"""Windows at most whose targets decide where bins lie."""
+"""Most windows whose targets are used to fit the bins."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SeriesData:
-    """A panel with the plan and the bins that its training part decides."""
+    """A panel with the plan and the bins that were made from its training part."""
 
     panel: Panel
-    """All of it, the steps kept from training too."""
+    """The whole panel, with the steps that are kept from training."""
     training: Panel
     plan: Plan
     bins: Bins
 
     def inputs_at_ends(self) -> Inputs:
-        """What is known at the end of each series, or before it where no more is known in advance."""
+        """Inputs of the window after the end of each series.
+
+        Where covariates known in advance do not reach that far, the window begins earlier.
+        """
         windows = Windows(self.panel, self.plan)
         cuts = windows.ends()
         if self.plan.known_names:
@@ -44,14 +47,14 @@ class SeriesData:
 
 
 def read_data(config: SeriesConfig) -> Panel:
-    """The configured file, or embedded data."""
+    """The panel of the configured file or embedded data set."""
     if config.file is None:
         return load(config.dataset)
     return read_panel(config.file, columns_of(config)).panel
 
 
 def columns_of(config: SeriesConfig) -> Columns:
-    """What the columns of a table are called."""
+    """Names of a table's columns, from the configuration."""
     return Columns(
         id_col=config.id_col,
         time_col=config.time_col,
@@ -62,7 +65,7 @@ def columns_of(config: SeriesConfig) -> Columns:
 
 
 def series_data(panel: Panel, config: SeriesConfig) -> SeriesData:
-    """Plan and bins from the part of a panel that may be learned from."""
+    """A panel with the plan and the bins made from the part of it that may be learned from."""
     training = before_end(panel, config.kept(len(panel)))
     plan = plan_for(training, config)
     windows = Windows(training, plan)
@@ -73,7 +76,7 @@ def series_data(panel: Panel, config: SeriesConfig) -> SeriesData:
 
 
 def before_end(panel: Panel, kept: tuple[int, ...]) -> Panel:
-    """A panel without the last steps of each series."""
+    """A panel without the last `kept` steps of each series."""
     parts = list(zip(panel.series, kept, strict=True))
     for series, steps in parts:
         if len(series) <= steps:
@@ -85,25 +88,25 @@ def before_end(panel: Panel, kept: tuple[int, ...]) -> Panel:
 
 
 def measurement(bins: Bins, deviation: Float64[Tensor, " W"] | None) -> Noise:
-    """The noise of W windows whose measurement error has these deviations, in their own units; None is none."""
+    """Noise of W windows with a Gaussian measurement error of these deviations, in scaled units; none where None."""
     return UniformSlip(alpha=0.0) if deviation is None else ConfusionMatrix(matrix=bins.blur(deviation))
 
 
 def forecast_env(bins: Bins, inputs: Inputs, deviation: float) -> ForecastEnv:
-    """The environment of some windows, with a measurement error in units of the data."""
+    """Environment of some windows, with a measurement error of a deviation in units of the data."""
     windows, horizon = inputs.reference.shape
     spread = deviation / inputs.unit.cpu() if deviation > 0 else None
     return ForecastEnv(horizon=horizon, bins=bins.count, noise=measurement(bins, spread), windows=windows)
 
 
-def paths_of(bins: Bins, inputs: Inputs) -> Paths:
-    """Paths of some windows, each step at the centre of its bin."""
+def paths_of(bins: Bins, inputs: Inputs) -> ForecastPaths:
+    """Landscape of paths of some windows, where a bin stands for its centre."""
     centres = bins.centres.to(inputs.unit.device)
-    return Paths(centres * inputs.unit[:, None, None] + inputs.reference[..., None])
+    return ForecastPaths(centres * inputs.unit[:, None, None] + inputs.reference[..., None])
 
 
 def cuts_of(panel: Panel, origins: list[tuple[str, int]]) -> Int[Tensor, "N 2"]:
-    """Origins, by the name of the series and how many values come before, as windows."""
+    """Windows (series number, cut) from origins, given by a series' name and how many of its values come before."""
     numbers = {series.name: number for number, series in enumerate(panel.series)}
     rows = []
     for name, cut in origins:
@@ -119,7 +122,7 @@ def cuts_of(panel: Panel, origins: list[tuple[str, int]]) -> Int[Tensor, "N 2"]:
 
 
 def to_long(panel: Panel) -> pd.DataFrame:
-    """A panel in the long format, future rows of what is known in advance included."""
+    """A panel as a table in the long format, with the future rows of covariates known in advance."""
     parts = []
     for series in panel.series:
         ahead = len(series.future)

@@ -1,4 +1,4 @@
-"""Embedded data sets, packed CSV files in the long format with their provenance beside them.
+"""Embedded data sets: packed CSV files in the long format, with their provenance beside them.
 
 `births`: births in the United States per day, 1969 to 1988 (7,305 days). `weather`: hourly temperature at the three
 airports of New York in 2013, with dew point, pressure, rain and wind. `glucose`: one person's glucose about every five
@@ -38,7 +38,7 @@ def load(name: str) -> Panel:
 
 
 def frame(name: str) -> pd.DataFrame:
-    """An embedded data set in the long format: unique_id, ds, y, and past-only covariates."""
+    """An embedded data set as a table in the long format: unique_id, ds, y, and past-only covariates."""
     one_of("data set", name, NAMES)
     return pd.read_csv(io.BytesIO(read_checked(name)), parse_dates=["ds"])
 
@@ -49,7 +49,7 @@ def provenance(name: str, folder: Path = DATA) -> dict[str, str]:
 
 
 def read_checked(name: str, folder: Path = DATA) -> bytes:
-    """The CSV of a data set, after its checksum is verified."""
+    """CSV text of a data set, after its checksum is verified."""
     path = folder / f"{name}.csv.gz"
     try:
         table, expected = gzip.decompress(path.read_bytes()), provenance(name, folder)["csv_sha256"]

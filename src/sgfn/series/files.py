@@ -1,4 +1,4 @@
-"""What a forecast leaves in its run folder: four tables and the scores of the backtest."""
+"""Files that a forecast writes into its run folder: four tables and the scores of the backtest."""
 
 import math
 from collections.abc import Callable
@@ -25,22 +25,22 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scenarios:
-    """Tilted scenarios as pictures need them."""
+    """Tilted scenarios, as figures and pages show them."""
 
     quantiles: pd.DataFrame
-    """unique_id, ds and a column per quantile, by weight."""
+    """unique_id, ds and a column per quantile of the weighted paths."""
     figures: dict[str, dict[str, float]]
-    """How far the scenarios of each series can be trusted."""
+    """By series, how far its scenarios can be trusted: see `Tilted.summary`."""
     cost: str
     temperature: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """Tables in the long format, and scores by method."""
+    """Results of `sgfn forecast`: tables in the long format, and scores by method."""
 
     history: pd.DataFrame
-    """unique_id, ds, y: what was seen, as far back as pictures show it."""
+    """unique_id, ds, y: observed values, as far back as figures show them."""
     forecast: pd.DataFrame
     """unique_id, ds, mean and a column per quantile."""
     backtest: pd.DataFrame
@@ -52,18 +52,18 @@ class Outcome:
 
     @property
     def names(self) -> list[str]:
-        """The series, in order."""
+        """Names of the series, in order."""
         return list(dict.fromkeys(self.forecast["unique_id"]))
 
     def write(self, folder: Path) -> None:
-        """Write tables and scores, each whole or absent; scores come last."""
+        """Write tables and scores to a folder, each file complete or absent; scores come last."""
         for name, table in ((HISTORY, self.history), (FORECAST, self.forecast), (BACKTEST, self.backtest)):
             write_table(folder / name, table)
         write_json(folder / SCORES, self.scores)
 
     @staticmethod
     def read(folder: Path) -> "Outcome":
-        """What `write` wrote."""
+        """Read the results that `write` wrote."""
         for name in (HISTORY, FORECAST, BACKTEST, SCORES):
             if not (folder / name).is_file():
                 raise ValueError(f"{folder} has no {name}: forecast first (sgfn forecast ... --out {folder})")
@@ -76,7 +76,7 @@ class Outcome:
 
 
 def nulls(data: Any) -> Any:
-    """Nested figures with None for those that are not finite, as JSON has no word for them.
+    """Nested figures with None in place of nan and infinities, which JSON does not have.
 
     >>> nulls({"mase": float("nan"), "by_series": [{"a": 1.5}]})
     {'mase': None, 'by_series': [{'a': 1.5}]}
@@ -89,7 +89,7 @@ def nulls(data: Any) -> Any:
 
 
 def history_table(panel: Panel, rows: int) -> pd.DataFrame:
-    """The last rows of each series."""
+    """The last rows of each series in the long format."""
     parts = [
         pd.DataFrame({"unique_id": one.name, "ds": one.stamps[-rows:], "y": one.values[-rows:]}) for one in panel.series
     ]
@@ -110,14 +110,14 @@ def path_table(ahead: Forecast) -> pd.DataFrame:
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
-    """CSV or Parquet by the name's ending, whole or absent."""
+    """Write a CSV or Parquet file, by the name's ending; the file is complete or absent."""
     kind = kind_of(path, WRITERS)
     with replacing(path) as aside:
         WRITERS[kind](table, aside)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A CSV that `write_table` wrote; only what is empty is missing, as a series may be called NA."""
+    """Read a CSV that `write_table` wrote; only empty fields are missing, as a series may be called NA."""
     table = pd.read_csv(path, dtype={"unique_id": str, "method": str}, keep_default_na=False, na_values=[""])
     for name in {"ds", "cutoff"} & set(table.columns):
         table[name] = pd.to_datetime(table[name], format="ISO8601")

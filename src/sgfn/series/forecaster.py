@@ -34,23 +34,23 @@ from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
 Data = Panel | pd.DataFrame | Path | str
-"""A panel, a table in the long format (unique_id, ds, y, covariates), the name of a CSV or Parquet file, or of embedded
-data."""
+"""Accepted data: a panel, a table in the long format (unique_id, ds, y, covariates), or the name of a file or embedded
+data set."""
 Progress = Callable[[int, dict[str, float]], None]
-"""Called with the step and the newest figures."""
+"""Called with the step and the newest figures of the training log."""
 COPY = "data"
-"""The data of a run, inside its folder; the ending is that of the file."""
+"""Name of a run's copy of its data, inside its folder; the ending is that of the file."""
 LISTS = ("known", "ignore", "lags")
-"""Settings that may be lists of names or numbers."""
+"""Settings that may be given as lists of names or numbers."""
 OWN = ("steps", "batch", "seed")
-"""Settings of the training that have short names here."""
+"""Settings of the training that are given to `Forecaster` by their short names."""
 
 
 class Forecaster:
-    """Calibrated sample paths of one series or many.
+    """A model that forecasts one or many series by calibrated sample paths.
 
-    Settings are the fields of `SeriesConfig` (horizon, season, holidays, ...) and `steps`, `batch` and `seed`; any
-    other goes into `config`, which is the preset `forecast` by default.
+    Settings are the fields of `SeriesConfig` (horizon, season, holidays, ...) and `steps`, `batch` and `seed`; all
+    others are set in `config`, which is the preset `forecast` by default.
 
     >>> Forecaster(horizon=12, holidays="US")
     Forecaster(horizon=12, holidays='US')
@@ -78,7 +78,7 @@ class Forecaster:
     # fitting
 
     def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
-        """Learn from the data: plan, bins and networks."""
+        """Make plan and bins from the data and train the networks; returns self."""
         learner = ForecastLearner(series_task(self.read(data), self.config), self.device)
         for line in unread(learner.data.training, self.config.series):
             warnings.warn(line, UserWarning, stacklevel=2)
@@ -94,7 +94,7 @@ class Forecaster:
         return self
 
     def read(self, data: Data) -> Panel:
-        """Any form of data as a panel."""
+        """Data in any accepted form, as a panel."""
         if isinstance(data, Panel):
             return data
         check_data(data)
@@ -113,10 +113,10 @@ class Forecaster:
         seed: int = 0,
         latent: bool = False,
     ) -> Forecast:
-        """Forecast what follows the training data, or other data.
+        """Forecast the steps after the training data, or after other data.
 
         Windows begin at the end of each series, or at `origins`: the name of a series and how many of its values come
-        before. With a measurement error, `latent` forecasts what would be seen without it.
+        before. With a measurement error, `latent` forecasts the values without it.
         """
         learner = self.fitted
         in_range("samples", samples, 1)
@@ -127,13 +127,13 @@ class Forecaster:
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         inputs = windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
-        walked, law = laws(learner, windows, cuts, drawn, latent=latent)
+        drawn_law, law = laws(learner, windows, cuts, drawn, latent=latent)
         found = (drawn.intended if latent else drawn.realised).cpu()
         return Forecast(
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
             cuts=tuple(cuts[:, 1].tolist()),
             stamps=windows.stamps_at(cuts),
-            paths=continuous(found, bins, inputs, walked, law, seed),
+            paths=paths_in_units(found, bins, inputs, drawn_law, law, seed),
             law=law,
             bins=bins,
             reference=inputs.reference,
@@ -142,7 +142,7 @@ class Forecaster:
 
     @property
     def fitted(self) -> ForecastLearner:
-        """What was learned; raises before `fit`."""
+        """The trained learner; raises before `fit`."""
         if self.learner is None:
             raise ValueError("this forecaster has not learned anything yet: call fit(data) first")
         return self.learner
@@ -150,7 +150,7 @@ class Forecaster:
     # folders
 
     def save(self, path: Path | str, *, overwrite: bool = False) -> Run:
-        """Write a run folder: configuration, data, checkpoint."""
+        """Write a run folder with configuration, data and checkpoint."""
         learner, run = self.fitted, Run(path=Path(path))
         copy = run.path.resolve() / f"{COPY}.csv"
         panel = learner.data.panel
@@ -167,7 +167,7 @@ class Forecaster:
 
     @classmethod
     def load(cls, path: Path | str, *, device: str = "cpu") -> "Forecaster":
-        """A fitted forecaster from a run folder of task `series`."""
+        """Read a fitted forecaster from a run folder of task `series`."""
         run = Run(path=Path(path))
         task, config, files = run.read_all()
         if task != "series":
@@ -182,7 +182,7 @@ class Forecaster:
 
 
 def copy_of(file: Path, folder: Path) -> Path:
-    """Where a run keeps its data.
+    """Path of a run's copy of its data file.
 
     >>> str(copy_of(Path("sales.2024.csv.gz"), Path("runs")).relative_to(Path("runs").resolve()))
     'data.csv.gz'
@@ -192,7 +192,7 @@ def copy_of(file: Path, folder: Path) -> Path:
 
 
 def keep_copy(config: TrainConfig, folder: Path) -> None:
-    """Keep the file a run is trained on in its folder, where it stays as it is when the file goes on."""
+    """Copy the training file into the run's folder, so that the run keeps it when the file changes."""
     file = config.series.file
     if file is not None and file.resolve() != (copy := copy_of(file, folder)):
         with replacing(copy) as aside:
@@ -200,7 +200,7 @@ def keep_copy(config: TrainConfig, folder: Path) -> None:
 
 
 def with_copy(config: TrainConfig, folder: Path, files: dict[str, str]) -> TrainConfig:
-    """The configuration with the copy in the folder as its file, where there is one of what was trained on."""
+    """The configuration, reading the run's copy of its file where that is what it was trained on."""
     if config.series.file is None:
         return config
     kept = config.with_(series__file=copy_of(config.series.file, folder))
@@ -209,24 +209,27 @@ def with_copy(config: TrainConfig, folder: Path, files: dict[str, str]) -> Train
 
 
 def check_data(data: Any) -> None:
-    """Raise for an array or a column alone, which has no times."""
+    """Raise for data without times, such as an array or a single column."""
     if not isinstance(data, pd.DataFrame | Path | str):
         fix = "put the values into a column y beside their times, ds"
         raise ValueError(f"data must be a DataFrame, a file or a panel, got {type(data).__name__}: {fix}")
 
 
-def continuous(
+def paths_in_units(
     found: Int[Tensor, "W N H"],
     bins: Bins,
     inputs: Inputs,
-    walked: Float64[Tensor, "W H K"],
+    drawn_law: Float64[Tensor, "W H K"],
     law: Float64[Tensor, "W H K"],
     seed: int,
 ) -> Float64[np.ndarray, "W N H"]:
-    """Paths in units of the data: each value from within its bin, laid from the law of the walk onto the forecast's."""
+    """Paths in units of the data, drawn within their bins and mapped to the forecast law of each step.
+
+    `drawn_law` is the law of each step under which the paths were drawn, `law` the one that is forecast.
+    """
     generator = torch.Generator().manual_seed(seed)
     share = torch.rand(found.shape, generator=generator, dtype=torch.float64)
-    scaled = bins.carry(found.transpose(1, 2), share.transpose(1, 2), walked, law)
+    scaled = bins.transport(found.transpose(1, 2), share.transpose(1, 2), drawn_law, law)
     return inputs.in_units(scaled.transpose(1, 2)).numpy()
 
 

@@ -1,12 +1,13 @@
-r"""The forecaster as a method: its outcome policy learns observed futures by forward KL, that is maximum likelihood.
+r"""The forecaster as a method: networks learn observed futures by forward KL, that is maximum likelihood.
 
 .. math:: L = -\frac1H \sum_t \sum_k S(k|k_t)\,\log \sum_{k'} c(k'|s_t)\,M(k|k')
 
 with c the outcome policy after the true bins $k_1, \dots, k_{t-1}$ (all steps in one pass), S the targets smoothed over
-neighbouring bins (the identity by default) and M the measurement error (the identity by default). Half of the windows
-hide the bins before, so that the network also knows the marginal law of each step: paths, whose small errors add up,
-are laid onto these (`Bins.carry`). Balance with a reward such as exp(-error) would not do: a policy cannot see the
-future, and what it fits then is a bell whose width is the reward's temperature (docs/forecast.md).
+neighbouring bins (the identity by default) and M the measurement error (the identity by default). In half of the
+windows the earlier bins of the forecast are hidden, so that the network also learns the marginal law of each step:
+drawn paths, in which small errors add up, are mapped to these laws (`Bins.transport`). Balance with a reward such as
+exp(-error) would not do: a policy cannot see the future, and what it fits then is a bell whose width is the reward's
+temperature (docs/forecast.md).
 """
 
 import math
@@ -23,38 +24,41 @@ from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import LogPolicy
 from sgfn.nets.transformer import Drop, dropout
-from sgfn.series.bins import neighbours
+from sgfn.series.bins import neighbour_kernel
 from sgfn.series.data import SeriesData, paths_of
-from sgfn.series.ensemble import Drawn, Ensemble, draw_paths
+from sgfn.series.ensemble import DrawnPaths, Ensemble, draw_paths
 from sgfn.series.network import SeriesNet
 from sgfn.series.windows import Inputs, Windows
 
 METERS = ("loss",)
 BLOCK = 256
-"""Windows whose marginals are found at a time."""
-JUDGED = 128
-"""Held-out windows at most by which a member's weights are kept."""
-LOWER, FALLS = 0.3, 3
-"""What a member's learning rate is multiplied by when it stops improving, and how often before it rests."""
-START = 0.5
-"""Where a measurement error begins to be learned, in mean sizes of a scaled value, unless it is given: too wide."""
-WIDEN = 0.05
-"""Reward for the logarithm of a learned measurement error: of all errors that fit alike the widest is taken."""
-FASTER = 10.0
-"""How much faster the measurement error learns than the networks."""
+"""Number of windows whose marginal laws are computed at once."""
+HELD_OUT_WINDOWS = 128
+"""Most held-out windows by which a member's best weights are chosen."""
+RATE_FACTOR, FALLS = 0.3, 3
+"""Factor of a member's learning rate each time it stops improving, and how many times before it stops learning."""
+DEVIATION_START = 0.5
+"""Initial value of a learned measurement error, unless given, in mean sizes of a scaled value: on purpose too large."""
+DEVIATION_WEIGHT = 0.05
+"""Weight of the logarithm of a learned measurement error, so that of equally good errors the largest is learned."""
+DEVIATION_RATE = 10.0
+"""Learning rate of the measurement error, as a multiple of the networks'."""
 
-NARROW = 128
-"""Networks up to this width learn on one thread: others would wait for each other longer than they work, and much
-longer where cores are shared. A seed then is a forecast whatever the number of cores."""
+ONE_THREAD_WIDTH = 128
+"""Widest network that trains on one thread, where several would wait for each other longer than they work.
+
+The result for a seed then does not depend on the number of cores.
+"""
 
 Batch = tuple[Inputs, Int[Tensor, "B H"], Bool[Tensor, "B H"]]
-"""What is known, the bins that came (K where missing), and which of them count."""
+"""Inputs of windows, the bins observed in them (K where missing), and which steps count in the loss."""
 
 
 class ForecastLearner(Learner):
-    """Members that each learn from all training windows, but not from the part of the time they hold out.
+    """Networks (members) that each learn from all training windows but for the part of the time they hold out.
 
-    Each keeps the running mean of its weights that forecast its own part best; a forecast is the mean of their laws.
+    Each keeps the running mean of its weights that forecasts its held-out part best; a forecast is the mean of their
+    laws.
     """
 
     def __init__(self, task: Task, device: torch.device) -> None:
@@ -68,16 +72,18 @@ class ForecastLearner(Learner):
         self.steps = [self._optimiser(net) for net in self._each(self.nets)]
         self.scores = torch.full((self.settings.members,), torch.inf, device=device)
         self.losses = torch.zeros_like(self.scores)
-        self.waited = torch.zeros_like(self.scores)  # looks since the best one
+        self.waited = torch.zeros_like(self.scores)  # evaluations since the best one
         self.falls = torch.zeros_like(self.scores)  # of the learning rate
-        self.smoothed = neighbours(self.bins.count, self.settings.smooth).float().to(device)
+        self.smoothed = neighbour_kernel(self.bins.count, self.settings.smooth).float().to(device)
         self.held_out = [self._held_out(member) for member in range(self.settings.members)]
 
     def _networks(self) -> nn.ModuleList:
         plan, settings = self.data.plan, self.settings
         deviation = None
         if settings.noise == "learned":
-            deviation = settings.deviation or START * float(self.windows.scale(self.cuts[:1024]).unit.nanmean())
+            deviation = settings.deviation or DEVIATION_START * float(
+                self.windows.scale(self.cuts[:1024]).unit.nanmean()
+            )
         with seeded(self.config.seed):
             return nn.ModuleList(
                 SeriesNet(
@@ -94,7 +100,9 @@ class ForecastLearner(Learner):
     def _optimiser(self, net: SeriesNet) -> Optimiser:
         optim, error = self.config.optim, [p for p in [net.log_deviation] if p is not None]
         body = [p for name, p in net.named_parameters() if name != "log_deviation"]
-        return Optimiser([(body, optim.lr), (error, FASTER * optim.lr)][: 1 + len(error)], optim.clip, self.device)
+        return Optimiser(
+            [(body, optim.lr), (error, DEVIATION_RATE * optim.lr)][: 1 + len(error)], optim.clip, self.device
+        )
 
     @staticmethod
     def _each(nets: nn.ModuleList) -> list[SeriesNet]:
@@ -104,15 +112,15 @@ class ForecastLearner(Learner):
 
     @property
     def small(self) -> bool:
-        """Two threads would wait for each other most of the time."""
-        return self.config.net.hidden <= NARROW
+        """Whether networks are so narrow that training on one thread is fastest."""
+        return self.config.net.hidden <= ONE_THREAD_WIDTH
 
     def step(self) -> None:
-        """One batch of windows for each member, and now and then a look at what is held out."""
+        """Train each member on one batch of windows, and at intervals evaluate all on their held-out windows."""
         rate = schedule(self.index, self.config.steps, self.config.optim)
         for member, falls in enumerate(self.falls.tolist()):
             if falls < FALLS:
-                self.losses[member] = self._learn(member, rate * LOWER**falls)
+                self.losses[member] = self._learn(member, rate * RATE_FACTOR**falls)
         if (self.done + 1) % self.settings.check == 0 or self.done + 1 == self.config.steps:
             self._keep_best()
         self.record(self.losses.mean())
@@ -130,7 +138,7 @@ class ForecastLearner(Learner):
         blind = torch.arange(len(rows), device=self.device) % 2 == 0  # the rows are drawn at random
         loss = self.loss(net, batch, blind, drop, self._hidden(len(rows)))
         if net.log_deviation is not None:
-            loss = loss - WIDEN * net.log_deviation
+            loss = loss - DEVIATION_WEIGHT * net.log_deviation
         self.steps[member].step(loss, rate)
         self._follow(self._each(self.average)[member], net)
         return loss.detach()
@@ -143,7 +151,7 @@ class ForecastLearner(Learner):
         drop: Drop | None = None,
         hide: Bool[Tensor, "B M"] | None = None,
     ) -> Float[Tensor, ""]:
-        """Mean cross-entropy of the steps that count: of each after the true bins before it, or blind to them."""
+        """Mean cross-entropy of the steps that count, given the true bins before each; without them where `blind`."""
         inputs, bins, counts = batch
         read = bins.masked_fill(blind[:, None], self.bins.count)
         log_law = self._measured(net, net.log_law(net(inputs, read, drop, hide)), inputs)
@@ -155,7 +163,7 @@ class ForecastLearner(Learner):
         return (losses * counts).sum() / counts.sum().clamp(min=1)
 
     def _measured(self, net: SeriesNet, log_law: Float[Tensor, "B H K"], inputs: Inputs) -> Float[Tensor, "B H K"]:
-        """The law of what is measured: log of c M."""
+        """Log-law of the measured bins, log of c M."""
         if self.settings.noise == "none":
             return log_law
         deviation = self.settings.deviation if net.log_deviation is None else net.log_deviation.double().exp()
@@ -175,12 +183,12 @@ class ForecastLearner(Learner):
 
     @torch.no_grad()
     def _follow(self, average: SeriesNet, net: SeriesNet) -> None:
-        """The running mean of the weights; a plain mean at first."""
+        """Update the running mean of the weights; a plain mean in the first steps."""
         keep = min(self.settings.average, (self.done + 1) / (self.done + 10))
         for mean, now in zip(average.parameters(), net.parameters(), strict=True):
             mean.lerp_(now, 1.0 - keep)
 
-    # what is held out
+    # held-out windows
 
     def holds_out(self, member: int, cuts: Int[Tensor, "B 2"]) -> Bool[Tensor, "B H"]:
         """Which steps of windows lie in the part of the time that a member does not learn from."""
@@ -189,19 +197,22 @@ class ForecastLearner(Learner):
         return self.windows.folds(cuts, self.settings.folds) == member % self.settings.folds
 
     def _held_out(self, member: int) -> Batch | None:
-        """Windows that reach into what a member holds out, evenly spread; None where nothing is."""
+        """A batch of windows, evenly spread, with steps that a member holds out; None where there are none."""
         held = torch.cat([self.holds_out(member, part).any(-1) for part in self.cuts.split(65536)])
         cuts = self.cuts[held]
         if not len(cuts):
             return None
-        cuts = cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
+        cuts = cuts[torch.linspace(0, len(cuts) - 1, min(HELD_OUT_WINDOWS, len(cuts))).round().long()]
         inputs, bins, seen = self._batch(cuts)
         counts = seen & self.holds_out(member, cuts)
         return (inputs, bins, counts) if bool(counts.any()) else None
 
     @torch.no_grad()
     def _keep_best(self) -> None:
-        """Each member's running mean takes the place of the best so far where it is better on what is held out."""
+        """Keep each member's running mean of weights where it forecasts the held-out windows better than any before.
+
+        A member that has not improved for `patience` evaluations goes back to its best weights and learns more slowly.
+        """
         for member, batch in enumerate(self.held_out):
             if self.falls[member] >= FALLS:
                 continue
@@ -222,12 +233,12 @@ class ForecastLearner(Learner):
 
     @torch.no_grad()
     def _score(self, net: SeriesNet, batch: Batch) -> float:
-        """Cross-entropy, half of it after the true bins and half blind to them."""
+        """Mean of the cross-entropies with and without the true bins before each step."""
         blind = torch.ones(len(batch[1]), dtype=torch.bool, device=self.device)
         return float(self.loss(net, batch, blind) + self.loss(net, batch, ~blind)) / 2
 
     def readings(self) -> dict[str, Tensor]:
-        """Members that still learn; cross-entropy of what is held out, at the weights that are kept."""
+        """Number of members that still learn, and the held-out cross-entropy of the weights that are kept."""
         found = self.scores[self.scores.isfinite()]
         return {"learning": (self.falls < FALLS).sum()} | ({"held_out": found.double().mean()} if len(found) else {})
 
@@ -235,12 +246,12 @@ class ForecastLearner(Learner):
 
     @property
     def members(self) -> list[SeriesNet]:
-        """The networks that forecast."""
+        """The networks that forecast: each member's best weights."""
         return self._each(self.best)
 
     @property
     def deviation(self) -> float:
-        """Of the measurement error, in units of the data: none, known, or the members' mean."""
+        """Measurement error in units of the data: 0 without one, the known one, or the mean of the learned ones."""
         if self.settings.noise != "learned":
             return self.settings.deviation if self.settings.noise == "known" else 0.0
         learned = [net.log_deviation.detach().exp() for net in self.members if net.log_deviation is not None]
@@ -248,7 +259,7 @@ class ForecastLearner(Learner):
 
     @torch.no_grad()
     def member_laws(self, inputs: Inputs) -> Float64[Tensor, "M W H K"]:
-        """The law of each step before the measurement, blind to those before it, of each member."""
+        """Marginal law of each step before the measurement error, by member."""
         parts = []
         for some in torch.arange(len(inputs.unit)).split(BLOCK):
             here = inputs[some].to(self.device)
@@ -258,16 +269,16 @@ class ForecastLearner(Learner):
         return torch.cat(parts, 1)
 
     def as_measured(self, law: Float64[Tensor, "W H K"], inputs: Inputs) -> Float64[Tensor, "W H K"]:
-        """A law of values as a law of what is measured of them."""
+        """Law of the measured values, from the law of the values themselves."""
         return law if self.deviation == 0 else law @ self.data.bins.blur(self.deviation / inputs.unit.cpu())
 
-    def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> Drawn:
-        """Paths of windows, as bins, and the law of each step."""
+    def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> DrawnPaths:
+        """Draw paths of windows, as bins, with the law of each step."""
         generator = torch.Generator(self.device).manual_seed(seed)
         return draw_paths(self.members, self.bins, inputs.to(self.device), self.deviation, samples, generator)
 
     def stream(self, n: int, seed: int) -> Iterator[Samples]:
-        """Paths after the end of each series, the series in turn; all in one block."""
+        """Draw paths after the end of each series, the series in turn, in one block."""
         inputs = self.data.inputs_at_ends()
         windows = len(inputs.unit)
         drawn = self.draw_paths(inputs, -(-n // windows), seed)
@@ -282,25 +293,25 @@ class ForecastLearner(Learner):
 
     @property
     def capturable(self) -> bool:
-        """What a step does depends on how its members fare."""
+        """False: a step depends on how well its members forecast, so it cannot be captured in a CUDA graph."""
         return False
 
     @property
     def has_law(self) -> bool:
-        """A forecast has no target law to be compared with."""
+        """False: a forecast has no target law to be compared with."""
         return False
 
     # checkpoints
 
     def modules(self) -> dict[str, nn.Module]:
-        """Networks in training, their running means, and the best of these."""
+        """Networks in training, running means of their weights, and the best of these, for checkpoints."""
         return {"nets": self.nets, "average": self.average, "best": self.best}
 
     def optimisers(self) -> dict[str, Optimiser]:
-        """One for each member."""
+        """The optimiser of each member by name, for checkpoints."""
         return {f"optimiser{member}": optimiser for member, optimiser in enumerate(self.steps)}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """How good the best weights are, and how learning goes."""
+        """State of the choice of weights and of the learning rates, for checkpoints."""
         found = {"scores": self.scores, "losses": self.losses, "waited": self.waited, "falls": self.falls}
         return {"judging": found}

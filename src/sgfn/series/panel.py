@@ -1,4 +1,4 @@
-"""Series and panels: observed values with their time stamps and covariates, checked once when they are made."""
+"""Series and panels: observed values with their time stamps and covariates, checked when they are made."""
 
 from dataclasses import dataclass, field
 
@@ -11,19 +11,19 @@ NO_STAMPS = np.empty(0, dtype="datetime64[ns]")
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One observed series; covariates that are known in advance may run F rows past the last value."""
+    """One observed series; covariates that are known in advance may extend F rows beyond the last value."""
 
     name: str
     stamps: np.ndarray  # N
     """Times of the values, datetime64[ns], strictly increasing."""
     values: np.ndarray  # N
-    """What is forecast, float64; nan where it is missing."""
+    """Observed values, float64; nan where one is missing."""
     known: np.ndarray  # N+F C
     """Covariates known in advance, at the stamps and then at the future stamps."""
     past: np.ndarray  # N P
-    """Covariates seen only in the past; nan where missing."""
+    """Covariates known only up to the present; nan where missing."""
     future: np.ndarray = field(default_factory=NO_STAMPS.copy)
-    """Times of the rows of `known` that run past the values."""
+    """Times of the rows of `known` beyond the last value."""
 
     def __post_init__(self) -> None:
         check_stamps(self.name, np.concatenate([self.stamps, self.future]))
@@ -43,7 +43,7 @@ class Series:
         return len(self.values)
 
     def until(self, cut: int) -> "Series":
-        """The series as it was known after `cut` values: later values and past-only covariates are gone."""
+        """The series as it was known after `cut` values, without later values and past-only covariates."""
         if not 1 <= cut <= len(self):
             raise ValueError(f"cut must lie in [1, {len(self)}] for series {self.name!r}, got {cut}")
         later = np.concatenate([self.stamps[cut:], self.future])
@@ -90,13 +90,13 @@ class Panel:
 
 
 def check_rows(name: str, what: str, found: int, wanted: int) -> None:
-    """Raise when a part of a series has another length than the rest."""
+    """Raise when a part of a series has another length than its stamps."""
     if found != wanted:
         raise ValueError(f"series {name!r}: {what} must number {wanted}, got {found}")
 
 
 def check_array(name: str, what: str, array: np.ndarray, dimensions: int) -> None:
-    """Raise unless an array is float64 and has the dimensions it should."""
+    """Raise unless an array is float64 and has the given number of dimensions."""
     if array.dtype != np.float64 or array.ndim != dimensions:
         raise ValueError(
             f"series {name!r}: {what} must be float64 with {dimensions} dimensions, got {array.dtype} with {array.ndim}"

@@ -1,4 +1,4 @@
-"""A plan: the settings of a forecaster as the training data decides them."""
+"""Plans: the settings of a forecaster, completed from the training data."""
 
 from dataclasses import dataclass, field
 
@@ -12,13 +12,13 @@ from sgfn.series.panel import Panel
 DAY = np.timedelta64(24 * 3600, "s")
 YEAR = 365 * DAY + DAY // 4
 PERIODS = {"day": DAY, "weekday": 7 * DAY}
-"""Of the calendar's features by the first word of their names; all others, holidays too, come once a year."""
+"""Period of the calendar features, by the first word of their names; all others, holidays too, have a year."""
 SHORTEST_CONTEXT, LONGEST_CONTEXT = 16, 512
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """What windows of a panel look like, once and for all: a new panel is read as the training panel was."""
+    """Layout and scaling of a forecaster's windows, fixed by the training panel and applied to every later panel."""
 
     horizon: int
     context: int
@@ -30,7 +30,7 @@ class Plan:
     holidays: str
     irregular: bool
     gap: np.timedelta64
-    """The step, or the median gap."""
+    """The time step, or the median gap of irregular stamps."""
     known_names: tuple[str, ...]
     past_names: tuple[str, ...]
     calendar_names: tuple[str, ...]
@@ -40,11 +40,11 @@ class Plan:
     scale_moments: Float64[np.ndarray, "2 2"] = field(default_factory=lambda: np.array([[0.0, 0.0], [1.0, 1.0]]))
     """Mean and deviation, over training windows, of the level and of the logarithm of the unit."""
     spread: float = 1.0
-    """Mean size of a scaled training target: after division by it, one."""
+    """Mean absolute value of scaled training targets; units are multiplied by it, so that it becomes one."""
 
     @staticmethod
     def of(panel: Panel, config: SeriesConfig) -> "Plan":
-        """The plan for a training panel, all but the choice of the reference and the spread: see `windows.plan_for`."""
+        """Plan for a training panel, without the choices of `windows.plan_for`: reference, scaling and spread."""
         longest = max(panel.series, key=len)
         gap = typical_gap(longest.stamps, panel.step)
         season = config.season or (1 if panel.step is None else season_length(gap))
@@ -69,31 +69,34 @@ class Plan:
 
     @property
     def history(self) -> int:
-        """Values before the cut of which reference and scale are made."""
+        """Number of values before the cut from which reference and unit are computed."""
         return self.season * self.cycles if self.season > 1 else self.context
 
     @property
     def features(self) -> int:
-        """F: width of a row, the value before it not counted."""
+        """Width F of a row, without the value before it."""
         advance = len(self.known_names) + len(self.calendar_names)
         return advance + 2 * len(self.past_names) + 2 * len(self.lags) + 1 + 2 * self.irregular + 2 * self.absolute
 
     def clock(self, stamps: np.ndarray) -> Float64[np.ndarray, " N"]:
-        """Times in steps."""
+        """Times since the first stamp, in steps."""
         return (stamps - stamps[0]) / self.gap
 
     def known_scaled(self, rows: Float64[np.ndarray, "N C"]) -> Float64[np.ndarray, "N C"]:
-        """Covariates known in advance at mean 0 and deviation 1 over the training panel."""
+        """Covariates known in advance, scaled to mean 0 and deviation 1 over the training panel."""
         return (rows - self.known_moments[0]) / self.known_moments[1]
 
     def past_scaled(self, rows: Float64[np.ndarray, "N P"]) -> Float64[np.ndarray, "N P"]:
-        """Covariates of the past at mean 0 and deviation 1 over the training panel."""
+        """Past-only covariates, scaled to mean 0 and deviation 1 over the training panel."""
         return (rows - self.past_moments[0]) / self.past_moments[1]
 
 
 def _covered(panel: Panel, config: SeriesConfig, gap: np.timedelta64) -> tuple[str, ...]:
-    """Calendar features whose period the data covers twice: of half a year, the time of year says where one is, and
-    nothing of what comes next. Holidays are those of days, and of stamps within a day."""
+    """Calendar features whose period the data covers at least twice.
+
+    Of a shorter record, the feature tells the position in the record and nothing that holds for the next period.
+    Holidays are features of steps of a day or less.
+    """
     country = None if config.holidays == "none" or gap > DAY else config.holidays
     names = features(panel.series[0].stamps[:1], gap, country)[1]
     return tuple(name for name in names if _span(panel) >= 2 * PERIODS.get(name.partition("_")[0], YEAR))
@@ -104,7 +107,7 @@ def _span(panel: Panel) -> np.timedelta64:
 
 
 def unread(panel: Panel, config: SeriesConfig) -> tuple[str, ...]:
-    """What was asked for and is not read of a training panel, one line each."""
+    """Warnings about settings that have no effect on a training panel, one line each."""
     if config.holidays == "none":
         return ()
     longest = max(panel.series, key=len)
@@ -118,7 +121,7 @@ def unread(panel: Panel, config: SeriesConfig) -> tuple[str, ...]:
 
 
 def check_like(plan: Plan, panel: Panel) -> None:
-    """Raise where a panel has another step than the one the plan was made for."""
+    """Raise where a panel has another time step than the one the plan was made for."""
     longest = max(panel.series, key=len)
     gap = typical_gap(longest.stamps, panel.step)
     if plan.irregular or (panel.step is not None and gap == plan.gap):
@@ -131,7 +134,7 @@ def check_like(plan: Plan, panel: Panel) -> None:
 
 
 def in_words(gap: np.timedelta64) -> str:
-    """A step for people.
+    """A time step as text.
 
     >>> [in_words(np.timedelta64(*gap)) for gap in [(1, "h"), (90, "m"), (7, "D"), (2, "s")]]
     ['1 hour', '1.5 hours', '7 days', '2 seconds']
@@ -143,12 +146,12 @@ def in_words(gap: np.timedelta64) -> str:
 
 
 def _context(horizon: int, season: int) -> int:
-    """Two horizons or seasons, whichever is longer, within reason."""
+    """Default length of the context: two horizons or seasons, whichever is longer, within limits."""
     return min(max(SHORTEST_CONTEXT, 2 * horizon, min(2 * season, 64)), max(LONGEST_CONTEXT, horizon))
 
 
 def _yearly(panel: Panel, config: SeriesConfig, gap: np.timedelta64, season: int) -> tuple[int, ...]:
-    """Whole seasons near one and two years back, each with its neighbours where a year holds many seasons."""
+    """Default lags: whole seasons near one and two years back, with their neighbours where a year has many seasons."""
     longest = max(len(series) for series in panel.series)
     year = round(YEAR / gap / season) * season
     if panel.step is None or year < 2:
@@ -159,7 +162,7 @@ def _yearly(panel: Panel, config: SeriesConfig, gap: np.timedelta64, season: int
 
 
 def moments(parts: list[Float64[np.ndarray, "_ C"]]) -> Float64[np.ndarray, "2 C"]:
-    """Mean and deviation of each column over what was seen; 0 and 1 where nothing was, or nothing differs."""
+    """Mean and deviation of each column over its observed entries; 0 and 1 where there are none, or all are equal."""
     rows = np.concatenate(parts)
     seen = ~np.isnan(rows)
     count = np.maximum(seen.sum(0), 1)

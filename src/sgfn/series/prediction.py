@@ -1,4 +1,4 @@
-"""What a forecaster says of some windows: paths, the law of each step, and what follows from them."""
+"""Forecasts of windows: sample paths, the law of each step, and quantiles, means and densities computed from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ class Forecast:
     """Forecasts of W windows, H steps each, in units of the data."""
 
     names: tuple[str, ...]
-    """The series of each window."""
+    """Name of each window's series."""
     cuts: tuple[int, ...]
-    """How many values of the series came before."""
+    """How many values of its series came before each window."""
     stamps: Shaped[np.ndarray, "W H"]
     """Times of the steps."""
     paths: Float64[np.ndarray, "W N H"]
-    """Drawn paths: each is one way in which all steps may come together."""
+    """Sample paths: each is one joint outcome of all steps."""
     law: Float64[Tensor, "W H K"]
-    """Probability of each bin, step by step."""
+    """Probability of each bin at each step."""
     bins: Bins
     reference: Float64[Tensor, "W H"]
     unit: Float64[Tensor, " W"]
@@ -35,7 +35,7 @@ class Forecast:
         return len(self.names)
 
     def quantiles(self, levels: Sequence[float] = tuple(LEVELS.tolist())) -> Float64[np.ndarray, "W H Q"]:
-        """Quantiles of each step, exact for its law."""
+        """Quantiles of each step's law, exact."""
         if not all(0.0 < level < 1.0 for level in levels):
             raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
         scaled = self.bins.quantile(self.law, torch.tensor(levels, dtype=torch.float64))
@@ -43,26 +43,26 @@ class Forecast:
 
     @property
     def median(self) -> Float64[np.ndarray, "W H"]:
-        """The point forecast of least absolute error."""
+        """Median of each step: the point forecast of least absolute error."""
         return self.quantiles([0.5])[..., 0]
 
     @property
     def mean(self) -> Float64[np.ndarray, "W H"]:
-        """The point forecast of least squared error."""
+        """Mean of each step: the point forecast of least squared error."""
         return (self.bins.mean(self.law) * self.unit[:, None] + self.reference).numpy()
 
     def cdf(self, values: Float64[np.ndarray, "W H"]) -> Float64[np.ndarray, "W H"]:
-        """Probability of at most these values, step by step; uniform for what comes if the forecast is calibrated."""
+        """Probability of at most the given value at each step; of observed values uniform if calibrated."""
         return self.bins.cdf(self.law, self._scaled(values).nan_to_num(0.0)).numpy() + 0.0 * values
 
     def log_density(self, values: Float64[np.ndarray, "W H"]) -> Float64[np.ndarray, "W H"]:
-        """Logarithm of the density of each step's value; nan where it is missing."""
+        """Log-density of each step's value; nan where it is missing."""
         scaled = self._scaled(values)
         found = self.bins.log_density(self.law.clamp(min=1e-300).log(), scaled.nan_to_num(0.0))
         return (found - self.unit.log()[:, None]).numpy() + 0.0 * values
 
     def to_frame(self, levels: Sequence[float] = tuple(LEVELS.tolist())) -> pd.DataFrame:
-        """One row per window and step: unique_id, ds, cut, mean, and a column for each quantile (`q0.1`)."""
+        """Table with one row per window and step: unique_id, ds, cut, mean, and a column for each quantile (`q0.1`)."""
         steps = self.stamps.shape[1]
         quantiles = self.quantiles(levels).reshape(-1, len(levels))
         columns = {

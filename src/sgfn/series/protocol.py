@@ -1,4 +1,4 @@
-"""Rolling origins: the windows on which forecasts are judged; each forecast knows only what came before its window."""
+"""Rolling origins: the windows on which forecasts are evaluated, each from the values before its window alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ __all__ = ["Origin", "last_windows", "rolling_origins", "scales", "truths"]
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """A window: the values from `cut` to `cut + horizon` are to be forecast from those before."""
+    """A window whose values from `cut` to `cut + horizon` are to be forecast from those before."""
 
     series: Series
     cut: int
@@ -23,17 +23,17 @@ class Origin:
 
     @property
     def history(self) -> Series:
-        """What is known at the origin."""
+        """The series as it was known at the origin."""
         return self.series.until(self.cut)
 
     @property
     def truth(self) -> Float64[np.ndarray, " H"]:
-        """What came."""
+        """Observed values of the window."""
         return self.series.values[self.cut : self.cut + self.horizon]
 
     @property
     def stamps(self) -> np.ndarray:
-        """When it came."""
+        """Time stamps of the window."""
         return self.series.stamps[self.cut : self.cut + self.horizon]
 
 
@@ -45,9 +45,9 @@ def rolling_origins(
     span: np.timedelta64 | None = None,
     shortest: int = 2,
 ) -> tuple[Origin, ...]:
-    """The last windows of each series, `stride` apart (the horizon by default: windows side by side), oldest first.
+    """The last windows of each series, `stride` apart (by default the horizon: windows side by side), oldest first.
 
-    The last window ends with the series. Windows are passed over that have fewer than `shortest` values before them, no
+    The last window ends with the series. Windows are left out that have fewer than `shortest` values before them, no
     value in them, or, when `span` is given for irregular stamps, an end later than `span` after the last value before.
     """
     in_range("horizon", horizon, 1)
@@ -70,7 +70,7 @@ def rolling_origins(
 def last_windows(
     series: Series, horizon: int, windows: int, stride: int, span: np.timedelta64 | None, shortest: int, first: int = 1
 ) -> list[Origin]:
-    """Windows of one series, walking back from its end until there are enough, or fewer than `first` steps before."""
+    """Windows of one series, from its end backwards until there are enough, or fewer than `first` steps before."""
     found: list[Origin] = []
     for cut in range(len(series) - horizon, first - 1, -stride):
         one = Origin(series=series, cut=cut, horizon=horizon)
@@ -83,10 +83,10 @@ def last_windows(
 
 
 def truths(origins: Sequence[Origin]) -> Float64[np.ndarray, "N H"]:
-    """The truth of each window."""
+    """Observed values of each window."""
     return np.stack([one.truth for one in origins])
 
 
 def scales(origins: Sequence[Origin], lag: int = 1) -> Float64[np.ndarray, " N"]:
-    """The MASE scale of each window, from the values before it."""
+    """MASE scale of each window, from the values before it."""
     return np.array([seasonal_error(one.series.values[: one.cut], lag) for one in origins])

@@ -1,26 +1,26 @@
-"""What a forecaster remembers: how it would have forecast windows before an origin, and the spread that follows."""
+"""Spread of a forecast from how well the same forecaster forecasts the windows before its origin."""
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int, Int64, Shaped
 from torch import Tensor
 
-from sgfn.series.calibration import Scores, widened
-from sgfn.series.ensemble import Drawn
+from sgfn.series.calibration import NormalScores, widened
+from sgfn.series.ensemble import DrawnPaths
 from sgfn.series.learner import BLOCK, ForecastLearner
 from sgfn.series.panel import Series
-from sgfn.series.windows import SCALED_BY, Windows, counted
+from sgfn.series.windows import SCALED_BY, Windows, counts_before
 
 PER_HORIZON = 4
-"""Past windows looked at in the time of one horizon."""
+"""Number of past windows that are scored in the time of one horizon."""
 POOLED = 8
-"""Series at most that are looked at as densely; of more, each is looked at less often."""
+"""Most series that are scored at full density; of more series, each is scored less often."""
 REACH = 4.0
-"""Past windows are looked at as far back as so many times the memory."""
+"""How far back past windows are scored, in multiples of the memory."""
 
 
 def spreads(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"]) -> Float64[Tensor, " W"]:
-    """The spread of the forecast of each window, from values before it alone; one where nothing can be said."""
+    """Spread of the forecast of each window, from values before it alone; one where no past value can be scored."""
     plan = windows.plan
     memory = learner.settings.recall * plan.horizon * float(plan.gap / np.timedelta64(1, "ns"))
     if memory == 0:
@@ -31,30 +31,33 @@ def spreads(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"]
 
 
 def laws(
-    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"], drawn: Drawn, *, latent: bool = False
+    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "W 2"], drawn: DrawnPaths, *, latent: bool = False
 ) -> tuple[Float64[Tensor, "W H K"], Float64[Tensor, "W H K"]]:
-    """The law of each step that paths were drawn from, and the one that is forecast: calibrated, unless latent."""
+    """Law of each step under which paths were drawn, and the law that is forecast.
+
+    The forecast law is the members' mean, with the measurement error and calibrated; `latent`, it is neither.
+    """
     inputs = windows.inputs(cuts)
-    walked, law = drawn.law.cpu(), learner.member_laws(inputs).mean(0)
+    drawn_law, law = drawn.law.cpu(), learner.member_laws(inputs).mean(0)
     if latent:
-        return walked, law
-    walked, law = learner.as_measured(walked, inputs), learner.as_measured(law, inputs)
-    return walked, widened(law, spreads(learner, windows, cuts))
+        return drawn_law, law
+    drawn_law, law = learner.as_measured(drawn_law, inputs), learner.as_measured(law, inputs)
+    return drawn_law, widened(law, spreads(learner, windows, cuts))
 
 
 def nanoseconds(stamps: Shaped[np.ndarray, "*batch"]) -> Int64[np.ndarray, "*batch"]:
-    """Stamps as numbers."""
+    """Time stamps as integers, in nanoseconds."""
     return stamps.astype("datetime64[ns]").astype(np.int64)
 
 
 def past_cuts(windows: Windows, origins: Int64[np.ndarray, " W"], reach: float) -> Int[Tensor, "N 2"]:
-    """Windows that begin within reach before one of the origins, the same ones whichever origins are asked for."""
+    """Windows that begin at most `reach` before one of the origins, from a fixed set that the origins do not change."""
     stride, thin = strides(windows)
     later, found = np.sort(origins), [np.empty((0, 2), dtype=np.int64)]
     for number, series in enumerate(windows.panel.series):
         last = len(series) + (len(series.future) - windows.plan.horizon + 1 if windows.plan.known_names else 0)
         cut = np.arange(stride * (1 + number % thin), min(last, len(series)), stride * thin)
-        cut = cut[counted(series.values)[cut] >= SCALED_BY]
+        cut = cut[counts_before(series.values)[cut] >= SCALED_BY]
         time = nanoseconds(windows.stamps[number][cut])
         place = np.searchsorted(later, time)
         near = (place < len(later)) & (later[np.minimum(place, len(later) - 1)] - time <= reach)
@@ -63,12 +66,12 @@ def past_cuts(windows: Windows, origins: Int64[np.ndarray, " W"], reach: float) 
 
 
 def strides(windows: Windows) -> tuple[int, int]:
-    """Steps between the past windows of a series, and how many times that where there are many series."""
+    """Steps between scored windows of a series, and the factor by which many series are scored less often."""
     return max(1, windows.plan.horizon // PER_HORIZON), -(-len(windows.panel) // POOLED)
 
 
-def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Scores:
-    """Normal scores of what came in windows, under the mean law of the members that did not learn from it."""
+def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> NormalScores:
+    """Normal scores of the values observed in windows, under the mean law of members that did not learn from them."""
     size, time = [np.empty(0)], [np.empty(0, dtype=np.int64)]
     for some in cuts.split(BLOCK):
         targets, inputs = windows.targets(some), windows.inputs(some)
@@ -82,17 +85,19 @@ def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"])
     (stride, thin), horizon = strides(windows), windows.plan.horizon
     weight = stride * thin / horizon**2 / len(windows.panel)
     sizes = np.concatenate(size)
-    return Scores(size=sizes, time=np.concatenate(time), weight=np.full(len(sizes), weight))
+    return NormalScores(size=sizes, time=np.concatenate(time), weight=np.full(len(sizes), weight))
 
 
 def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Bool[Tensor, "M N H"]:
-    """Which steps of windows each member never learned from.
+    """Which steps of windows each member did not learn from.
 
-    That is what came after its training, all of a series it does not know, and what it held out.
+    These are steps after its training data, all steps of a series it was not trained on, and those it held out.
     """
     known = {series.name: (number, series) for number, series in enumerate(learner.data.training.series)}
-    alike = {
-        series.name: _alike(series, known[series.name][1]) for series in windows.panel.series if series.name in known
+    same_stamps = {
+        series.name: _same_stamps(series, known[series.name][1])
+        for series in windows.panel.series
+        if series.name in known
     }
     stamps, found = windows.stamps_at(cuts), []
     numbers = torch.zeros(len(cuts), dtype=torch.int64)
@@ -102,7 +107,7 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
         series = windows.panel.series[number]
         if series.name in known:
             numbers[row], trained = known[series.name]
-            held[row] = alike[series.name]
+            held[row] = same_stamps[series.name]
             after[row] = stamps[row] > trained.stamps[-1]
     there = torch.stack([numbers, cuts[:, 1]], 1).to(learner.device)
     for member in range(learner.settings.members):
@@ -111,7 +116,7 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
     return torch.stack(found)
 
 
-def _alike(series: Series, trained: Series) -> bool:
-    """Whether the places of a series are those it had in training: what was held out goes by place."""
+def _same_stamps(series: Series, trained: Series) -> bool:
+    """Whether a series has the stamps it had in training: held-out steps are identified by their position."""
     shared = min(len(series), len(trained))
     return bool((series.stamps[:shared] == trained.stamps[:shared]).all())

@@ -11,12 +11,12 @@ from jaxtyping import Float64, Int
 from torch import Tensor
 
 LEAST = 1e-3
-"""A scale is never below this share of the mean size of the values: a flat history says little of what may come."""
+"""Least deviation, as a share of the mean size of the values: a constant history says little about later changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How each of B windows is scaled at each of its M steps; nan where its history holds no value."""
+    """Reference and unit of each of B windows at each of its M steps; nan where its history holds no value."""
 
     reference: Float64[Tensor, "B M"]
     level: Float64[Tensor, " B"]
@@ -24,19 +24,19 @@ class Scale:
     unit: Float64[Tensor, " B"]
 
     def apply(self, values: Float64[Tensor, "B M"]) -> Float64[Tensor, "B M"]:
-        """Values to scaled values."""
+        """Scaled values, (values - reference) / unit."""
         return (values - self.reference) / self.unit[:, None]
 
     @property
     def shape(self) -> Float64[Tensor, "B M"]:
-        """The reference itself, scaled: how far the season lies above the level."""
+        """The scaled reference: how far the season lies above the level."""
         return (self.reference - self.level[:, None]) / self.unit[:, None]
 
 
 def scale_of(
     history: Float64[Tensor, "B R"], offsets: Int[Tensor, " M"], *, reference: str, scaling: str, season: int
 ) -> Scale:
-    """How windows with these histories are scaled, at steps by their offset from the first one that is forecast.
+    """Scale of windows with given histories, at steps given by their offset from the first one that is forecast.
 
     >>> week = torch.arange(7.0, dtype=torch.float64).repeat(1, 4)
     >>> scale_of(week, torch.tensor([0, 1, 9]), reference="season", scaling="size", season=7).reference
@@ -55,7 +55,7 @@ def scale_of(
 def _reference(
     history: Float64[Tensor, "B R"], offsets: Int[Tensor, " M"], kind: str, season: int, level: Float64[Tensor, " B"]
 ) -> Float64[Tensor, "B M"]:
-    """What is taken off at each offset; a step of the season that was never seen has the level."""
+    """Reference at each offset; the level where a step of the season was never observed."""
     if kind == "season":
         phases = history[:, history.shape[1] % season :].unflatten(1, (-1, season)).nanmedian(1).values  # B season
         found = phases[:, offsets % season]

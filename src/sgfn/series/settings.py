@@ -1,4 +1,4 @@
-"""Settings of `sgfn forecast` that decide no weights: which windows are judged, and what is written."""
+"""Settings of `sgfn forecast` beside those of the model: which windows are evaluated, and what is written."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from sgfn.series.protocol import Origin, last_windows
 
 MOST_WINDOWS = 20
 TESTED = 5
-"""By default one part in so many of each series is kept for the backtest, at most."""
+"""At most one part in this many of each series is kept for the backtest by default."""
 PATIENCE = 1.5
-"""A window of irregular stamps may take so many times the horizon's usual time; longer ones hold a gap."""
+"""Longest time of a window of irregular stamps, as a multiple of the usual one; longer windows contain a gap."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a forecast is judged and written."""
+    """How a forecast is evaluated and written."""
 
     windows: int | None = None
     """Backtest windows of each series, side by side at its end; by default up to 20 in the last fifth; 0 is none."""
@@ -68,11 +68,11 @@ class Settings:
 
     @property
     def array(self) -> Float64[np.ndarray, " Q"]:
-        """The levels as an array."""
+        """The quantile levels as an array."""
         return np.array(self.levels)
 
     def origins(self, panel: Panel, horizon: int) -> tuple[Origin, ...]:
-        """The windows of the backtest: as many as were asked for, or as a series has room for; maybe none."""
+        """Windows of the backtest: as many as were asked for, by default as many as each series has room for."""
         if self.windows is not None:
             check_room(panel, horizon, self.windows)
         span, shortest, found = longest_span(panel, horizon), self.lag + 1, list[Origin]()
@@ -86,7 +86,7 @@ class Settings:
 
 
 def check_room(panel: Panel, horizon: int, windows: int) -> None:
-    """Raise unless some series can spare the windows and still leave one to learn from."""
+    """Raise unless the longest series has steps left to learn from beside its backtest windows."""
     longest = max(panel.series, key=len)
     fit = max((len(longest) - horizon - 2) // horizon, 0)
     if windows > fit:
@@ -97,7 +97,7 @@ def check_room(panel: Panel, horizon: int, windows: int) -> None:
 
 
 def fewer_windows(panel: Panel, origins: tuple[Origin, ...], windows: int | None) -> str:
-    """What to say where some series have fewer windows than were asked for, or none; empty where all is well."""
+    """Warning where series have fewer backtest windows than were asked for, or none; empty if all have them."""
     counts = {series.name: 0 for series in panel.series} | Counter(one.series.name for one in origins)
     lacking = [name for name, count in counts.items() if count < (1 if windows is None else windows)]
     if not lacking or not origins:
@@ -108,7 +108,7 @@ def fewer_windows(panel: Panel, origins: tuple[Origin, ...], windows: int | None
 
 
 def longest_span(panel: Panel, horizon: int) -> np.timedelta64 | None:
-    """How long a window of irregular stamps may take: one that holds a gap is passed over."""
+    """Longest time that a window of irregular stamps may take; None where stamps are regular."""
     if panel.step is not None:
         return None
     gaps = np.concatenate([np.diff(series.stamps) for series in panel.series])
@@ -116,7 +116,7 @@ def longest_span(panel: Panel, horizon: int) -> np.timedelta64 | None:
 
 
 def spares(origins: tuple[Origin, ...], panel: Panel) -> tuple[int, ...]:
-    """Steps at the end of each series that training may not see."""
+    """Number of steps at the end of each series that are kept from training."""
     found = {series.name: 0 for series in panel.series}
     for one in origins:
         found[one.series.name] = max(found[one.series.name], len(one.series) - one.cut)

@@ -1,4 +1,4 @@
-"""The task `series`: forecasts at the ends of series, learned from what came before."""
+"""The task `series`: forecasts of the steps after the end of each series."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ def make(config: TrainConfig) -> Task:
 
 
 def series_task(panel: Panel, config: TrainConfig) -> Task:
-    """Forecasts at the ends of a panel's series, learned from what came before."""
+    """Task of forecasting the steps after the end of each series of a panel."""
     data = series_data(panel, config.series)
     inputs, deviation = data.inputs_at_ends(), config.series.deviation if config.series.noise == "known" else 0.0
     env, landscape = forecast_env(data.bins, inputs, deviation), paths_of(data.bins, inputs)

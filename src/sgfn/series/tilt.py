@@ -1,11 +1,11 @@
-r"""Scenarios in proportion to how much they matter: paths of a fitted forecast, tilted by a cost.
+r"""Scenarios: paths of a fitted forecast, reweighted (tilted) towards those with a high cost.
 
 .. math:: q(\mathrm{path}) \propto p(\mathrm{path})\, e^{\mathrm{cost}(\mathrm{path}) / T}
 
-A policy over bins that begins as the forecast itself is trained by trajectory balance (or `kl`) on the forecast
-environment with this reward, the mean over places within the bins. Each drawn path then takes one of its places, in
-proportion to exp(cost/T). Importance weights say how far the policy got: their effective sample size, and the tilted
-mean against that of the forecast's own paths, weighted by exp(cost/T).
+A policy over bins whose initial law is the forecast itself is trained by trajectory balance (or `kl`) on the forecast
+environment with this reward, averaged over places within the bins. Each drawn path then takes one of its places, in
+proportion to exp(cost/T). Importance weights tell how near the policy came: by their effective sample size, and by
+comparing the tilted mean with that of the forecast's own paths, weighted by exp(cost/T).
 
 Reference: Hu et al. (2024), Amortizing intractable inference in large language models, ICLR.
 """
@@ -27,7 +27,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.forecast import ForecastEnv
 from sgfn.envs.tabulated import tabulate
 from sgfn.envs.trajectories import Trajectories
-from sgfn.landscapes.paths import Paths
+from sgfn.landscapes.paths import ForecastPaths
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import seeded
 from sgfn.learning.rollout import Policy, rollout
@@ -38,7 +38,7 @@ from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import FlowNets
 from sgfn.nets.transformer import Cache
 from sgfn.series.data import cuts_of, forecast_env
-from sgfn.series.ensemble import Drawn, Ensemble
+from sgfn.series.ensemble import DrawnPaths, Ensemble
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.network import SeriesReader
@@ -46,26 +46,29 @@ from sgfn.series.recall import laws
 from sgfn.series.windows import Inputs, Windows
 
 Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
-"""Paths, in units of the data, to one number each: the larger, the more the path matters."""
+"""A function from paths, in units of the data, to one number each; paths with larger numbers are drawn more often."""
 BLOCK = 512
-"""Paths drawn at a time."""
+"""Number of paths drawn at once."""
 PLACES = 16
-"""Places within a bin at which the cost is asked for; the outermost lies 3.5 mean excesses beyond the last edge."""
-WALKS = 512
-"""Paths from which the law of the walk is taken."""
+"""Places within a bin at which the cost is computed; the outermost lies 3.5 mean excesses beyond the last edge."""
+LAW_PATHS = 512
+"""Number of paths from which the law of each step, as paths are drawn, is estimated."""
 
 
 def places(count: int, horizon: int, seed: int) -> Float64[Tensor, "J H"]:
-    """Shares of a bin's mass at which a path may lie: all of `count` even ones at each step, in orders of their own."""
+    """Shares of a bin's mass at which the J places of a path lie, step by step.
+
+    At each step they are `count` evenly spaced shares in a random order.
+    """
     generator = torch.Generator().manual_seed(seed)
     order = torch.stack([torch.randperm(count, generator=generator) for _ in range(horizon)], 1)
     return (order + 0.5).double() / count
 
 
-class TiltedPaths(Paths):
-    r"""log R = log p(path) + log of the mean of $e^{(cost - level)/T}$ over places within the path's bins.
+class TiltedPaths(ForecastPaths):
+    r"""Landscape with log R = log p(path) + log of the mean of $e^{(cost - level)/T}$ over places in the path's bins.
 
-    p is the fitted forecast; the level makes the mean of R one, at first.
+    p is the fitted forecast; `level` is chosen so that the mean of the second factor over forecast paths is one.
     """
 
     on_host = True
@@ -78,11 +81,11 @@ class TiltedPaths(Paths):
         self.level = 0.0
 
     def paths(self, objects: Int[Tensor, "N O"]) -> Float64[Tensor, "J N H"]:
-        """Each object at each of its places, in units of the data."""
+        """Values of each object at each of its places, in units of the data."""
         return self.table[:, torch.arange(self.env.horizon, device=objects.device), objects[:, 1:]]
 
     def cost_of(self, paths: Float64[Tensor, "J N H"]) -> Float64[Tensor, "J N"]:
-        """The cost, checked."""
+        """Cost of each path; raises unless it is one finite number for each."""
         rows = paths.flatten(0, 1).cpu().numpy()
         found = np.asarray(self.cost(rows), dtype=np.float64)
         if found.shape != (len(rows),):
@@ -95,23 +98,23 @@ class TiltedPaths(Paths):
         """Logarithm of the mean of exp((cost - level)/T) over places."""
         return torch.logsumexp((cost - self.level) / self.temperature, 0) - math.log(len(cost))
 
-    def levelled(self, drawn: Int[Tensor, "N O"]) -> None:
-        """Choose the level by the forecast's own paths."""
+    def set_level(self, drawn: Int[Tensor, "N O"]) -> None:
+        """Set the level from paths drawn by the forecast, so that their mean of exp((cost - level)/T) is one."""
         found = self.log_tilt(self.cost_of(self.paths(drawn)))
         self.level += self.temperature * float(torch.logsumexp(found, 0) - math.log(len(drawn)))
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """What the cost adds to the log-reward."""
+        """Part of each object's log-reward that comes from the cost."""
         found = self.log_tilt(self.cost_of(self.paths(objects.flatten(0, -2))))
         return found.float().view(objects.shape[:-1])
 
     def log_reward(self, objects: Int[Tensor, "*batch O"], config: RewardConfig) -> Float[Tensor, "*batch"]:
-        """The forecast's log-probability, raised by the cost."""
+        """Log-probability of each object under the forecast, plus the part from the cost."""
         return self.log_forecast(objects) + self.scores(objects)
 
     @torch.no_grad()
     def log_forecast(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """log p(path): of the bins as measured."""
+        """log p(path) of the measured bins under the forecast."""
         paths = objects.flatten(0, -2)
         states = paths[:, None].expand(-1, self.env.horizon, -1)
         kernel = self.env.operator(self.env.initial(1, objects.device)[:, None])
@@ -120,7 +123,7 @@ class TiltedPaths(Paths):
 
 
 class TiltReader(Reader):
-    """A network that learns, beside the log-law of the forecast, which does not."""
+    """Representations by a trainable network, joined with the log-law of the forecast, which is fixed."""
 
     def __init__(self, env: Env, law: Ensemble, inputs: Inputs) -> None:
         super().__init__()
@@ -129,27 +132,27 @@ class TiltReader(Reader):
         self.width = self.reader.width + env.actions
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
-        """Each state by itself."""
+        """Representation and log-law of each state by itself."""
         return torch.cat([self.reader(state), self.law.log_law(state)], -1)
 
     def along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
-        """The first N states of paths."""
+        """Representations and log-laws of the first N states of paths."""
         with torch.no_grad():
             log_law = self.law.log_along(states)
         return torch.cat([self.reader.along(states), log_law], -1)
 
     def start(self, state: Int[Tensor, "B S"]) -> tuple[Cache, Float[Tensor, "B H"]]:
-        """A memory, and the root; the forecast keeps its own."""
+        """Cache and representation of initial states; the forecast keeps a cache of its own."""
         cache, hidden = self.reader.start(state)
         return cache, torch.cat([hidden, self.law.log_policy(0, state)], -1)
 
     def step(self, state: Int[Tensor, "B S"], cache: Cache, t: int) -> Float[Tensor, "B H"]:
-        """State t of a path."""
+        """Representation and log-law of state t of a path."""
         return torch.cat([self.reader.step(state, cache, t), self.law.log_policy(t, state)], -1)
 
 
 class TiltNets(FlowNets):
-    """Policy and flow that begin at the forecast: what heads over actions say is added to its log-law."""
+    """Policy and flow networks whose heads over actions correct the log-law of the forecast, at first by zero."""
 
     def __init__(self, env: Env, form: str, encoder: TiltReader) -> None:
         super().__init__(env, form, NetConfig(), encoder=encoder)
@@ -158,25 +161,25 @@ class TiltNets(FlowNets):
                 nn.init.zeros_(head.weight)
 
     def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch A"]:
-        """The log-law, and the head's correction."""
+        """The log-law of the forecast plus the head's correction."""
         return hidden[..., -self.env.actions :] + head(hidden)
 
 
 class TiltTrainer(Trainer):
-    """The trainer of flow networks, with networks that begin at the forecast."""
+    """The trainer of flow networks, with networks that start from the forecast."""
 
     def __init__(self, task: Task, device: torch.device, encoder: TiltReader) -> None:
-        self.beginning = encoder
+        self.tilt_reader = encoder
         super().__init__(task, device)
 
     def _networks(self) -> tuple[FlowNets, NoiseModel]:
         with seeded(self.config.seed):
-            nets = TiltNets(self.beginning.env, self.config.scored_as, self.beginning)
+            nets = TiltNets(self.tilt_reader.env, self.config.scored_as, self.tilt_reader)
             model = make_noise_model(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
     def _record(self, rest: StepRemainder) -> None:
-        """Without rewards above one: exp(cost/T) may be larger than any number, and nobody reads its mean."""
+        """Record the meters with rewards capped at one: exp(cost/T) may overflow, and its mean is not shown."""
         super()._record(rest._replace(log_reward=rest.log_reward.clamp(max=0.0)))
 
     @torch.no_grad()
@@ -188,26 +191,26 @@ class TiltTrainer(Trainer):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tilted:
-    """Scenarios of one window, and how far they can be trusted."""
+    """Scenarios of one window, with figures that tell how far they can be trusted."""
 
     name: str
     cut: int
     stamps: np.ndarray  # H
     paths: Float64[np.ndarray, "N H"]
-    """Drawn by the trained policy, in units of the data."""
+    """Paths drawn by the trained policy, in units of the data."""
     cost: Float64[np.ndarray, " N"]
     weight: Float64[np.ndarray, " N"]
-    """Importance of each path, with mean one: all are one where the policy is perfect."""
+    """Importance weight of each path, with mean one; all are one where the policy is perfect."""
     ess: float
-    """Effective sample size of the policy's paths, as a share."""
+    """Effective sample size of the policy's paths, as a share of their number."""
     ess_forecast: float
-    """The same of the forecast's own paths, weighted by exp(cost/T): what there is without training."""
+    """Effective sample size of the forecast's own paths weighted by exp(cost/T): what no training gives."""
     mean: Float64[np.ndarray, " H"]
-    """Of the policy's paths, weighted."""
+    """Weighted mean of the policy's paths."""
     mean_forecast: Float64[np.ndarray, " H"]
-    """Of the forecast, without the tilt."""
+    """Mean of the forecast, without the tilt."""
     mean_checked: Float64[np.ndarray, " H"]
-    """The tilted mean from the forecast's own paths, weighted."""
+    """Tilted mean from the forecast's own paths, weighted by exp(cost/T)."""
     error: Float64[np.ndarray, " H"]
     """Standard error of the difference between the two tilted means."""
 
@@ -232,7 +235,7 @@ def tilt(
     samples: int = 1024,
     seed: int = 0,
 ) -> Tilted:
-    """Train scenarios of one window (the end of the first series, or an origin) and check them."""
+    """Train, draw and check scenarios of one window: the end of the first series, or an origin."""
     in_range("temperature", temperature, 1e-9)
     in_range("samples", samples, 2)
     panel = forecaster.fitted.data.panel
@@ -244,7 +247,7 @@ def tilt(
         trainer.step()
     trainer.read_meters()
     own = _draw(trainer, trainer.actor(), samples, seed, tilted=True)
-    plain = _draw(trainer, trainer.beginning.law, samples, seed + 1, tilted=False)
+    plain = _draw(trainer, trainer.tilt_reader.law, samples, seed + 1, tilted=False)
     return Tilted(
         name=name,
         cut=cut,
@@ -262,7 +265,7 @@ def tilt(
 
 
 def tilt_config(objective: Literal["tb", "kl"], steps: int, batch: int, seed: int) -> TrainConfig:
-    """How a tilt is trained: on the policy's own paths, with the noise known."""
+    """Training configuration of a tilt: on the policy's own paths, with the noise known."""
     return TrainConfig().with_(
         objective=objective,
         steps=steps,
@@ -284,15 +287,15 @@ def tilt_trainer(
     temperature: float,
     config: TrainConfig,
 ) -> TiltTrainer:
-    """A trainer whose policy is the forecast of one window, and whose reward is the tilted law."""
+    """Trainer whose policy is at first the forecast of one window, and whose reward is the tilted law."""
     learner = forecaster.fitted
     inputs = windows.inputs(cuts).to(learner.device)
     env = forecast_env(learner.data.bins, inputs, learner.deviation)
     members = [copy.deepcopy(net).requires_grad_(False) for net in learner.members]
-    drawn = learner.draw_paths(inputs, WALKS, config.seed)
+    drawn = learner.draw_paths(inputs, LAW_PATHS, config.seed)
     table = bin_values(learner, windows, cuts, drawn).to(learner.device)
     landscape = TiltedPaths(table, Ensemble(env, members, inputs), env, cost, temperature)
-    landscape.levelled(torch.nn.functional.pad(drawn.realised[0], (1, 0)))
+    landscape.set_level(torch.nn.functional.pad(drawn.realised[0], (1, 0)))
     summary = f"{env.horizon} steps of a forecast, tilted"
     task = Task(name="tilt", summary=summary, env=env, landscape=landscape, beta=1.0, config=config)
     tables = tabulate(env, learner.device)  # as the trainer has it
@@ -300,26 +303,29 @@ def tilt_trainer(
 
 
 def bin_values(
-    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "1 2"], drawn: Drawn
+    learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "1 2"], drawn: DrawnPaths
 ) -> Float64[Tensor, "J H K"]:
-    """What each bin of a window is worth at each step and place: laid from the law of the walk onto the forecast's."""
+    """Value of each bin of a window at each step and place, in units of the data.
+
+    Places are mapped from the law under which paths are drawn to the law that is forecast.
+    """
     inputs, bins = windows.inputs(cuts), learner.data.bins
-    walked, law = laws(learner, windows, cuts, drawn)  # 1 H K
-    index = torch.arange(bins.count).expand(walked.shape)
-    shares = places(PLACES, walked.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
-    scaled = torch.cat([bins.carry(index, share[None], walked, law) for share in shares])
+    drawn_law, law = laws(learner, windows, cuts, drawn)  # 1 H K
+    index = torch.arange(bins.count).expand(drawn_law.shape)
+    shares = places(PLACES, drawn_law.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
+    scaled = torch.cat([bins.transport(index, share[None], drawn_law, law) for share in shares])
     return scaled * inputs.unit[0] + inputs.reference[0, :, None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Weighed:
-    """Paths with the logarithm of their importance."""
+class _WeightedPaths:
+    """Paths with their importance weights."""
 
     values: Float64[np.ndarray, "N H"]
     cost: Float64[np.ndarray, " N"]
     weight: Float64[np.ndarray, " N"]
     untilted: Float64[np.ndarray, " H"]
-    """Mean of the paths as they were drawn, over all places within their bins, without weights."""
+    """Mean of the paths as drawn, over all places within their bins, without weights."""
 
     @property
     def count(self) -> float:
@@ -328,25 +334,28 @@ class _Weighed:
 
     @property
     def ess(self) -> float:
-        """The same as a share."""
+        """Effective number of paths as a share of their number."""
         return self.count / len(self.weight)
 
     @property
     def mean(self) -> Float64[np.ndarray, " H"]:
-        """Weighted."""
+        """Weighted mean of the paths."""
         return (self.weight[:, None] * self.values).sum(0) / self.weight.sum()
 
     @property
     def variance(self) -> Float64[np.ndarray, " H"]:
-        """Of the weighted mean, by the delta method; where one path has most of the weight, that of a path."""
+        """Variance of the weighted mean, by the delta method.
+
+        Where one path has most of the weight, the variance of a single path.
+        """
         if self.count < 2.0:
             return self.values.var(0)
         away = self.weight[:, None] * (self.values - self.mean)
         return (away**2).sum(0) / self.weight.sum() ** 2
 
 
-def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilted: bool) -> _Weighed:
-    """Paths of the policy, or of the forecast, from within their bins, weighed against the tilted law."""
+def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilted: bool) -> _WeightedPaths:
+    """Draw paths by the policy or the forecast, choose places within their bins, and weight them for the tilted law."""
     landscape = trainer.task.landscape
     assert isinstance(landscape, TiltedPaths)
     generator, parts = torch.Generator(trainer.device).manual_seed(seed), []
@@ -363,4 +372,4 @@ def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilte
         parts.append((paths[taken, each], cost[taken, each], log_weight, paths.mean(0)))
     values, cost, log_weight, centres = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
     weight = np.exp(log_weight - log_weight.max())
-    return _Weighed(values=values, cost=cost, weight=weight, untilted=centres.mean(0))
+    return _WeightedPaths(values=values, cost=cost, weight=weight, untilted=centres.mean(0))

@@ -1,4 +1,4 @@
-"""Windows of a panel: what is known at an origin, as tensors, and apart from it what came after.
+"""Windows of a panel as tensors: inputs known at an origin and, separately, the targets observed after it.
 
 Row j of a window is one step. It holds the value *before* it and everything known in advance *at* it, so that row j may
 be used to forecast value j. `Windows.inputs` reads nothing at or after the origin but what is known in advance;
@@ -18,43 +18,43 @@ from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import Plan, moments
 from sgfn.series.scaling import Scale, scale_of
 
-JUDGED = 2048
-"""Windows on which references are compared."""
+COMPARED_WINDOWS = 2048
+"""Most windows on which references and scalings are compared."""
 SCALED_BY = 2
-"""Values that a history must hold at least to scale a window by."""
-LARGEST = 10.0
-"""Scaled values that a network reads are clipped here."""
+"""Least number of values in a history by which a window is scaled."""
+LARGEST_INPUT = 10.0
+"""Bound of the scaled values that a network reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """B windows as a network reads them: L steps of context, H of forecast, M = L + H rows in all."""
+    """Inputs of B windows as a network reads them: L steps of context, H of forecast, M = L + H rows in all."""
 
     rows: Float[Tensor, "B M F"]
-    """Known in advance at each step; lagged values, and what was seen only in the past."""
+    """Features known at each step: covariates known in advance, lagged values and past-only covariates."""
     values: Float[Tensor, "B L"]
-    """Scaled context, zero where missing."""
+    """Scaled values of the context, zero where missing."""
     seen: Bool[Tensor, "B L"]
     reference: Float64[Tensor, "B H"]
-    """What a scaled forecast is added to, after it is multiplied by the unit."""
+    """Reference that is added to a scaled forecast, after its multiplication by the unit."""
     unit: Float64[Tensor, " B"]
 
     def __getitem__(self, index: Int[Tensor, " N"]) -> "Inputs":
-        """Some of the windows, or the same several times."""
+        """Inputs of some of the windows, which may be repeated."""
         return Inputs(**{name: getattr(self, name)[index] for name in Inputs.__annotations__})
 
     def to(self, device: torch.device) -> "Inputs":
-        """The same on another device."""
+        """The same inputs on another device."""
         return Inputs(**{name: getattr(self, name).to(device) for name in Inputs.__annotations__})
 
     def in_units(self, scaled: Float64[Tensor, "B *N H"]) -> Float64[Tensor, "B *N H"]:
-        """Scaled values as values of the data."""
+        """Scaled values in units of the data."""
         lead = (slice(None), *(None,) * (scaled.dim() - 2))
         return scaled * self.unit[(*lead, None)] + self.reference[(*lead, slice(None))]
 
 
 class Windows:
-    """All windows of a panel, cut out on demand: by the number of the series and how many values come before."""
+    """All windows of a panel, cut out on demand; a window is a series' number and how many values come before it."""
 
     def __init__(self, panel: Panel, plan: Plan, device: torch.device | str = "cpu") -> None:
         if (panel.known_names, panel.past_names) != (plan.known_names, plan.past_names):
@@ -81,7 +81,7 @@ class Windows:
         return torch.from_numpy(np.concatenate(parts)).to(self.device)
 
     def _known(self, number: int) -> np.ndarray:
-        """Covariates known in advance, scaled, and the calendar; nan in rows that the panel does not reach."""
+        """Covariates known in advance, scaled, and calendar features; nan in rows that the panel does not have."""
         series, stamps, plan = self.panel.series[number], self.stamps[number], self.plan
         given = plan.known_scaled(_padded(series.known, len(stamps)))
         if not plan.calendar_names:
@@ -92,10 +92,10 @@ class Windows:
     # windows
 
     def cuts(self) -> Int[Tensor, "N 2"]:
-        """(series, cut) of every window to learn from: values before it, and at least one within it."""
+        """(series, cut) of every window to learn from: enough values before it, and at least one in it."""
         found = []
         for number, series in enumerate(self.panel.series):
-            seen = counted(series.values)
+            seen = counts_before(series.values)
             first = max(2, min(self.plan.context, (len(series) - self.plan.horizon) // 2))
             cut = np.arange(first, len(series) - self.plan.horizon + 1)
             enough = self._enough(series, len(series) + 1)[cut]
@@ -111,25 +111,25 @@ class Windows:
         return torch.from_numpy(cuts).to(self.device)
 
     def ends(self) -> Int[Tensor, "N 2"]:
-        """The window after the last value of each series: what is to be forecast."""
+        """(series, cut) of the window after the last value of each series."""
         return torch.stack([torch.arange(len(self.panel), device=self.device), self.lengths], 1)
 
     def folds(self, cuts: Int[Tensor, "B 2"], count: int) -> Int[Tensor, "B H"]:
-        """The part of the time, of so many, in which each step that is forecast lies: blocks of about two horizons."""
+        """Fold of time, out of `count`, in which each forecast step lies; folds alternate every two horizons or so."""
         horizon, length = self.plan.horizon, self.lengths[cuts[:, 0]]
         rounds = (length // (2 * horizon * count)).clamp(min=1)
         block = torch.maximum(-(-length // (count * rounds)), torch.full_like(length, horizon))
         return (cuts[:, 1, None] + self.offsets[self.plan.context :]) // block[:, None] % count
 
     def _enough(self, series: Series, size: int) -> Bool[np.ndarray, " N"]:
-        """Whether the history before each of the first cuts holds the two values that a scale needs."""
-        cut, seen = np.minimum(np.arange(size), len(series)), counted(series.values)
+        """Whether the history before each cut holds the two values that a scale needs."""
+        cut, seen = np.minimum(np.arange(size), len(series)), counts_before(series.values)
         return seen[cut] - seen[np.maximum(cut - self.plan.history, 0)] >= SCALED_BY
 
     def scale(self, cuts: Int[Tensor, "B 2"]) -> Scale:
-        """How windows are scaled, from values before them alone; nan where there are none.
+        """Scale of each window, from values before it alone; nan where there are none.
 
-        After an outage as long as the history, it is made of the last seasons before that hold values.
+        After an outage as long as the history, it is computed from the last seasons before that hold values.
         """
         plan = self.plan
         back = torch.arange(-plan.history, 0, device=self.device)
@@ -143,24 +143,29 @@ class Windows:
         return torch.stack([number, moved.where(cut >= 0, cut)], 1)
 
     def inputs(self, cuts: Int[Tensor, "B 2"]) -> Inputs:
-        """What is known at the origins."""
+        """Inputs of windows, from what is known at their origins."""
         plan, scale = self.plan, self.scale(cuts)
         context = self._values(cuts, self.offsets[: plan.context])
         scaled = scale.apply(torch.nn.functional.pad(context, (0, plan.horizon), value=torch.nan))[:, : plan.context]
         seen = ~scaled.isnan()
-        parts = [self._known_at(cuts), self._past_at(cuts), self._lagged(cuts, scale), tame(scale.shape)[0][..., None]]
+        parts = [
+            self._known_at(cuts),
+            self._past_at(cuts),
+            self._lagged(cuts, scale),
+            clip_and_fill(scale.shape)[0][..., None],
+        ]
         parts += [self._gaps(cuts)] if plan.irregular else []
         parts += [self._absolute(scale)] if plan.absolute else []
         return Inputs(
             rows=torch.cat([part.float() for part in parts], -1),
-            values=tame(scaled)[0].float(),
+            values=clip_and_fill(scaled)[0].float(),
             seen=seen,
             reference=scale.reference[:, plan.context :].nan_to_num(0.0),
             unit=scale.unit.nan_to_num(1.0),
         )
 
     def targets(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B H"]:
-        """What came, scaled; nan where it is missing. The one reading of the future."""
+        """Observed values of the windows, scaled; nan where missing. Nothing else reads the future."""
         place, ahead = self.starts[cuts[:, 0]] + cuts[:, 1], self.offsets[self.plan.context :]
         values = self.values[(place[:, None] + ahead).clamp(max=len(self.values) - 1)]
         inside = cuts[:, 1, None] + ahead < self.lengths[cuts[:, 0], None]
@@ -168,7 +173,7 @@ class Windows:
         return (values.where(inside, torch.nan) - scale.reference[:, self.plan.context :]) / scale.unit[:, None]
 
     def stamps_at(self, cuts: Int[Tensor, "B 2"]) -> np.ndarray:
-        """Times of the steps that are forecast."""
+        """Time stamps of the forecast steps."""
         horizon = self.plan.horizon
         return np.stack([self.stamps[number][cut : cut + horizon] for number, cut in cuts.tolist()])
 
@@ -197,31 +202,31 @@ class Windows:
         return found
 
     def _past_at(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B M Q"]:
-        """Covariates seen only in the past, one step late as values are, and which of them were seen."""
-        filled, seen = tame(self._before(self.past, cuts, self.offsets - 1))
+        """Past-only covariates, one step late as values are, and which of them were observed."""
+        filled, seen = clip_and_fill(self._before(self.past, cuts, self.offsets - 1))
         return torch.cat([filled, seen.double()], -1)
 
     def _lagged(self, cuts: Int[Tensor, "B 2"], scale: Scale) -> Float64[Tensor, "B M G"]:
-        """The window as it lay each lag ago, moved to the present level and unit, then scaled as the present is.
+        """Values one lag before each row, relative to the level and unit of that time, less the present season's shape.
 
-        Every lag is a horizon or more, so all of it is known.
+        Every lag is a horizon or more, so all of them are known.
         """
         found = [torch.zeros(len(cuts), len(self.offsets), 0, dtype=torch.float64, device=self.device)]
         for lag in self.plan.lags:
             then = self.scale(cuts - torch.tensor([0, lag], device=self.device))
             old = (self._values(cuts, self.offsets - lag) - then.level[:, None]) / then.unit[:, None]
-            filled, seen = tame(old - scale.shape)
+            filled, seen = clip_and_fill(old - scale.shape)
             found += [filled[..., None], seen[..., None].double()]
         return torch.cat(found, -1)
 
     def _absolute(self, scale: Scale) -> Float64[Tensor, "B M 2"]:
-        """Level and logarithm of the unit, compared with those of training windows; the same in every row."""
+        """Level and logarithm of the unit, standardised over training windows; the same in every row."""
         mean, deviation = torch.from_numpy(self.plan.scale_moments).to(self.device)
-        found = tame((_level_and_unit(scale) - mean) / deviation)[0]
+        found = clip_and_fill((_level_and_unit(scale) - mean) / deviation)[0]
         return found[:, None].expand(-1, len(self.offsets), -1)
 
     def _gaps(self, cuts: Int[Tensor, "B 2"]) -> Float64[Tensor, "B M 2"]:
-        r"""Of irregular stamps: $\log_2$ of the gap before a step, and how long the step is from the last value."""
+        r"""For irregular stamps: $\log_2$ of the gap before a step, and the time from the last value to the step."""
         place = self.starts[cuts[:, 0], None] + (cuts[:, 1, None] + self.offsets).clamp(min=0)
         first = self.starts[cuts[:, 0], None]
         gap = self.clock[place] - self.clock[torch.maximum(place - 1, first)]
@@ -229,22 +234,22 @@ class Windows:
         return torch.stack([gap.clamp(1e-3, 1e4).log2(), age.sign() * age.abs().log1p()], -1)
 
 
-def tame(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
-    """Clipped, with zero where nothing was seen; and where something was."""
-    return scaled.nan_to_num(0.0).clamp(-LARGEST, LARGEST), ~scaled.isnan()
+def clip_and_fill(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], Bool[Tensor, "*batch"]]:
+    """Values clipped to the bound, zero where nothing was observed, and whether something was."""
+    return scaled.nan_to_num(0.0).clamp(-LARGEST_INPUT, LARGEST_INPUT), ~scaled.isnan()
 
 
 def _level_and_unit(scale: Scale) -> Float64[Tensor, "B 2"]:
     return torch.stack([scale.level, scale.unit.log()], -1)
 
 
-def counted(values: Float64[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
-    """How many values were seen before each place, and in all."""
+def counts_before(values: Float64[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+    """How many values were observed before each position, and in all."""
     return np.concatenate([[0], np.cumsum(~np.isnan(values))])
 
 
 def _scaled_at(enough: Bool[np.ndarray, " N"], season: int) -> Int[np.ndarray, " N"]:
-    """For each cut the last one, whole seasons before it or itself, whose history is enough; itself if there is none.
+    """For each cut, the latest one a whole number of seasons before (or itself) with enough history; itself if none.
 
     >>> _scaled_at(np.array([False, False, True, True, False, False, False]), 2).tolist()
     [0, 1, 2, 3, 2, 3, 2]
@@ -256,55 +261,55 @@ def _scaled_at(enough: Bool[np.ndarray, " N"], season: int) -> Int[np.ndarray, "
 
 
 def _stamps(series: Series, panel: Panel, horizon: int) -> np.ndarray:
-    """Stamps with a horizon of future ones: as given, then as they would follow."""
+    """Stamps of a series followed by a horizon of future ones: those given, then those that would follow."""
     given = np.concatenate([series.stamps, series.future[:horizon]])
     missing = horizon - len(given) + len(series)
     return given if missing == 0 else np.concatenate([given, following(given, panel.step, missing)])
 
 
 def _padded(rows: np.ndarray, size: int) -> np.ndarray:
-    """So many rows: nan where they are missing, cut where there are more."""
+    """Rows cut or padded with nan to a number of rows."""
     lacking = max(0, size - len(rows))
     return np.concatenate([rows[:size], np.full((lacking, *rows.shape[1:]), np.nan)])
 
 
 def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
-    """The plan for a training panel, with what is left open chosen.
+    """Plan for a training panel, with all settings that were left open chosen from it.
 
-    Of the references the one that leaves least of what came; of the scalings the one under which windows differ least.
+    The reference is the one whose residuals are smallest, the scaling the one under which windows differ least in size.
     """
     plan = Plan.of(panel, config)
     choices = ("season", "level", "last") if plan.season > 1 else ("level", "last")
     references = choices if plan.reference == "auto" else (plan.reference,)
-    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _left(panel, one))
+    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _mean_residual(panel, one))
     scalings = ("deviation", "size") if plan.scaling == "auto" else (plan.scaling,)
-    plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _unlike(panel, one))
+    plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _size_variation(panel, one))
     plan = replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
     windows = Windows(panel, plan)
-    return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_some(windows))).numpy()]))
+    return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_spaced_cuts(windows))).numpy()]))
 
 
-def _left(panel: Panel, plan: Plan) -> float:
-    """Mean size of what a reference leaves, in one unit for all references."""
+def _mean_residual(panel: Panel, plan: Plan) -> float:
+    """Mean absolute residual of a reference, in one unit for all references."""
     common = replace(plan, scaling="deviation")
     level = Windows(panel, replace(common, reference="level"))
-    windows, cuts = Windows(panel, common), _some(level)
+    windows, cuts = Windows(panel, common), _spaced_cuts(level)
     ratio = windows.scale(cuts).unit / level.scale(cuts).unit
     return float((windows.targets(cuts).abs() * ratio[:, None]).nanmean())
 
 
-def _unlike(panel: Panel, plan: Plan) -> float:
-    """How much windows differ in the size of their targets: deviation of its logarithm."""
+def _size_variation(panel: Panel, plan: Plan) -> float:
+    """How much windows differ in the size of their targets: standard deviation of the logarithm of that size."""
     sizes = _sizes(panel, plan).nanmean(1)
     return float(sizes[sizes > 0].log().std(correction=0)) if bool((sizes > 0).any()) else 0.0
 
 
 def _sizes(panel: Panel, plan: Plan) -> Float64[Tensor, "N H"]:
     windows = Windows(panel, plan)
-    return windows.targets(_some(windows)).abs()
+    return windows.targets(_spaced_cuts(windows)).abs()
 
 
-def _some(windows: Windows) -> Int[Tensor, "N 2"]:
-    """Training windows, evenly spread."""
+def _spaced_cuts(windows: Windows) -> Int[Tensor, "N 2"]:
+    """Training windows, evenly spread, at most `COMPARED_WINDOWS`."""
     cuts = windows.cuts()
-    return cuts[torch.linspace(0, len(cuts) - 1, min(JUDGED, len(cuts))).round().long()]
+    return cuts[torch.linspace(0, len(cuts) - 1, min(COMPARED_WINDOWS, len(cuts))).round().long()]

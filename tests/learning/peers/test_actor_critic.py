@@ -19,7 +19,7 @@ from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner, NonFiniteError
 from sgfn.learning.methods import make_learner
 from sgfn.learning.peers.a2c import A2C
-from sgfn.learning.peers.actor_critic import METERS, entropy, settled, soft_value, step_mean, step_sum
+from sgfn.learning.peers.actor_critic import METERS, entropy, soft_value, step_mean, step_sum, with_final_rewards
 from sgfn.learning.peers.ppo import PPO
 from sgfn.learning.peers.sac import SAC
 from sgfn.runs.folder import Run
@@ -275,7 +275,7 @@ def test_a_finished_state_is_worth_its_reward() -> None:
         log_reward=torch.tensor([-1.0, -2.0]),
     )
     value = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    assert settled(value, batch, torch.tensor(3.0)).tolist() == [[1.0, 2.0, -3.0], [4.0, -6.0, -6.0]]
+    assert with_final_rewards(value, batch, torch.tensor(3.0)).tolist() == [[1.0, 2.0, -3.0], [4.0, -6.0, -6.0]]
 
 
 # What users see

@@ -14,7 +14,7 @@ from sgfn.envs import Env, GridEnv
 from sgfn.evaluation import exact
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.peers.mars import Mars
-from sgfn.learning.peers.metropolis import METERS, Chains, log_ratio, transition_matrix
+from sgfn.learning.peers.metropolis import METERS, ChainStates, log_ratio, transition_matrix
 
 every_space = pytest.mark.parametrize("name", SPACES)
 
@@ -55,7 +55,7 @@ def test_with_the_network_held_the_target_is_stationary(name: str, alpha: float)
 def test_simulated_steps_follow_the_matrix(name: str) -> None:
     chain = opinionated(SPACES[name](0.3), batch=20000)
     objects = chain.env.all_objects()[5].expand(20000, -1)
-    before = Chains(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
+    before = ChainStates(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
     after, _ = chain.advance(before, chain.beta, chain.generator)
     counts = chain.env.object_index(after.objects).bincount(minlength=chain.env.num_objects)[None]
     assert chi_square(*enough(counts, chain.transition_matrix()[[5]])) > 1e-3
@@ -68,7 +68,7 @@ def test_every_edit_keeps_its_share(name: str, share: float) -> None:
     chain = opinionated(SPACES[name](0.3), chain__floor=share)
     objects = chain.env.all_objects()
     with torch.no_grad():
-        chance, uniform = chain.log_edits(objects).exp(), chain.orders.log_uniform(objects).exp()
+        chance, uniform = chain.log_edits(objects).exp(), chain.edits.log_uniform(objects).exp()
     assert_close(chance.sum(-1), torch.ones(objects.shape[0], dtype=torch.float64), atol=1e-12, rtol=0)
     assert torch.equal(chance > 0, uniform > 0)
     assert (chance >= share * uniform * (1 - 1e-12)).all()
@@ -88,9 +88,9 @@ def helpful(env: Env) -> Tensor:
 def aim(chain: Mars) -> float:
     """How much of the proposals goes to objects with a higher score, where there are some one edit away."""
     objects = chain.env.all_objects()
-    rows, edit = chain.orders.legal(objects).nonzero().unbind(1)
+    rows, edit = chain.edits.legal(objects).nonzero().unbind(1)
     score = chain.task.landscape.scores
-    better = score(chain.orders.goals(objects[rows], edit)) > score(objects[rows])
+    better = score(chain.edits.goals(objects[rows], edit)) > score(objects[rows])
     with torch.no_grad():
         chance = chain.log_edits(objects).exp()[rows, edit] * better
     mass = torch.zeros(objects.shape[0], dtype=torch.float64).index_add_(0, rows, chance)

@@ -19,7 +19,7 @@ from sgfn.landscapes.tasks import make_task
 from sgfn.learning.peers.mars import Mars
 from sgfn.learning.peers.metropolis import (
     METERS,
-    Chains,
+    ChainStates,
     MetropolisHastings,
     log_proposal,
     log_ratio,
@@ -85,20 +85,20 @@ def test_the_step_reads_the_proposals_of_the_matrix(name: str, alpha: float) -> 
     chain = chain_on(SPACES[name](alpha))
     objects = chain.env.all_objects()
     rows = [
-        log_proposal(chain.log_edits(x.expand_as(objects)), chain.orders.log_outcomes(x.expand_as(objects), objects))
+        log_proposal(chain.log_edits(x.expand_as(objects)), chain.edits.log_outcomes(x.expand_as(objects), objects))
         for x in objects
     ]
     assert_close(torch.stack(rows).exp(), chain.proposals(), atol=1e-13, rtol=1e-12)
-    assert not torch.allclose(torch.stack(rows).exp(), chain.orders.outcomes())
+    assert not torch.allclose(torch.stack(rows).exp(), chain.edits.outcomes())
 
 
 # The step
 
 
-def stand(chain: MetropolisHastings, number: int) -> Chains:
+def stand(chain: MetropolisHastings, number: int) -> ChainStates:
     """All chains at one object."""
     objects = chain.env.all_objects()[number].expand(chain.config.batch, -1)
-    return Chains(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
+    return ChainStates(objects=objects, intended=chain.chains.intended, log_reward=chain.task.log_reward(objects))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgfn.learning.peers.ring import Ring
+from sgfn.learning.peers.ring import RingBuffer
 
 CPU = torch.device("cpu")
 
@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 @PROPERTY
 @given(capacity=st.integers(1, 6), batches=st.lists(st.lists(st.booleans(), min_size=1, max_size=9), max_size=6))
 def test_it_keeps_the_newest_of_the_chosen(capacity: int, batches: list[list[bool]]) -> None:
-    ring, model, number = Ring(capacity, CPU, twice=2, once=1), deque(maxlen=capacity), 0
+    ring, model, number = RingBuffer(capacity, CPU, twice=2, once=1), deque(maxlen=capacity), 0
     for batch in batches:
         rows = torch.arange(number, number + len(batch))
         ring.add(torch.tensor(batch), twice=torch.stack([rows, -rows], 1), once=rows[:, None])
@@ -31,13 +31,13 @@ def test_it_keeps_the_newest_of_the_chosen(capacity: int, batches: list[list[boo
 
 
 def test_what_is_left_out_never_enters_a_checkpoint() -> None:
-    first, second = Ring(3, CPU, value=1), Ring(3, CPU, value=1)
+    first, second = RingBuffer(3, CPU, value=1), RingBuffer(3, CPU, value=1)
     values = torch.tensor([[5], [6], [7], [8]])
     first.add(torch.tensor([True, False, True, False]), value=values)
     second.add(torch.tensor([True, True]), value=torch.tensor([[5], [7]]))
     assert all(torch.equal(value, second.state()[name]) for name, value in first.state().items())
     assert first.state()["value"][:, 0].tolist() == [5, 7, 0]
-    for name, held in Ring(3, CPU, value=1).state().items():
+    for name, held in RingBuffer(3, CPU, value=1).state().items():
         held.copy_(first.state()[name])
     kept = second.state()
     kept["value"].zero_()  # the tensors of the state are the buffer's own

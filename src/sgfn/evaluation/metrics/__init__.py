@@ -1,1 +1,1 @@
-"""Metrics: pure functions."""
+"""Metrics of samples and of forecasts: pure functions of arrays."""

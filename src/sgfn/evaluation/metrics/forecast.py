@@ -1,6 +1,6 @@
-"""Scores of forecasts: pure functions of quantile forecasts [N, H, Q] and of the truth [N, H], nan where it is missing.
+"""Scores of forecasts: functions of quantile forecasts [N, H, Q] and of the observed values [N, H], nan where missing.
 
-Windows are rows. Sums and means run over what was observed, all windows together, as in GluonTS and GIFT-Eval.
+Each row is a window. Sums and means run over the observed values of all windows together, as in GluonTS and GIFT-Eval.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ LEVELS: Levels = np.arange(1, 10) / 10
 
 
 def mse(points: Points, truth: Truth) -> float:
-    r"""Mean squared error $\overline{(y - \hat y)^2}$, best for the mean."""
+    r"""Mean squared error $\overline{(y - \hat y)^2}$; the mean of a law minimises it."""
     return float(np.nanmean(np.square(truth - points)))
 
 
@@ -26,12 +26,12 @@ def rmse(points: Points, truth: Truth) -> float:
 
 
 def mae(points: Points, truth: Truth) -> float:
-    r"""Mean absolute error $\overline{|y - \hat y|}$, best for the median."""
+    r"""Mean absolute error $\overline{|y - \hat y|}$; the median of a law minimises it."""
     return float(np.nanmean(np.abs(truth - points)))
 
 
 def seasonal_error(history: Float64[np.ndarray, " T"], lag: int = 1) -> float:
-    r"""Mean absolute change over a lag, $\overline{|y_t - y_{t-m}|}$ over the history before a window; nan if unseen.
+    r"""Mean absolute change over a lag, $\overline{|y_t - y_{t-m}|}$, before a window; nan if none was observed.
 
     >>> seasonal_error(np.array([1.0, 2.0, 4.0]))
     1.5
@@ -45,7 +45,7 @@ def seasonal_error(history: Float64[np.ndarray, " T"], lag: int = 1) -> float:
 def mase(points: Points, truth: Truth, scale: Float64[np.ndarray, " N"]) -> float:
     r"""Mean absolute scaled error $\overline{|y - \hat y| / s_n}$, with `seasonal_error` as the scale of each window.
 
-    Windows without a scale above 0 are left out: nothing changed in their history. If none is left, nan.
+    Windows whose scale is 0 or nan are left out: their history never changes. The result is nan if none is left.
 
     Reference: Hyndman and Koehler (2006), Another look at measures of forecast accuracy, IJF 22:679.
     """
@@ -69,32 +69,32 @@ def wql(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS) -> float:
 
 
 def wql_by_level(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS) -> Levels:
-    """The weighted quantile loss of each level; nan where all that came is 0."""
+    """Weighted quantile loss of each level; nan where all observed values are 0."""
     size = float(np.nansum(np.abs(truth)))
     return np.nansum(pinball(quantiles, truth, levels), axis=(0, 1)) / (size if size > 0 else np.nan)
 
 
 def coverage(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS, interval: float = 0.8) -> float:
-    """Share of the truth inside the central interval, whose two ends must be among the levels."""
+    """Share of the observed values inside the central interval, whose two ends must be among the levels."""
     low, high = ends(levels, interval)
     inside = (quantiles[..., low] <= truth) & (truth <= quantiles[..., high])
     return float(inside[~np.isnan(truth)].mean())
 
 
 def width(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS, interval: float = 0.8) -> float:
-    """Mean width of the central interval where the truth was observed; of two with one coverage take the narrower."""
+    """Mean width of the central interval over observed steps; at equal coverage the narrower forecast is better."""
     low, high = ends(levels, interval)
     return float((quantiles[..., high] - quantiles[..., low])[~np.isnan(truth)].mean())
 
 
 def calibration(quantiles: Quantiles, truth: Truth, levels: Levels = LEVELS) -> Levels:
-    r"""Share of the truth at or below each quantile, $\overline{1[y \le q_\tau]}$; equal to $\tau$ when calibrated."""
+    r"""Share of the observed values at or below each quantile, $\overline{1[y \le q_\tau]}$; $\tau$ when calibrated."""
     seen = ~np.isnan(truth)
     return (truth[seen][:, None] <= quantiles[seen]).mean(0)
 
 
 def ends(levels: Levels, interval: float) -> tuple[int, int]:
-    """Where the ends of a central interval stand among the levels."""
+    """Positions of the two ends of a central interval among the levels."""
     wanted = ((1 - interval) / 2, (1 + interval) / 2)
     found = [int(np.abs(levels - level).argmin()) for level in wanted]
     if not np.allclose(levels[found], wanted):

@@ -1,4 +1,4 @@
-r"""What a set of samples is worth: best scores, diversity, novelty, modes.
+r"""Metrics of a set of samples: best scores, diversity, novelty, modes.
 
 Objects are rows of an integer array, tokens of a sequence or coordinates of a grid cell. Sequences of different lengths
 are padded with a pad id that counts as one more symbol, so that every Hamming distance here is the one between padded
@@ -24,13 +24,13 @@ BLOCK = 2048
 """Rows compared at once: a tile of BLOCK x BLOCK float32 distances takes 16 MiB, whatever the number of rows."""
 
 ONE_HOT_TOKENS = 64
-"""More distinct tokens than this make one-hot rows wider than comparing position by position is slow."""
+"""Most distinct tokens for which Hamming distances are products of one-hot rows; above it positions are compared."""
 
 LOOKUP_COST = 16
-"""Looking up one neighbour of a mode takes as long as this many distances: it decides the way, never the answer."""
+"""Time to look up one neighbour of a mode, in distances computed: it decides which way is taken, never the answer."""
 
 LOOKUP_ROWS = 2**20
-"""Neighbours looked up at once, 8 MiB of keys."""
+"""Number of neighbours looked up at once: 8 MiB of keys."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _one_hot(rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
 
 
 class _ModesByDistance:
-    """Compares candidates with every mode, tile by tile."""
+    """The modes found so far; new candidates are compared with all of them, tile by tile."""
 
     def __init__(self, candidates: np.ndarray, threshold: int | float, distance: Distance, block: int) -> None:
         self.candidates, self.modes = candidates, candidates[:0]
@@ -198,7 +198,11 @@ class _ModesByDistance:
 
 
 class _ModesByLookup:
-    r"""Writes out each mode's Hamming ball, $\binom{L}{r} V^r$ sequences as base-V numbers, and strikes them off."""
+    r"""The candidates not yet within reach of a mode, found by listing each new mode's neighbours.
+
+    A mode's Hamming ball has at most $\binom{L}{r} V^r$ sequences; as base-V numbers they are searched among the
+    candidates.
+    """
 
     def __init__(self, candidates: np.ndarray, radius: int, vocab: int) -> None:
         length = candidates.shape[1]
@@ -232,7 +236,7 @@ class _ModesByLookup:
 def _mode_set(
     candidates: np.ndarray, threshold: int | float, distance: str, block: int
 ) -> _ModesByDistance | _ModesByLookup:
-    """Lookups where a mode has few neighbours for the many candidates at hand, distances otherwise."""
+    """The faster of two ways: lookups where a mode has few neighbours and there are many candidates, else distances."""
     if distance == "hamming" and len(candidates) and threshold < (length := candidates.shape[1]):
         radius, vocab = int(threshold), int(candidates.max()) - int(candidates.min()) + 1
         lookups = comb(length, radius) * vocab**radius
@@ -244,7 +248,7 @@ def _mode_set(
 def _far_from_all(
     rows: np.ndarray, others: np.ndarray, threshold: int | float, distance: Distance, block: int
 ) -> Integer[np.ndarray, " F"]:
-    """Positions of the rows farther than `threshold` from all others; a row leaves at its first close neighbour."""
+    """Positions of the rows farther than `threshold` from all others; a row is dropped at its first close neighbour."""
     far = np.arange(len(rows))
     for tile in _slices(len(others), block):
         if len(far) == 0:
@@ -254,7 +258,7 @@ def _far_from_all(
 
 
 def _separate(near: Bool[np.ndarray, "N N"]) -> list[int]:
-    """First-come subset without close pairs: each kept row rules out those near it."""
+    """Rows kept in order of appearance, each unless it is near one that was kept before."""
     kept, ruled_out = [], np.zeros(len(near), dtype=bool)
     for i, neighbours in enumerate(near):
         if not ruled_out[i]:
@@ -270,15 +274,15 @@ def _ranking(objects: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def _descending(scores: np.ndarray) -> np.ndarray:
-    """Stable order from high to low; ranks can be negated where unsigned scores cannot."""
+    """Stable order from high to low, through ranks: they can be negated where unsigned scores cannot."""
     ranks = np.unique(scores, return_inverse=True)[1]
     return np.argsort(-ranks, kind="stable")
 
 
 def _row_keys(objects: np.ndarray) -> np.ndarray:
-    """One integer per row, equal for equal rows and ordered as they are: its digits are the columns.
+    """One integer per row, equal for equal rows and in the same order: its digits are the columns.
 
-    When the next digit would overflow, keys are replaced by their ranks: exact for any width, where a hash is not.
+    When the next digit would overflow, keys are replaced by their ranks, which is exact for any width; a hash is not.
     """
     keys, span = np.zeros(len(objects), dtype=np.int64), 1
     for column in objects.T if len(objects) else []:
@@ -299,7 +303,7 @@ def _digits(column: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _narrow(objects: np.ndarray) -> np.ndarray:
-    """Same values in the smallest integer dtype that holds them: comparisons read an eighth of the memory."""
+    """The same values in the smallest integer dtype that holds them, which makes comparisons read less memory."""
     low, high = (int(objects.min()), int(objects.max())) if objects.size else (0, 0)
     for dtype in (np.uint8, np.int8, np.int16, np.int32):
         if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:

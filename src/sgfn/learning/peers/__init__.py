@@ -1,1 +1,1 @@
-"""Peers that flow networks are compared with: reinforcement learning and Markov chains."""
+"""Methods that flow networks are compared with: reinforcement learning (a2c, ppo, sac) and Markov chains."""

@@ -1,4 +1,4 @@
-r"""What `a2c`, `ppo` and `sac` share: what they maximise, how they step, and what they refuse.
+r"""Shared parts of `a2c`, `ppo` and `sac`: the objective's terms, the networks, and the training step.
 
 An episode earns $\beta\log R(x)$ at its end and $\tau\,H(\pi(.|s))$ at each step; the exact optimum is
 `exact.soft_policy`.
@@ -35,13 +35,15 @@ def soft_advantage(
     temperature: float,
     trace: float,
 ) -> Float[Tensor, "B T"]:
-    r"""Generalised advantage of what was intended, where each step is paid for its surprise.
+    r"""Generalised advantage of each intended action, where a step earns $-\tau\log\pi(a_t|s_t)$.
 
     .. math:: A_t = \sum_{u \ge t} \lambda^{u-t} \delta_u, \qquad
               \delta_t = -\tau\log\pi(a_t|s_t) + V(s_{t+1}) - V(s_t)
 
-    `value` ends in beta log R. The mean of the payment is tau times the entropy; paid for the action instead, every
-    advantage vanishes at the optimum without noise, not only their mean.
+    `value` holds beta log R at finished states (`with_final_rewards`). A step's earning has mean tau times the entropy
+    of the policy. Because it is earned by the action taken and not by the state, every advantage, not only their mean,
+    vanishes at the optimum without noise.
+
     Reference: Schulman et al. (2016), High-dimensional continuous control using generalized advantage estimation, ICLR.
     """
     delta = torch.where(valid, value[:, 1:] - value[:, :-1] - temperature * log_pi, 0.0)
@@ -51,82 +53,84 @@ def soft_advantage(
 
 
 def step_sum(values: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"]) -> Float[Tensor, ""]:
-    """Sum over the steps of a trajectory, mean over trajectories."""
+    """Sum over the valid steps of each trajectory, averaged over trajectories."""
     return torch.where(valid, values, 0.0).sum(1).mean()
 
 
 def step_mean(values: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"]) -> Float[Tensor, ""]:
-    """Mean over all steps of a batch: for figures, not for gradients."""
+    """Mean over all valid steps of a batch, detached: for the training log, not for gradients."""
     return torch.where(valid, values.detach(), 0.0).sum() / valid.sum()
 
 
-def chosen(table: Float[Tensor, "*batch A"], action: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
-    """Each row's entry of its action."""
+def action_entries(table: Float[Tensor, "*batch A"], action: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """Entry of each row of a table at that row's action."""
     return table.gather(-1, action[..., None])[..., 0]
 
 
 def soft_value(
     log_policy: Float[Tensor, "*batch A"], q: Float[Tensor, "*batch A"], temperature: float
 ) -> Float[Tensor, "*batch"]:
-    r"""$V(s) = \sum_a \pi(a|s)\,(Q(s,a) - \tau\log\pi(a|s))$, over legal actions."""
+    r"""Soft value of a state, $V(s) = \sum_a \pi(a|s)\,(Q(s,a) - \tau\log\pi(a|s))$, summed over legal actions."""
     gain = (q - temperature * log_policy).masked_fill(log_policy.isneginf(), 0.0)
     return (log_policy.exp() * gain).sum(-1)
 
 
 def entropy(log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch"]:
-    r"""$-\sum_a \pi(a|s)\log\pi(a|s)$."""
+    r"""Entropy of the policy in nats, $-\sum_a \pi(a|s)\log\pi(a|s)$."""
     return soft_value(log_policy, torch.zeros_like(log_policy), 1.0)
 
 
-def settled(value: Float[Tensor, "B N"], batch: Trajectories, beta: Float[Tensor, ""]) -> Float[Tensor, "B N"]:
-    """Values along a batch, with beta log R in the place of finished states."""
+def with_final_rewards(
+    value: Float[Tensor, "B N"], batch: Trajectories, beta: Float[Tensor, ""]
+) -> Float[Tensor, "B N"]:
+    """Values of the states along a batch, replaced by beta log R where a state is finished."""
     return torch.where(batch.final, (beta * batch.log_reward)[:, None].to(value.dtype), value)
 
 
 # Networks
 
 
-def plain_layers(env: Env, config: NetConfig) -> MLP:
-    """What reads states one by one."""
+def state_encoder(env: Env, config: NetConfig) -> MLP:
+    """A multilayer perceptron that reads each state by itself, not the path that led to it."""
     return MLP(env.features, config.hidden, config.layers, config.activation)
 
 
 class ActionNet(nn.Module):
-    """One number for each action: a policy's logits, or a critic."""
+    """A network that gives one number for each action of a state: a policy's logits, or a critic's Q values."""
 
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
-        self.env, self.encoder = env, plain_layers(env, config)
+        self.env, self.encoder = env, state_encoder(env, config)
         self.head = small(nn.Linear(self.encoder.width, env.actions))
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
-        """Any states, each by itself."""
+        """Logits or Q values of each state."""
         return self.head(self.encoder(self.env.encode(state)))
 
     def log_policy(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
-        """log pi(.|s), minus infinity where illegal."""
+        """log pi(.|s) from the logits, minus infinity where an action is illegal."""
         return masked_log_softmax(self(state), self.env.legal(state))
 
     def actor(self) -> MLPActor:
-        """Who acts in a rollout, as a policy."""
+        """The policy in the form that `rollout` runs fastest, layer by layer."""
         return MLPActor(self.env, self.encoder, self.head)
 
 
 class ValueNet(nn.Module):
-    """V(s), entropy to come included."""
+    """A network for the soft value V(s): expected final reward plus the entropy still to be earned."""
 
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
-        self.env, self.encoder = env, plain_layers(env, config)
+        self.env, self.encoder = env, state_encoder(env, config)
         self.head = small(nn.Linear(self.encoder.width, 1))
 
     def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch"]:
-        """Any states, each by itself."""
+        """V(s) of each state."""
         return self.head(self.encoder(self.env.encode(state)))[..., 0]
 
 
 def check_encoder(config: TrainConfig) -> None:
-    """Refuse a network that reads whole trajectories."""
+    """Raise where the configured encoder reads whole trajectories: these methods read single states."""
     if config.net.encoder != "mlp":
         raise ValueError(f"method {config.method!r} reads states one by one: use --net.encoder mlp")
 
@@ -135,7 +139,7 @@ def check_encoder(config: TrainConfig) -> None:
 
 
 class SoftLearner(Learner):
-    """A network that acts, and a batch of rollouts per step to learn from."""
+    """Base of the three methods: a policy network, and a step that draws a batch of rollouts and learns from it."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
         check_encoder(task.config)
@@ -145,14 +149,14 @@ class SoftLearner(Learner):
 
     @abstractmethod
     def collect(self) -> Trajectories:
-        """A batch of rollouts."""
+        """Draw a batch of rollouts."""
 
     @abstractmethod
     def learn(self, batch: Trajectories, beta: Tensor, rate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Updates that follow from a batch: loss, mean entropy of the policy, mean squared error of the critic."""
+        """Learn from a batch; returns loss, mean entropy of the policy and mean squared error of the critic."""
 
     def step(self) -> None:
-        """One batch of rollouts, the updates that follow from it, and the meters."""
+        """Draw a batch of rollouts, learn from it, and record the meters."""
         config = self.config
         beta = beta_at(self.index, self.task.beta, config.reward.ramp)
         rate = schedule(self.index, config.steps, config.optim)
@@ -163,50 +167,56 @@ class SoftLearner(Learner):
         self.index += 1.0
 
     @torch.no_grad()
-    def start(self, *critics: ActionNet | ValueNet) -> None:
-        """Let critics begin at what the first policy earns on average, instead of spending hundreds of steps on it."""
+    def initialise_critics(self, *critics: ActionNet | ValueNet) -> None:
+        """Set the critics' output biases to the mean return of the first policy, estimated from one batch.
+
+        Without this the critics would spend hundreds of steps on learning that constant.
+        """
         batch, rl = self.collect(), self.config.rl
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
-        log_pi = chosen(self.policy_net.log_policy(batch.states[:, :-1]), batch.intended)
-        nothing = settled(torch.zeros_like(batch.final, dtype=log_pi.dtype), batch, beta)
+        log_pi = action_entries(self.policy_net.log_policy(batch.states[:, :-1]), batch.intended)
+        nothing = with_final_rewards(torch.zeros_like(batch.final, dtype=log_pi.dtype), batch, beta)
         earned = step_mean(soft_advantage(log_pi, nothing, batch.valid, rl.temperature, 1.0), batch.valid)
         for critic in critics:
             critic.head.bias.copy_(earned.expand_as(critic.head.bias))
 
     def actor(self) -> MLPActor:
-        """The policy network at work."""
+        """The policy network as an actor in rollouts."""
         return self.policy_net.actor()
 
     def memoryless(self) -> LogPolicy:
-        """The policy network."""
+        """The policy as a function of the state: these policies have no memory."""
         return self.policy_net.log_policy
 
     @property
     def trajectories(self) -> int:
-        """A batch more than the steps had was drawn, to start the critics."""
+        """Number of trajectories drawn so far, with the one batch that initialised the critics."""
         return (self.done + 1) * self.config.batch
 
 
-class OnPolicy(SoftLearner):
-    """Acts by the policy alone, as its gradient asks (`explore` and `temperature` are for off-policy methods)."""
+class OnPolicyLearner(SoftLearner):
+    """Base of `a2c` and `ppo`: rollouts by the policy alone, and one optimiser for policy and value network.
+
+    Their gradients hold for the policy's own trajectories only, so `explore` and `temperature` are not used.
+    """
 
     def __init__(self, task: Task, device: torch.device) -> None:
         super().__init__(task, device)
         with seeded(self.config.seed + 1):
             self.value_net = ValueNet(self.env, self.config.net).to(device)
-        self.start(self.value_net)
+        self.initialise_critics(self.value_net)
         optim, parameters = self.config.optim, [*self.policy_net.parameters(), *self.value_net.parameters()]
         self.optimiser = Optimiser([(parameters, optim.lr)], optim.clip, device)
 
     def collect(self) -> Trajectories:
-        """A batch of rollouts."""
+        """Draw a batch of rollouts with the policy itself."""
         act, reward = self.policy_net.actor(), self.task.log_reward
         return rollout(self.env, act, reward, batch=self.config.batch, generator=self.generator)
 
     def modules(self) -> dict[str, nn.Module]:
-        """Networks by name."""
+        """Policy and value network by name, for checkpoints."""
         return {"policy": self.policy_net, "value": self.value_net}
 
     def optimisers(self) -> dict[str, Optimiser]:
-        """One for both networks."""
+        """The one optimiser of both networks by name, for checkpoints."""
         return {"optimiser": self.optimiser}

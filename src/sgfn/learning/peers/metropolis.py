@@ -1,4 +1,8 @@
-"""Metropolis-Hastings over finished objects: edit, order the edit in the noisy environment, accept or stay."""
+"""`mh`, Metropolis-Hastings over finished objects.
+
+A step edits each chain's object, orders the edited object in the noisy environment, and accepts what comes out or
+stays.
+"""
 
 from collections.abc import Iterator
 from copy import copy
@@ -16,19 +20,19 @@ from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
-from sgfn.learning.peers.orders import make_orders
+from sgfn.learning.peers.edits import make_edits
 from sgfn.learning.peers.random import uniform_intentions
-from sgfn.learning.peers.ring import Ring
+from sgfn.learning.peers.ring import RingBuffer
 from sgfn.learning.rollout import LogPolicy, clocks, draw, rollout
 
 METERS = ("log_reward", "length", "reward", "acceptance")
 LARGEST_LAW = 1024
-"""Objects up to which a chain's exact law is followed: each step of it costs their square, and so does its memory."""
+"""Largest number of objects for which a chain's exact law is computed: time per step and memory grow as its square."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chains:
-    """Where each chain stands."""
+class ChainStates:
+    """The present state of each chain."""
 
     objects: Int[Tensor, "B O"]
     intended: Int[Tensor, "B T"]
@@ -38,21 +42,21 @@ class Chains:
 
 @dataclass(frozen=True, kw_only=True)
 class Moves:
-    """What a step tried on each chain, and what became of it."""
+    """The proposal that a step made on each chain, and whether it was accepted."""
 
     objects: Int[Tensor, "B O"]
-    """Before the step."""
+    """Objects before the step."""
     edit: Int[Tensor, " B"]
-    """Whose goal was ordered."""
+    """Number of the edit whose goal was ordered."""
     gain: Float[Tensor, " B"]
-    """Log-reward of what came out, less that of the object before."""
+    """Log-reward of the object that came out, less that of the object before."""
     accepted: Bool[Tensor, " B"]
 
 
 def log_proposal(
     log_edits: Float64[Tensor, "*batch E"], log_outcomes: Float64[Tensor, "*batch E"]
 ) -> Float64[Tensor, "*batch"]:
-    r"""$\log q(y|x) = \log\sum_g m(g|x)\,G(y|g)$: the goal is summed out."""
+    r"""Log-probability that a step proposes y from x, $\log q(y|x) = \log\sum_g m(g|x)\,G(y|g)$, over all goals g."""
     return torch.logsumexp(log_edits + log_outcomes, -1)
 
 
@@ -67,54 +71,55 @@ def log_ratio(
 
 
 def transition_matrix(proposals: Float64[Tensor, "N N"], log_ratios: Float64[Tensor, "N N"]) -> Float64[Tensor, "N N"]:
-    """Law of the next state, from each in a row: what is not taken stays."""
+    """Law of the next state in each row, with the mass of all rejected proposals on the diagonal."""
     moves = torch.where(proposals > 0, proposals * log_ratios.clamp(max=0.0).exp(), 0.0).fill_diagonal_(0.0)
     return moves + torch.diag(1.0 - moves.sum(1))
 
 
 class MetropolisHastings(Learner):
-    """One chain for each trajectory of a batch, started by uniform intentions; the newest states count as samples.
+    """One chain for each trajectory of a batch, started by uniform intentions; the newest states are its samples.
 
-    The chain is told the true noise: its correction reads what ordering a goal may give. With a constant exponent the
-    target is stationary, whatever the noise.
+    The acceptance ratio uses the true noise: the exact law of what ordering a goal may give. With a constant exponent
+    the target is therefore stationary, whatever the noise.
+
     Reference: Metropolis et al. (1953), Equation of state calculations by fast computing machines, J. Chem. Phys.
     """
 
-    bound_by_floor = False  # a chain looks at what came out before it accepts
+    bound_by_floor = False  # the floor is for policies; a chain may reject what came out
 
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
         super().__init__(task, device, meters)
-        self.orders = make_orders(task.env, device)
+        self.edits = make_edits(task.env, device)
         self.chains = self.act(uniform_intentions(self.env), self.generator)
         widths = {"objects": self.env.object_width, "intended": self.env.horizon}
-        self.kept = Ring(self.config.chain.keep, device, **widths)
+        self.kept = RingBuffer(self.config.chain.keep, device, **widths)
         self._transitions: Tensor | None = None
         self._followed: tuple[int, Tensor] | None = None
 
     # the chain
 
-    def act(self, log_policy: LogPolicy, generator: torch.Generator) -> Chains:
-        """One environment call per chain."""
+    def act(self, log_policy: LogPolicy, generator: torch.Generator) -> ChainStates:
+        """Run one rollout per chain and return what came out as chain states."""
         batch = rollout(self.env, log_policy, self.task.log_reward, batch=self.config.batch, generator=generator)
-        return Chains(
+        return ChainStates(
             objects=self.env.objects(batch.states[:, -1]),
             intended=torch.where(batch.valid, batch.intended, -1),
             log_reward=batch.log_reward,
         )
 
     def log_edits(self, objects: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
-        """log m(.|x) over the edits of each object: all legal ones alike."""
-        return self.orders.log_uniform(objects)
+        """log m(.|x) over the edits of each object: uniform over the legal ones."""
+        return self.edits.log_uniform(objects)
 
     @torch.no_grad()
-    def advance(self, chains: Chains, beta: Tensor, generator: torch.Generator) -> tuple[Chains, Moves]:
-        """A proposal for each chain, which is taken or not."""
+    def advance(self, chains: ChainStates, beta: Tensor, generator: torch.Generator) -> tuple[ChainStates, Moves]:
+        """Make one proposal for each chain; returns the chains after accepting or rejecting, and the moves."""
         log_edits = self.log_edits(chains.objects)
         edit = draw(log_edits.exp().float(), clocks(tuple(log_edits.shape), generator))
-        goals = self.orders.goals(chains.objects, edit)
+        goals = self.edits.goals(chains.objects, edit)
         found = self.act(lambda state: self.env.toward(state, goals).log(), generator)
-        log_forth = log_proposal(log_edits, self.orders.log_outcomes(chains.objects, found.objects))
-        log_back = log_proposal(self.log_edits(found.objects), self.orders.log_outcomes(found.objects, chains.objects))
+        log_forth = log_proposal(log_edits, self.edits.log_outcomes(chains.objects, found.objects))
+        log_back = log_proposal(self.log_edits(found.objects), self.edits.log_outcomes(found.objects, chains.objects))
         gain = found.log_reward - chains.log_reward
         chance = torch.rand(gain.shape, generator=generator, device=self.device, dtype=torch.float64)
         accepted = chance.log() < log_ratio(beta * gain, log_back, log_forth)
@@ -122,10 +127,10 @@ class MetropolisHastings(Learner):
             name: torch.where(accepted.view(-1, *[1] * (new.ndim - 1)), new, getattr(chains, name))
             for name, new in vars(found).items()
         }
-        return Chains(**after), Moves(objects=chains.objects, edit=edit, gain=gain, accepted=accepted)
+        return ChainStates(**after), Moves(objects=chains.objects, edit=edit, gain=gain, accepted=accepted)
 
     def step(self) -> None:
-        """One proposal per chain, and the meters of where the chains stand."""
+        """Advance every chain by one proposal, keep the new states and record the meters."""
         after, moves = self.advance(self.chains, self.beta, self.generator)
         figures = self.learn(moves)
         for name, value in vars(after).items():
@@ -137,18 +142,18 @@ class MetropolisHastings(Learner):
         self.index.add_(1.0)
 
     def learn(self, moves: Moves) -> tuple[Tensor, ...]:
-        """Whatever proposals may learn from a step, and the figures of it: here nothing."""
+        """Update whatever makes the proposals and return meters of that; here nothing is learned."""
         return ()
 
     @property
     def beta(self) -> Float[Tensor, ""]:
-        """The exponent at the present step."""
+        """The reward exponent at the present step."""
         return beta_at(self.index, self.task.beta, self.config.reward.ramp)
 
-    # what comes out
+    # samples and the exact law
 
     def stream(self, n: int, seed: int) -> Iterator[Samples]:
-        """Kept states, without replacement; where they do not suffice, also what copies of the chains come to."""
+        """Draw kept states without replacement; where there are too few, advance copies of the chains for the rest."""
         generator = torch.Generator(self.device).manual_seed(seed)
         rows = torch.randperm(int(self.kept.filled), generator=generator, device=self.device)[:n]
         for some in rows.split(SAMPLE_BLOCK) if rows.shape[0] else ():
@@ -165,29 +170,29 @@ class MetropolisHastings(Learner):
             yield found
 
     def _scored(self, objects: Int[Tensor, "N O"], intended: Int[Tensor, "N T"]) -> Samples:
-        """Objects with their scores, on the host."""
+        """Objects with their scores, on the CPU."""
         return Samples(objects=objects.cpu(), scores=self.task.landscape.scores(objects).cpu(), intended=intended.cpu())
 
     def memoryless(self) -> None:
-        """A chain has no policy."""
+        """None: a chain has no policy."""
         return
 
     @property
     def has_law(self) -> bool:
-        """Where the transition matrix is small, and the same at every step."""
+        """Whether the exact law is computed: the transition matrix must be small and the same at every step."""
         small = isinstance(self.env, Enumerable) and self.env.num_objects <= LARGEST_LAW
         return small and self.config.reward.ramp == 0.0
 
     @cached_property
     def log_rewards(self) -> Float[Tensor, " N"]:
-        """Of all objects, scored when the law is first asked for."""
-        landscape = copy(self.task.landscape)  # whoever measures may have moved the task's own to the host
+        """Log-rewards of all objects, computed when the law is first asked for."""
+        landscape = copy(self.task.landscape)  # a measurement in progress may have moved the task's own to the CPU
         landscape.to(self.device)
         return landscape.log_reward(check_size(self.env).all_objects().to(self.device), self.config.reward)
 
     @torch.no_grad()
     def law(self) -> Float64[Tensor, " N"]:
-        r"""Exact law of where a chain stands now, $p_0 K^n$: the mean over all that might have happened so far."""
+        r"""Exact law of a chain's state after n steps, $p_0 K^n$, over everything that may have happened so far."""
         if self._transitions is None:
             self._transitions = self.transition_matrix()
         if self._followed is None or self._followed[0] > self.done:
@@ -196,7 +201,7 @@ class MetropolisHastings(Learner):
         for _ in range(start, self.done):
             before, law = law, law @ self._transitions
             if float((law - before).abs().sum()) < 1e-14:
-                break  # no later step is longer: all that are left out move the law by less than n 1e-14
+                break  # later steps are no longer than this one: the n left out move the law by less than n 1e-14
         self._followed = self.done, law
         return law.cpu()
 
@@ -209,29 +214,29 @@ class MetropolisHastings(Learner):
 
     @torch.no_grad()
     def proposals(self) -> Float64[Tensor, "N N"]:
-        """q(y|x) over all objects, x in rows."""
+        """q(y|x) over all objects, x in rows: edits, then what the noise makes of their goals."""
         env = check_size(self.env)
         objects = env.all_objects().to(self.device)
-        rows, edit = self.orders.legal(objects).nonzero().unbind(1)
-        goals = env.object_index(self.orders.goals(objects[rows], edit))
+        rows, edit = self.edits.legal(objects).nonzero().unbind(1)
+        goals = env.object_index(self.edits.goals(objects[rows], edit))
         chance = self.log_edits(objects)[rows, edit].exp()
         size = (objects.shape[0], objects.shape[0])
         edits = torch.sparse_coo_tensor(torch.stack([rows, goals]), chance, size, check_invariants=True)
-        return edits @ self.orders.outcomes()
+        return edits @ self.edits.outcomes()
 
     # checkpoints
 
     @property
     def trajectories(self) -> int:
-        """The chains' starts are environment calls too."""
+        """Number of rollouts so far, with those that started the chains."""
         return (self.done + 1) * self.config.batch
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """Where the chains stand, and where they stood lately."""
+        """States of the chains and the kept ones, for checkpoints."""
         return {"chains": dict(vars(self.chains)), "kept": self.kept.state()}
 
     def load_networks(self, state: dict[str, Tensor]) -> None:
-        """Chains are all there is to sample from, so they come along."""
+        """Load a checkpoint's chains and kept states too: samples are drawn from them."""
         super().load_networks(state)
         for name, held in self.memory().items():
             copy_into(held, part_of(state, name), name)

@@ -1,4 +1,4 @@
-"""Uniform intentions: what the noise and the space alone give, with nothing learned."""
+"""`random`, the uniform policy: what the noise and the space give when nothing is learned."""
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +13,7 @@ METERS = ("log_reward", "length", "reward")
 
 
 def uniform_intentions(env: Env) -> LogPolicy:
-    """Every legal intention alike, as logarithms."""
+    """Log-policy that gives every legal intention the same probability."""
 
     def log_policy(state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
         legal = env.legal(state).float()
@@ -23,14 +23,14 @@ def uniform_intentions(env: Env) -> LogPolicy:
 
 
 class UniformPolicy(Learner):
-    """Nothing is learned: a step draws a batch and reads its rewards."""
+    """A learner that learns nothing: a step draws a batch with the uniform policy and records its rewards."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
         super().__init__(task, device, METERS)
         self.log_policy = uniform_intentions(self.env)
 
     def step(self) -> None:
-        """One batch of rollouts, and the meters."""
+        """Draw one batch of rollouts and record the meters."""
         batch = rollout(
             self.env, self.log_policy, self.task.log_reward, batch=self.config.batch, generator=self.generator
         )
@@ -38,5 +38,5 @@ class UniformPolicy(Learner):
         self.index += 1.0
 
     def memoryless(self) -> LogPolicy:
-        """The uniform policy."""
+        """The uniform policy as a function of the state."""
         return self.log_policy

@@ -5,8 +5,12 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 
-class Ring:
-    """The newest rows of a table with named columns; one row more takes what is left out, and is never read."""
+class RingBuffer:
+    """The newest rows of integer tables with named columns, up to a capacity.
+
+    Each table has one row more, where rows that are not to be kept are written, so that shapes never vary; it is never
+    read.
+    """
 
     added: Int[Tensor, ""]
 
@@ -18,7 +22,7 @@ class Ring:
         self.added = torch.zeros((), dtype=torch.int64, device=device)
 
     def add(self, chosen: Bool[Tensor, " B"], **rows: Int[Tensor, "B _"]) -> None:
-        """Put the chosen rows in the place of the oldest; of more than the capacity only the last stay."""
+        """Overwrite the oldest rows with those where `chosen` is true; of more than the capacity only the last stay."""
         count = chosen.cumsum(0)
         stays = chosen & (count[-1] - count < self.capacity)
         place = torch.where(stays, (self.added + count - 1) % self.capacity, self.capacity)
@@ -28,18 +32,18 @@ class Ring:
 
     @property
     def filled(self) -> Int[Tensor, ""]:
-        """How many rows are held."""
+        """Number of rows held."""
         return self.added.clamp(max=self.capacity)
 
     def read(self, place: Int[Tensor, " N"]) -> dict[str, Int[Tensor, "N _"]]:
-        """Some rows."""
+        """The rows at the given places, by column name."""
         return {name: table[place].long() for name, table in self.tables.items()}
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Int[Tensor, "N _"]]:
-        """Uniform draws, with replacement; rows of zeros where nothing has been added."""
+        """Rows drawn uniformly with replacement; rows of zeros where nothing has been added."""
         uniform = torch.rand(count, generator=generator, device=self.added.device, dtype=torch.float64)
         return self.read((uniform * self.filled).long())
 
     def state(self) -> dict[str, Tensor]:
-        """Tensors that a checkpoint keeps."""
+        """The tensors that a checkpoint keeps: the tables, and how many rows were ever added."""
         return {name: table[: self.capacity] for name, table in self.tables.items()} | {"added": self.added}

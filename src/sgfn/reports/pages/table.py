@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree.ElementTree import Element
 
-from sgfn.evaluation.seeds import Spread, spread
+from sgfn.evaluation.seeds import SeedInterval, spread
 from sgfn.reports.pages.charts import LEVELS, plain, swatch
 from sgfn.reports.pages.entries import Group, Line
 from sgfn.reports.pages.markup import tag
@@ -210,7 +210,7 @@ def _cell(column: Column, line: Line, best: bool) -> Element:
     return tag("td", parts, _ends(found, column.text), data_value=repr(found.middle), class_="best" if best else None)
 
 
-def _ends(found: Spread, text: Callable[[float], str]) -> Element | None:
+def _ends(found: SeedInterval, text: Callable[[float], str]) -> Element | None:
     """Quartiles or range, beneath."""
     low, high = text(found.low), text(found.high)
     if found.count < 2 or low == high:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn.envs import Env, GridEnv, SequenceEnv, TabulatedEnv
-from sgfn.learning.peers.orders import check_orders, make_orders, outcome_table
+from sgfn.learning.peers.edits import check_edits, make_edits, outcome_table
 from sgfn.learning.rollout import rollout
 from sgfn.noise import HiddenRate, UniformSlip
 
@@ -33,33 +33,33 @@ def edits_by_hand(env: Env, row: tuple[int, ...]) -> set[tuple[int, ...]]:
 @every_space
 def test_edits_are_the_neighbours_written_by_hand(name: str) -> None:
     env = SPACES[name](0.3)
-    orders, objects = make_orders(env, CPU), env.all_objects()
-    legal = orders.legal(objects)
-    assert legal.shape == (env.num_objects, orders.edits)
+    edits, objects = make_edits(env, CPU), env.all_objects()
+    legal = edits.legal(objects)
+    assert legal.shape == (env.num_objects, edits.count)
     for row, mask in zip(objects, legal, strict=True):
         edit = mask.nonzero()[:, 0]
-        goals = orders.goals(row.expand(len(edit), -1), edit).tolist()
+        goals = edits.goals(row.expand(len(edit), -1), edit).tolist()
         assert len(goals) == len({tuple(goal) for goal in goals})
         assert {tuple(goal) for goal in goals} == edits_by_hand(env, tuple(row.tolist()))
-    chance = orders.log_uniform(objects).exp()
+    chance = edits.log_uniform(objects).exp()
     assert_close(chance.sum(-1), torch.ones(env.num_objects, dtype=torch.float64))
     assert torch.equal(chance > 0, legal)
-    assert len(orders.encode(objects).unique(dim=0)) == env.num_objects
-    assert orders.encode(objects).shape[-1] == orders.features
+    assert len(edits.encode(objects).unique(dim=0)) == env.num_objects
+    assert edits.encode(objects).shape[-1] == edits.features
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3])
 @every_space
 def test_the_closed_form_equals_dynamic_programming(name: str, alpha: float) -> None:
     env = SPACES[name](alpha)
-    orders, objects, table = make_orders(env, CPU), env.all_objects(), outcome_table(env)
+    edits, objects, table = make_edits(env, CPU), env.all_objects(), outcome_table(env)
     assert_close(table.sum(1), torch.ones(env.num_objects, dtype=torch.float64), atol=1e-12, rtol=0)
     assert table.min() >= 0
-    assert_close(orders.outcomes(), table, atol=1e-12, rtol=0)
-    edit = orders.legal(objects).double().multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
-    goals = env.object_index(orders.goals(objects, edit))
+    assert_close(edits.outcomes(), table, atol=1e-12, rtol=0)
+    edit = edits.legal(objects).double().multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0]
+    goals = env.object_index(edits.goals(objects, edit))
     found = torch.stack(
-        [orders.log_outcomes(objects, y.expand_as(objects)).exp()[range(len(edit)), edit] for y in objects], 1
+        [edits.log_outcomes(objects, y.expand_as(objects)).exp()[range(len(edit)), edit] for y in objects], 1
     )
     assert_close(found, table[goals], atol=1e-12, rtol=1e-12)
     assert not torch.allclose(found, table[goals.roll(1)])
@@ -95,21 +95,21 @@ def test_an_order_written_by_hand() -> None:
 
 def test_a_large_grid_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^chains on a grid .* 4,225 cells, more than 4,096: lower --grid\.side"):
-        make_orders(GridEnv(ndim=2, side=65, noise=UniformSlip(alpha=0.1)), CPU)
-    assert make_orders(GridEnv(ndim=2, side=5, noise=UniformSlip(alpha=0.1)), CPU).edits == 4
+        make_edits(GridEnv(ndim=2, side=65, noise=UniformSlip(alpha=0.1)), CPU)
+    assert make_edits(GridEnv(ndim=2, side=5, noise=UniformSlip(alpha=0.1)), CPU).count == 4
 
 
 def test_a_hidden_rate_counts_as_many_tables() -> None:
     noises = UniformSlip(alpha=0.1), HiddenRate(mean=0.1, concentration=4.0)
     plain, hidden = (GridEnv(ndim=2, side=32, noise=noise) for noise in noises)
-    check_orders(plain)
+    check_edits(plain)
     with pytest.raises(ValueError, match=r" 1,024 cells, more than 724 under 32 slip rates: lower --grid\.side"):
-        check_orders(hidden)
-    check_orders(GridEnv(ndim=2, side=20, noise=noises[1]))
+        check_edits(hidden)
+    check_edits(GridEnv(ndim=2, side=20, noise=noises[1]))
 
 
 def test_other_environments_are_refused() -> None:
     tables = TabulatedEnv(SPACES["fixed-L2-V4"](0.1))
     with pytest.raises(ValueError, match=r"are for sequences and grids, and TabulatedEnv is neither$"):
-        make_orders(tables, CPU)
-    assert make_orders(tables.env, CPU).edits == 8
+        make_edits(tables, CPU)
+    assert make_edits(tables.env, CPU).count == 8

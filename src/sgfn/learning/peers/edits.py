@@ -1,6 +1,6 @@
-"""Orders: goals near a finished object, and the exact law of what comes out when one of them is ordered.
+"""Local edits of finished objects, and the exact law of what comes out when an edited object is ordered.
 
-To order an object is to intend it step by step (`Env.toward`), going on towards it whatever the noise has done before.
+To order an object is to intend it step by step (`Env.toward`), whatever the noise has done in the steps before.
 """
 
 import math
@@ -15,23 +15,23 @@ from sgfn.envs.base import Enumerable, Env, one_hot
 from sgfn.envs.grid import GridEnv
 from sgfn.envs.sequence import SequenceEnv
 
-LARGEST = 4096
-"""Cells of the largest grid whose table of all orders is made, under noise of one rate."""
+LARGEST_GRID = 4096
+"""Most cells of a grid for which the table of all orders is made, under noise of one rate."""
 
 
-class Orders(ABC):
-    """The local edits of an object, numbered, each of which gives a goal; E is their number, legal or not."""
+class LocalEdits(ABC):
+    """The numbered local edits of an object; each turns it into a goal that can be ordered."""
 
-    edits: int
+    count: int  # E: edits in all, legal or not
     features: int  # F: width of `encode`
 
     @abstractmethod
     def legal(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch E"]:
-        """Which edits change the object into another."""
+        """Which edits of each object are possible and change it."""
 
     @abstractmethod
     def goals(self, objects: Int[Tensor, "*batch O"], edit: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch O"]:
-        """The objects after an edit; meaningful only where it is legal."""
+        """Each object after an edit; meaningful only where the edit is legal."""
 
     @abstractmethod
     def log_outcomes(self, objects: Int[Tensor, "B O"], realised: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
@@ -43,20 +43,20 @@ class Orders(ABC):
 
     @abstractmethod
     def encode(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch F"]:
-        """What a network reads: one-hot codes."""
+        """One-hot codes of objects, for a network."""
 
     def log_uniform(self, objects: Int[Tensor, "*batch O"]) -> Float64[Tensor, "*batch E"]:
-        """Every legal edit alike."""
+        """Log-probabilities of the uniform law over legal edits."""
         legal = self.legal(objects).double()
         return (legal / legal.sum(-1, keepdim=True)).log()
 
 
-class SequenceOrders(Orders):
-    r"""One position gets another symbol; at the end of a sequence of variable length a letter is added or taken away.
+class SequenceEdits(LocalEdits):
+    r"""Edits of sequences: another symbol at one position; at variable length also one letter more or less at the end.
 
     Edit (i, v) writes v at position i. A blank has the code of the stop action, so that an object is a row of
-    intentions as it stands, and adding or taking away a letter writes one symbol too. On a tree the order g gives y by
-    one path, and noise depends on the position, not on the letters before it:
+    intentions as it stands, and adding or removing a letter writes one symbol too. On a tree one path leads from the
+    order g to y, and noise depends on the position, not on the letters before it:
 
     .. math:: G(y|g) = E_\alpha \prod_{t \le |y|} P_{\alpha,t}(y_t | g_t)
 
@@ -64,7 +64,7 @@ class SequenceOrders(Orders):
     """
 
     def __init__(self, env: SequenceEnv, device: torch.device) -> None:
-        self.env, self.edits = env, env.length * env.actions
+        self.env, self.count = env, env.length * env.actions
         self.symbols = env.vocab + int(env.stop)  # blank included
         self.features = env.length * self.symbols
         rates = env.noise.rates(env.horizon)
@@ -80,7 +80,7 @@ class SequenceOrders(Orders):
         return torch.stack(found)
 
     def legal(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch E"]:
-        """Another letter up to the first blank; a blank in the place of the last letter, if enough are left."""
+        """Other letters up to the first blank; a blank at the last letter, unless the sequence would be too short."""
         env, device = self.env, objects.device
         position = torch.arange(env.length, device=device)[:, None]  # L 1
         symbol = torch.arange(env.actions, device=device)  # A
@@ -90,12 +90,15 @@ class SequenceOrders(Orders):
         return legal.flatten(-2)
 
     def goals(self, objects: Int[Tensor, "*batch O"], edit: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch O"]:
-        """Write the symbol."""
+        """Objects with the edit's symbol written at its position."""
         here = torch.arange(self.env.length, device=objects.device) == (edit // self.env.actions)[..., None]
         return torch.where(here, (edit % self.env.actions)[..., None], objects)
 
     def log_outcomes(self, objects: Int[Tensor, "B O"], realised: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
-        """All edits at once: the product over the other positions is the same for every symbol at one."""
+        """log G(realised | goal) for the goal of each edit, all edits at once.
+
+        The product over the positions that an edit does not change is the same for every symbol it may write.
+        """
         columns = self._columns(realised)  # R B T A
         kept = columns.gather(-1, objects.expand(columns.shape[0], -1, -1)[..., None])[..., 0]  # R B T
         others = _running(kept) + _running(kept.flip(-1)).flip(-1)
@@ -109,11 +112,11 @@ class SequenceOrders(Orders):
         return torch.where(self._happened(realised)[..., None], columns, 0.0)
 
     def _happened(self, objects: Int[Tensor, "B O"]) -> Bool[Tensor, "B T"]:
-        """Which steps an object took; the stop is one."""
+        """Which steps were taken to write an object; the stop is one of them."""
         return torch.arange(self.env.length, device=objects.device) <= self.env.written(objects)[:, None]
 
     def outcomes(self) -> Float64[Tensor, "N N"]:
-        """Position by position."""
+        """G(y|g) over all objects, as a product over positions, averaged over rates."""
         objects = self.env.all_objects().to(self.log_weights.device)
         happened, total = self._happened(objects), torch.zeros_like(self.log_weights[0])
         for weight, kernels in zip(self.log_weights.exp(), self.log_kernels.exp(), strict=True):
@@ -124,40 +127,43 @@ class SequenceOrders(Orders):
         return total
 
     def encode(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch F"]:
-        """One-hot symbols by position."""
+        """One-hot symbols, position by position."""
         return one_hot(objects, self.symbols).flatten(-2)
 
 
 def _running(values: Float64[Tensor, "R B T"]) -> Float64[Tensor, "R B T"]:
-    """Sum of the entries before each: no difference of sums, for which minus infinity is too much."""
+    """Sum of the entries before each one; not a difference of cumulative sums, as entries may be minus infinity."""
     return torch.cat([torch.zeros_like(values[..., :1]), values[..., :-1]], -1).cumsum(-1)
 
 
-class GridOrders(Orders):
-    """One coordinate moves by one, within the box; many paths lead to a cell, so that G is a table, made once."""
+class GridEdits(LocalEdits):
+    """Edits of grid cells: one coordinate changes by one, within the box.
+
+    Many paths lead to a cell, so G is a table that is made once.
+    """
 
     def __init__(self, env: GridEnv, device: torch.device) -> None:
-        self.env, self.edits, self.features = env, 2 * env.ndim, env.ndim * env.side
+        self.env, self.count, self.features = env, 2 * env.ndim, env.ndim * env.side
         self.power = env.object_index(torch.eye(env.ndim, dtype=torch.int64)).to(device)  # numbering is linear
         down, up = -torch.eye(env.ndim, dtype=torch.int64), torch.eye(env.ndim, dtype=torch.int64)
         self.moves = torch.cat([down, up]).to(device)  # E O
         self.log_table = outcome_table(env).log().to(device)
 
     def legal(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch E"]:
-        """Down from a positive coordinate, up below the border."""
+        """Steps down from positive coordinates, and steps up below the border."""
         return torch.cat([objects > 0, objects < self.env.side - 1], -1)
 
     def goals(self, objects: Int[Tensor, "*batch O"], edit: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch O"]:
-        """Move."""
+        """The neighbouring cell of each edit."""
         return objects + self.moves[edit]
 
     def log_outcomes(self, objects: Int[Tensor, "B O"], realised: Int[Tensor, "B O"]) -> Float64[Tensor, "B E"]:
-        """Looked up."""
+        """log G(realised | goal) for the goal of each edit, from the table."""
         goals = (objects[:, None] + self.moves).clamp(0, self.env.side - 1)  # B E O
         return self.log_table[(goals * self.power).sum(-1), (realised * self.power).sum(-1)[:, None]]
 
     def outcomes(self) -> Float64[Tensor, "N N"]:
-        """The table itself."""
+        """G(y|g) over all cells: the table itself."""
         return self.log_table.exp()
 
     def encode(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch F"]:
@@ -165,8 +171,8 @@ class GridOrders(Orders):
         return one_hot(objects, self.env.side).flatten(-2)
 
 
-def check_orders(env: Env) -> None:
-    """Refuse an environment without edits, or a grid whose table of orders would be too large; nothing is made."""
+def check_edits(env: Env) -> None:
+    """Raise where an environment has no edits or its table of orders would be too large, before anything is made."""
     if isinstance(env, SequenceEnv):
         if env.noise_by_state:
             raise ValueError("chains of edits need noise by position, and this noise reads the state: use tb or kl")
@@ -174,7 +180,7 @@ def check_orders(env: Env) -> None:
     if not isinstance(env, GridEnv):
         raise ValueError(f"chains of edits are for sequences and grids, and {type(env).__name__} is neither")
     rates = len(env.noise.rates(env.horizon))
-    most = math.isqrt(LARGEST**2 // rates)  # a table for each rate
+    most = math.isqrt(LARGEST_GRID**2 // rates)  # a table for each rate
     if env.num_objects > most:
         hidden = f" under {rates} slip rates" if rates > 1 else ""
         raise ValueError(
@@ -183,19 +189,19 @@ def check_orders(env: Env) -> None:
         )
 
 
-def make_orders(env: Env, device: torch.device) -> Orders:
-    """The edits that belong to an environment."""
-    check_orders(env)
+def make_edits(env: Env, device: torch.device) -> LocalEdits:
+    """The edits of an environment's objects, with their tables on a device."""
+    check_edits(env)
     if isinstance(env, GridEnv):
-        return GridOrders(env, device)
+        return GridEdits(env, device)
     assert isinstance(env, SequenceEnv)
-    return SequenceOrders(env, device)
+    return SequenceEdits(env, device)
 
 
 def outcome_table(env: Enumerable) -> Float64[Tensor, "N N"]:
     r"""$G(y|g)$ for every pair of objects, g in rows, by dynamic programming over the states for all goals at once.
 
-    Under a hidden rate, the mean over rates: each order draws its own.
+    Under a hidden rate it is the mean over rates, as each order draws its own.
     """
     total = torch.zeros(env.num_objects, env.num_objects, dtype=torch.float64)
     for rate, weight in env.noise.rates(env.horizon):
