@@ -20,7 +20,7 @@ class SeriesConfig:
     dataset: Dataset = "births"
     """Embedded data, where no file is given."""
     file: Path | None = None
-    """CSV or Parquet in the long format: unique_id, ds, y, and covariates."""
+    """Table (CSV, TSV, Parquet or Excel) in the long format: unique_id, ds, y, and covariates."""
     time_col: str = "ds"
     """Column of the time stamps."""
     target_col: str = "y"

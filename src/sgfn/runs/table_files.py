@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sgfn.config.extras import optional
+
 
 def kind_of(path: Path, kinds: Iterable[str]) -> str:
     """The ending that the name has; raises where it is none of these."""
@@ -19,9 +21,5 @@ def kind_of(path: Path, kinds: Iterable[str]) -> str:
 
 def arrow(path: Path) -> Any:
     """The library that writes Parquet."""
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        fix = "install it with pip install 'sgfn[parquet]', or write .csv"
-        raise ValueError(f"{path}: Parquet needs pyarrow; {fix}") from None
-    return pyarrow
+    optional("pyarrow.parquet", f"{path}: Parquet", "write .csv")
+    return optional("pyarrow", f"{path}: Parquet")

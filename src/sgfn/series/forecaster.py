@@ -34,8 +34,8 @@ from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
 Data = Panel | pd.DataFrame | Path | str
-"""A panel, a table in the long format (unique_id, ds, y, covariates), the name of a CSV or Parquet file, or of embedded
-data."""
+"""A panel, a table in the long format (unique_id, ds, y, covariates), the name of a file (CSV, TSV, Parquet, Excel), or
+of embedded data."""
 Progress = Callable[[int, dict[str, float]], None]
 """Called with the step and the newest figures."""
 COPY = "data"
