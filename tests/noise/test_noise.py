@@ -478,7 +478,7 @@ def test_a_configuration_makes_its_noise(tmp_path: Path) -> None:
     assert hidden.summary == "hidden slip rate, mean 0.3, concentration 7"
     with pytest.raises(ValueError, match=r"^noise\.file .*absent\.csv: no such file; check the path$"):
         confusion(tmp_path / "absent.csv")
-    with pytest.raises(ValueError, match=r"^noise\.kind 'confusion' reads a CSV and noise\.file is not given"):
+    with pytest.raises(ValueError, match=r"^noise\.kind 'confusion' reads a table and noise\.file is not given"):
         NoiseConfig(kind="confusion")
     with pytest.raises(ValueError, match=r"^noise\.file is given and noise\.kind is 'uniform'"):
         make_noise(NoiseConfig(file=tmp_path), "AC", 3)
