@@ -36,7 +36,7 @@ class NoiseConfig:
     """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise. The mean rate
     where it is hidden."""
     file: Path | None = None
-    """Table: a confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position."""
+    """Table: confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position."""
     stop: bool = False
     """Whether noise acts on the stop action too; a confusion matrix then needs a row and a column `stop`."""
     concentration: float = 4.0
