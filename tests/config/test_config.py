@@ -128,7 +128,6 @@ LITERALS = {
     "entropy__base": "subt",
     "entropy__variant": "quantil",
     "series__dataset": "birhts",
-    "series__holidays": "US ",
     "series__reference": "seasn",
     "series__scaling": "siz",
     "series__noise": "knwon",

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
+from table_kinds import WRITERS, first_row, write_kind
 
 from sgfn.config.tasks import Duplicates
 from sgfn.landscapes.measurements import ALPHABETS, MERGE, Measurements, read_measurements, resolve_alphabet
@@ -76,6 +78,9 @@ RIGHT: dict[str, tuple[str, str | bytes]] = {
     "lower case": ("a.csv", "sequence,score\nacG,1\ntt,0.25\n"),
     "tabs": ("a.TSV", PLAIN.replace(",", "\t")),
     "tabs, with commas in a note": ("a.tsv", "note\tsequence\tscore\na,b\tACG\t1\n\tTT\t.25\n"),
+    "semicolons": ("a.csv", PLAIN.replace(",", ";")),
+    "tabs in a .txt": ("a.txt", PLAIN.replace(",", "\t")),
+    "commas in a .tsv": ("a.tsv", PLAIN),
     "any name": ("measured", PLAIN),
 }
 
@@ -90,12 +95,25 @@ def test_files_that_are_right(tmp_path: Path, name: str) -> None:
     assert "not in the alphabet ACT" in complaint(file, "ACT")
 
 
+@pytest.mark.parametrize("kind", sorted(WRITERS))
+def test_every_kind_of_file(tmp_path: Path, kind: str) -> None:
+    """Numbers may be numbers, and letters digits; the place of a mistake is told as the file counts."""
+    frame = pd.DataFrame({"note": ["x", None], "score": [1, 0.25], "sequence": [101, 11]})
+    file = write_kind(tmp_path, frame, kind)
+    assert pairs(read_measurements(file, "01")) == [("101", 1.0), ("11", 0.25)]
+    assert complaint(file).startswith(
+        f"table.file {file}, {first_row(kind)}, column 'sequence': '101' holds '1', '0', not in the alphabet ACGT"
+    )
+    file = write_kind(tmp_path, pd.DataFrame({"sequence": ["A", "a"], "score": [1, 2]}), kind)
+    assert f"'A' is on {first_row(kind)} already, with another score" in complaint(file)
+
+
 def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     file = write(tmp_path, "peptide,score,kd\nACD,7,0.5\nWY,8,0.125\n")
     found = read_measurements(file, "protein", sequence_column="peptide", score_column="kd")
     assert pairs(found) == [("ACD", 0.5), ("WY", 0.125)]
     assert complaint(file, "protein", sequence_column="peptide", score_column="KD") == (
-        f"{file}, line 1, column 'KD': not in the header (peptide, score, kd); "
+        f"table.file {file}, line 1, column 'KD': not in the header (peptide, score, kd); "
         "did you mean 'kd'? Choose it with --table.score_column"
     )
 
@@ -111,7 +129,7 @@ def test_case_is_kept_where_the_alphabet_has_both(tmp_path: Path) -> None:
 def test_upper_case_is_for_plain_letters_only(tmp_path: Path, letter: str) -> None:
     file = write(tmp_path, f"sequence,score\nsi,1\nA{letter},2\n")
     assert complaint(file, "protein") == (
-        f"{file}, line 3, column 'sequence': 'A{letter}' holds '{letter}', not in the alphabet "
+        f"table.file {file}, line 3, column 'sequence': 'A{letter}' holds '{letter}', not in the alphabet "
         "ACDEFGHIKLMNPQRSTVWY; correct or remove the row, or set --table.alphabet to other letters"
     )
     assert pairs(read_measurements(file, f"SIA{letter}")) == [("SI", 1.0), (f"A{letter}", 2.0)]
@@ -127,7 +145,7 @@ def test_duplicates_merge_before_scores_are_scaled(tmp_path: Path) -> None:
         found = read_measurements(file, "dna", duplicates=duplicates, scale=scale)
         assert pairs(found) == wanted
     assert complaint(file, scale="minmax") == (
-        f"{file}, line 4, column 'sequence': 'A' is on line 2 already, with another score; "
+        f"table.file {file}, line 4, column 'sequence': 'A' is on line 2 already, with another score; "
         "remove one, or merge them with --table.duplicates mean"
     )
     assert set(get_args(Duplicates)) == {"error", *MERGE}
@@ -159,26 +177,15 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
         ", line 1, column 'sequence': not in the header (ACG, 1); "
         "name the columns in the first line, or choose one with --table.sequence_column",
     ),
+    "an ending that is not read": (
+        "a.json",
+        "{}",
+        ": tables are not read from '.json' files; save it as .csv, .tsv, .txt (each also with .gz), .parquet or .xlsx",
+    ),
     "column twice": (
         "a.csv",
         "sequence,score,score\nACG,1,2\n",
         ", line 1, column 'score': 2 columns have this name; rename all but one",
-    ),
-    "semicolons": (
-        "a.csv",
-        "sequence;score\nACG;1\n",
-        ", line 1, column 'sequence': not in the header (sequence;score); separate fields by commas, not semicolons",
-    ),
-    "tabs": (
-        "a.txt",
-        "sequence\tscore\nACG\t1\n",
-        ", line 1, column 'sequence': not in the header (sequence score); "
-        "separate fields by commas, not tabs, or let the file's name end in .tsv",
-    ),
-    "commas in a .tsv": (
-        "a.tsv",
-        HEADER + "ACG,1\n",
-        ", line 1, column 'sequence': not in the header (sequence,score); separate fields by tabs, not commas",
     ),
     "too few fields": (
         "a.csv",
@@ -303,16 +310,18 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_files_that_are_wrong(tmp_path: Path, name: str) -> None:
     file = write(tmp_path, WRONG[name][1], WRONG[name][0])
-    assert complaint(file) == f"{file}{WRONG[name][2]}"
+    assert complaint(file) == f"table.file {file}{WRONG[name][2]}"
     assert pairs(read_measurements(write(tmp_path, PLAIN), "dna"))  # and the test can fail
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
     absent = tmp_path / "none.csv"
-    assert complaint(absent) == f"{absent}: no such file; check --table.file"
-    assert complaint(tmp_path) == f"{tmp_path}: a folder, not a file; name the file inside it"
+    assert complaint(absent) == f"table.file {absent}: no such file; check the path"
+    assert complaint(tmp_path) == f"table.file {tmp_path}: a folder, not a file; name the file inside it"
     below = write(tmp_path, PLAIN) / "more.csv"
-    assert complaint(below) == f"{below}: cannot be read (Not a directory); check the path and its permissions"
+    assert (
+        complaint(below) == f"table.file {below}: cannot be read (Not a directory); check the path and its permissions"
+    )
 
 
 @pytest.mark.parametrize(
@@ -322,7 +331,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 def test_equal_scores_cannot_be_scaled(tmp_path: Path, rows: str, score: str, fix: str) -> None:
     file = write(tmp_path, HEADER + rows)
     assert complaint(file, scale="minmax") == (
-        f"{file}, column 'score': every score is {score}, which minmax cannot scale; "
+        f"table.file {file}, column 'score': every score is {score}, which minmax cannot scale; "
         f"choose another --table.score_column{fix}"
     )
     file = write(tmp_path, HEADER + rows + "G,6\nT,2\n")
@@ -375,7 +384,7 @@ def test_what_is_written_is_read_back(
     assert pairs(found) == list(wanted.items())  # exact, and in order
     assert (found.min_length, found.max_length) == (min(map(len, wanted)), max(map(len, wanted)))
     file.write_bytes(data + data.removeprefix(b"\xef\xbb\xbf"))  # a second header is a row whose letters are wrong
-    assert complaint(file, letters).startswith(f"{file}, line ")
+    assert complaint(file, letters).startswith(f"table.file {file}, line ")
 
 
 def table_or_message(file: Path) -> Measurements | str:
@@ -396,7 +405,7 @@ def test_whatever_is_in_the_file_the_answer_is_a_table_or_one_line(
     file = write(tmp_path_factory.getbasetemp(), start.encode() + rest, "any.csv")
     found = table_or_message(file)
     if isinstance(found, str):
-        assert found.startswith(str(file))
+        assert found.startswith(f"table.file {file}")
         assert len(found.splitlines()) == 1
         assert "; " in found  # a fix
     else:

@@ -1,9 +1,12 @@
 """Objects from a file: what is read, and how each error names the file and the line."""
 
+import gzip
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from small_runs import FLAGS, complaint
+from table_kinds import WRITERS, first_row, write_kind
 
 from sgfn.config import TrainConfig
 from sgfn.envs import Env, GridEnv, SequenceEnv
@@ -41,24 +44,46 @@ def test_files_that_are_right(tmp_path: Path, env: Env, name: str, text: str | b
     assert found != env.decode(env.all_objects()[: len(objects)])
 
 
+@pytest.mark.parametrize("kind", sorted(WRITERS))
+def test_every_kind_of_table(tmp_path: Path, kind: str) -> None:
+    file = write_kind(tmp_path, pd.DataFrame({"score": [1.5, 2.0], "sequence": ["ACG", "TTT"]}), kind)
+    assert FIXED.decode(read_objects(FIXED, file)) == ["ACG", "TTT"]
+    file = write_kind(tmp_path, pd.DataFrame({"score": [1.5], "sequence": ["AXG"]}), kind)
+    with pytest.raises(ValueError, match=rf"^offline\.file \S+, {first_row(kind)}: \('AXG'\): letters \['X'\]"):
+        read_objects(FIXED, file)
+
+
+def test_plain_text_that_is_packed(tmp_path: Path) -> None:
+    path = write(tmp_path, gzip.compress(b"ACG\nTTT\n"), "a.txt.gz")
+    assert FIXED.decode(read_objects(FIXED, path)) == ["ACG", "TTT"]
+    path = write(tmp_path, gzip.compress(b"ACG\nTT\n"), "a.gz")
+    with pytest.raises(ValueError, match=r"^offline\.file \S+, line 2: \('TT'\): length 2, this task needs 3"):
+        read_objects(FIXED, path)
+
+
 @pytest.mark.parametrize(
     ("env", "name", "text", "message"),
     [
-        (FIXED, "a.txt", "", " is empty"),
-        (FIXED, "a.txt", "\n  \n", " is empty"),
-        (FIXED, "a.csv", "sequence\n", " has a header but no rows"),
+        (FIXED, "a.txt", "", ": the file is empty; write one line for each object"),
+        (FIXED, "a.txt", "\n  \n", ": the file is empty; write one line for each object"),
+        (FIXED, "a.csv", "sequence\n", ": a header and no rows; add one row for each object"),
         (FIXED, "a.txt", "ACG\n\nAXG\n", ", line 3: ('AXG'): letters ['X'] are not in the alphabet ACGT"),
         (FIXED, "a.csv", "sequence\nacg\n", ", line 2: ('acg'): letters ['a', 'c', 'g'] are not in"),
         (FIXED, "a.txt", "ACG\nAC\n", ", line 2: ('AC'): length 2, this task needs 3"),
         (FREE, "a.txt", "ACG\nACGT\n", ", line 2: ('ACGT'): length 4, this task needs 1 to 3"),
         (FIXED, "a.csv", "seq,score\nACG,1\n", ", line 1: the header has no column 'sequence'"),
-        (FIXED, "a.csv", "sequence,score\nACG,1\nTTT\n", ", line 3: 1 fields, the header has 2"),
-        (FIXED, "a.csv", "sequence,score\nACG,1,2\n", ", line 2: 3 fields, the header has 2"),
+        (
+            FIXED,
+            "a.csv",
+            "sequence,score\nACG,1\nTTT\n",
+            ", line 3: 1 field where the header has 2; fill in what is missing",
+        ),
+        (FIXED, "a.csv", "sequence,score\nACG,1,2\n", ", line 2: 3 fields where the header has 2; put a field that"),
         (FIXED, "a.csv", "score,sequence\n1,ACG\n2,\n", ", line 3: (''): length 0, this task needs 3"),
         (GRID, "a.txt", "1,1\n1,4\n", ", line 2: ('1,4'): this task needs 2 coordinates in 0..3 joined by commas"),
         (GRID, "a.txt", "1,1,1\n", ", line 1: ('1,1,1'): this task needs 2 coordinates"),
         (GRID, "a.txt", "1,-1\n", ", line 1: ('1,-1'): this task needs 2 coordinates"),
-        (FIXED, "a.txt", b"ACG\n\xff\xfe\n", ": not a text file"),
+        (FIXED, "a.txt", b"ACG\n\xff\xfe\n", ", line 2: byte 0xff is not UTF-8 text"),
     ],
 )
 def test_files_that_are_wrong(tmp_path: Path, env: Env, name: str, text: str | bytes, message: str) -> None:
@@ -69,8 +94,8 @@ def test_files_that_are_wrong(tmp_path: Path, env: Env, name: str, text: str | b
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(ValueError, match=r"^offline\.file .* does not exist$"):
+    for path, message in ((tmp_path / "none.csv", "no such file"), (tmp_path, "a folder, not a file")):
+        with pytest.raises(ValueError, match=rf"^offline\.file \S+: {message}"):
             read_objects(FIXED, path)
 
 

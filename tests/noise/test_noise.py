@@ -424,16 +424,16 @@ def test_a_matrix_is_read_in_any_order(tmp_path: Path) -> None:
         (MATRIX.replace(".8", "inf"), r", line 2, column 'A': inf is no probability"),
         (MATRIX.replace(".8", "often"), r", line 2, column 'A': 'often' is not a number$"),
         (MATRIX.replace(".8", ""), r", line 2, column 'A': '' is not a number$"),
-        (MATRIX.replace(",.8", ""), r", line 2: 2 fields, the header has 3$"),
+        (MATRIX.replace(",.8", ""), r", line 2: 2 fields where the header has 3; fill in what is missing$"),
         (MATRIX.replace("C,.9,.1\n", ""), r", the first column lacks 'C'; it needs each of A C once$"),
         (MATRIX.replace("C,.9", "A,.9"), r", the first column lacks 'C'"),
         (MATRIX + "C,.9,.1\n", r", the first column repeats 'C'"),
         (MATRIX.replace(",C,A", ",C,G"), r", line 1: the header has the unknown 'G'; it needs each of A C once$"),
         (MATRIX.replace("C,.9", "stop,.9"), r", the first column has the unknown 'stop'"),
         (",C\nA,1\nC,1\n", r", line 1: the header lacks 'A'"),
-        ("", r" holds no rows: it needs a header and one line for each$"),
-        (",A,C\n", r" holds no rows"),
-        (b"\xff\xfe\x00\x01", r": not a text file$"),
+        ("", r": the file is empty; write a header and one row for each intended letter$"),
+        (",A,C\n", r": a header and no rows; add one row for each intended letter$"),
+        (b"\xff\xfe\x00\x01", r", line 1: byte 0xff is not UTF-8 text; save the table as CSV in UTF-8$"),
     ],
 )
 def test_a_wrong_matrix_is_told_in_one_line(text: str | bytes, message: str, tmp_path: Path) -> None:
@@ -462,7 +462,7 @@ def test_rates_by_position_are_read(tmp_path: Path) -> None:
         ("alpha\n.1\nNaN\n.3\n", r", line 3, column 'alpha': NaN is no probability"),
         ("alpha\n.1\nx\n.3\n", r", line 3, column 'alpha': 'x' is not a number$"),
         ("position,alpha\n1,.1\n3,.1\n2,.3\n", r", line 3, column 'position': expected 2, got 3$"),
-        ("position,alpha\n1,.1\n2\n3,.3\n", r", line 3: 1 fields, the header has 2$"),
+        ("position,alpha\n1,.1\n2\n3,.3\n", r", line 3: 1 field where the header has 2; fill in what is missing$"),
     ],
 )
 def test_wrong_rates_are_told_in_one_line(text: str, message: str, tmp_path: Path) -> None:
@@ -476,9 +476,9 @@ def test_a_configuration_makes_its_noise(tmp_path: Path) -> None:
     hidden = make_noise(NoiseConfig(kind="hidden", alpha=0.3, concentration=7.0), "AC", 3)
     assert hidden == HiddenRate(mean=0.3, concentration=7.0)
     assert hidden.summary == "hidden slip rate, mean 0.3, concentration 7"
-    with pytest.raises(ValueError, match=r"^noise\.file .*absent\.csv does not exist$"):
+    with pytest.raises(ValueError, match=r"^noise\.file .*absent\.csv: no such file; check the path$"):
         confusion(tmp_path / "absent.csv")
-    with pytest.raises(ValueError, match=r"^noise\.kind 'confusion' reads a CSV and noise\.file is not given"):
+    with pytest.raises(ValueError, match=r"^noise\.kind 'confusion' reads a table and noise\.file is not given"):
         NoiseConfig(kind="confusion")
     with pytest.raises(ValueError, match=r"^noise\.file is given and noise\.kind is 'uniform'"):
         make_noise(NoiseConfig(file=tmp_path), "AC", 3)

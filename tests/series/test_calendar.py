@@ -1,4 +1,4 @@
-"""Steps, stamps that follow, features and holidays against pandas and against published dates."""
+"""Steps, stamps that follow and features against pandas."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgfn.series.calendar import common_step, features, following, grid, season_length, typical_gap
-from sgfn.series.holidays import UNITED_STATES, easter, holiday_features
 
 
 def dates(start: str, count: int, freq: str) -> np.ndarray:
@@ -23,6 +22,30 @@ def test_following_stamps_are_those_of_pandas(freq: str) -> None:
     np.testing.assert_array_equal(grid(stamps[[0, 3, 39]], step), stamps)
     wrong = following(stamps[:30], step, 11)
     assert not np.array_equal(wrong[:10], stamps[29:39])
+
+
+@pytest.mark.parametrize(
+    ("stamps", "then"),
+    [
+        (["2019-01-15", "2019-03-15", "2019-05-15"], ["2019-07-15", "2019-09-15", "2019-11-15"]),  # months of 31 days
+        (["2019-02-28", "2019-03-28", "2019-04-28"], ["2019-05-28", "2019-06-28", "2019-07-28"]),
+        (["2019-02-28", "2019-03-31", "2019-04-30"], ["2019-05-31", "2019-06-30", "2019-07-31"]),
+        (["2019-01-30", "2019-02-27", "2019-03-30"], ["2019-04-29", "2019-05-30", "2019-06-29"]),  # last but one
+        (["2021-02-28", "2022-02-28", "2023-02-28"], ["2024-02-29", "2025-02-28", "2026-02-28"]),
+        (["2019-01-31T13", "2019-02-28T13", "2019-03-31T13"], ["2019-04-30T13", "2019-05-31T13", "2019-06-30T13"]),
+    ],
+)  # fmt: skip
+def test_days_and_ends_of_months(stamps: list[str], then: list[str]) -> None:
+    """One day of the month goes on as that day; the end of the month, with its time of day, as the end."""
+    seen, wanted = (np.array(one, dtype="datetime64[ns]") for one in (stamps, then))
+    step = common_step([seen])
+    assert step is not None
+    np.testing.assert_array_equal(following(seen, step, 3), wanted)
+    np.testing.assert_array_equal(grid(seen, step), seen)
+    np.testing.assert_array_equal(
+        grid(np.concatenate([seen, wanted])[[0, 1, 2, 5]], step), np.concatenate([seen, wanted])
+    )
+    assert not np.array_equal(following(seen[:2], step, 3), wanted)
 
 
 def test_following_stamps_of_weekdays_and_of_irregular_series() -> None:
@@ -73,40 +96,3 @@ def test_features_fit_the_step() -> None:
     assert np.linalg.matrix_rank(monthly) >= 11  # twelve months can be told apart
     yearly, names = features(dates("2000-01-01", 4, "YS"), np.timedelta64(12, "M"))
     assert (yearly.shape, names) == ((4, 0), ())
-
-
-def test_holidays_on_published_dates() -> None:
-    """Office of Personnel Management's list for 2024, and Easter of some years from the Book of Common Prayer."""
-    expected = {
-        "new_year": "01-01", "king": "01-15", "washington": "02-19", "memorial": "05-27", "juneteenth": "06-19",
-        "independence": "07-04", "labor": "09-02", "columbus": "10-14", "veterans": "11-11", "thanksgiving": "11-28",
-        "christmas": "12-25",
-    }  # fmt: skip
-    for name, day in expected.items():
-        assert str(UNITED_STATES[name](2024)) == f"2024-{day}"
-    for day in ("1969-04-06", "1988-04-03", "2000-04-23", "2008-03-23", "2038-04-25"):
-        assert str(easter(int(day[:4]))) == day
-    assert UNITED_STATES["king"](1985) is None
-    assert str(UNITED_STATES["veterans"](1973)) == "1973-10-22"
-    assert str(UNITED_STATES["memorial"](1969)) == "1969-05-30"
-
-
-def test_federal_holidays_are_those_of_pandas() -> None:
-    """Pandas keeps a calendar of the days on which federal holidays are observed, right from 1971 on."""
-    from pandas.tseries.holiday import USFederalHolidayCalendar
-
-    stamps = dates("1986-01-01", 365 * 35, "D")
-    columns = holiday_features(stamps, "US")
-    days = sum(columns[name] for name in columns if name.endswith("+0") and not name.startswith("easter"))
-    ours = stamps[((days > 0) & (pd.DatetimeIndex(stamps).dayofweek < 5)) | (columns["kept"] > 0)]
-    theirs = USFederalHolidayCalendar().holidays(stamps[0], stamps[-1]).to_numpy().astype("datetime64[ns]")
-    np.testing.assert_array_equal(ours, theirs)
-
-
-def test_neighbours_of_holidays() -> None:
-    stamps = dates("2024-12-20", 15, "D")
-    columns = holiday_features(stamps, "US")
-    assert str(stamps[columns["christmas_-1"] > 0][0])[:10] == "2024-12-24"
-    assert str(stamps[columns["new_year_-1"] > 0][0])[:10] == "2024-12-31"  # of the next year's holiday
-    with pytest.raises(ValueError, match=r"holidays 'UK' is unknown: choose from US"):
-        holiday_features(stamps, "UK")

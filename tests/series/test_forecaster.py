@@ -165,12 +165,12 @@ def test_holidays_that_are_not_read_are_told_of(days: int, every: int, settings:
     frame = pd.DataFrame({"ds": stamps, "y": np.sin(np.arange(float(len(stamps))))})
     with pytest.warns(UserWarning, match=f"holidays US are not read: {why}"):
         made = forecaster(holidays="US", steps=1, **settings).fit(frame)
-    assert "christmas_+0" not in made.fitted.data.plan.calendar_names
+    assert "holiday_christmas_day_+0" not in made.fitted.data.plan.calendar_names
 
 
 def test_holidays_of_two_years_are_read_in_silence() -> None:
     frame = pd.DataFrame({"ds": pd.date_range("2020-01-01", periods=800), "y": np.sin(np.arange(800.0))})
-    assert "christmas_+0" in forecaster(holidays="US", steps=1).fit(frame).fitted.data.plan.calendar_names
+    assert "holiday_christmas_day_+0" in forecaster(holidays="US", steps=1).fit(frame).fitted.data.plan.calendar_names
 
 
 def test_another_step_is_refused(fitted: Forecaster) -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from table_kinds import WRITERS, first_row, write_kind
 
 from sgfn.series.frames import Columns, Reading, panel_of, read_panel
 
@@ -94,6 +95,23 @@ def test_separators_marks_and_packed_files(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "a.parquet")
     for name in ("a.csv.gz", "a.parquet"):
         np.testing.assert_array_equal(panel_of(tmp_path / name).series[0].values, [1, 2])
+
+
+@pytest.mark.parametrize("kind", sorted(WRITERS))
+def test_every_kind_of_file(tmp_path: Path, kind: str) -> None:
+    """Times as times, series named by numbers, an empty value, and a covariate that is true or false."""
+    days = pd.date_range("2020-01-01", periods=3)
+    frame = pd.DataFrame({"unique_id": 7, "ds": days, "y": [1.5, np.nan, 3.0], "open": [True, False, True]})
+    panel = panel_of(write_kind(tmp_path, frame, kind))
+    np.testing.assert_array_equal(panel["7"].values, [1.5, np.nan, 3.0])
+    np.testing.assert_array_equal(panel["7"].stamps, days.to_numpy())
+    np.testing.assert_array_equal(panel["7"].past[:, 0], [1, 0, 1])
+    wrong = write_kind(tmp_path, frame.assign(y=["many", "1", "2"]), kind)
+    with pytest.raises(ValueError, match=rf"{first_row(kind)}, column 'y': 'many' is not a number"):
+        panel_of(wrong)
+    twice = write_kind(tmp_path, frame.assign(ds=days[0]), kind)
+    with pytest.raises(ValueError, match=rf"of series '7' is on {first_row(kind)} already; remove one"):
+        panel_of(twice)
 
 
 def test_frames_with_types_of_their_own() -> None:
@@ -217,7 +235,7 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
     [
         ("", "data.csv: the file is empty"),
         ("\n\n", "data.csv: the file is empty"),
-        ("ds,y\n", "data.csv: no rows; write one row"),
+        ("ds,y\n", "data.csv: a header and no rows; add one row for each observed value"),
         (
             "date,y\n2020-01-01,1\n",
             "no column 'ds' among date, y; did you mean 'date'. Choose it with --time-col \\(time_col in Python",
@@ -252,7 +270,7 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
             "store,ds,y\n1,2020-01-01,3\n2,2020-01-01,3\n",
             "is on line 2 already; name each series in a column 'unique_id', or choose 'store' with --id-col",
         ),
-        ("ds,y,y\n2020-01-01,1,2\n", "two columns are named 'y'"),
+        ("ds,y,y\n2020-01-01,1,2\n", "line 1, column 'y': 2 columns have this name; rename all but one"),
         ("ds,y\n2020-01-01,1,2\n", "line 2: 3 fields where the header has 2"),
         ('ds,y\n2020-01-01,1\n"2020-01-01,2\n', "line 3: not valid CSV"),
     ],
@@ -286,7 +304,7 @@ def test_wrong_files(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=f"{name}: (not a readable|cannot be read)"):
             panel_of(tmp_path / name)
     (tmp_path / "latin.csv").write_bytes("ds,y,ä\n".encode("latin-1"))
-    with pytest.raises(ValueError, match="byte 5 is not UTF-8"):
+    with pytest.raises(ValueError, match=r"latin\.csv, line 1: byte 0xe4 is not UTF-8"):
         panel_of(tmp_path / "latin.csv")
     frame = pd.DataFrame({"ds": ["2020-01-01", "x"], "y": [1, 2]})
     with pytest.raises(ValueError, match="DataFrame, row 1, column 'ds': 'x' is not a time stamp"):

@@ -30,7 +30,7 @@ class Forecast:
     """Forecast time series: train, backtest beside seasonal naive and AutoETS, write forecast.csv and pictures."""
 
     data: Annotated[Positional[str | None], arg(metavar="DATA")] = None
-    """CSV or Parquet file (unique_id, ds, y, covariates), or embedded data: births, weather, glucose."""
+    """Table: CSV, TSV, Parquet or Excel (unique_id, ds, y, covariates), or embedded data: births, weather, glucose."""
     config: Annotated[SeriesConfig, arg(name="")] = field(default_factory=lambda: RECIPE.series)
     settings: Annotated[Settings, arg(name="")] = field(default_factory=Settings)
     out: Path | None = None

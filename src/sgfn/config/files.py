@@ -83,14 +83,3 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: not a text file") from None
-
-
-def read_lines(file: Path, name: str) -> list[tuple[int, str]]:
-    """Numbered lines of a user's text file, blank ones passed over; `name` is the field that an error speaks of."""
-    if not file.is_file():
-        raise ValueError(f"{name} {file} does not exist")
-    try:
-        text = file.read_text(encoding="utf-8-sig")  # spreadsheets put a mark before the first column's name
-    except UnicodeDecodeError:
-        raise ValueError(f"{name} {file}: not a text file") from None
-    return [(n, line) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]

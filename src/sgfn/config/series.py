@@ -1,13 +1,14 @@
 """Settings of the `series` task: which data, how windows are cut and scaled, and what the forecaster's law is."""
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from sgfn.config.checks import in_range, one_of, require
+from sgfn.config.extras import optional
 
 Dataset = Literal["births", "weather", "glucose"]
-Holidays = Literal["none", "US"]
 Reference = Literal["auto", "season", "level", "last", "none"]
 Scaling = Literal["auto", "deviation", "size", "none"]
 Measurement = Literal["none", "known", "learned"]
@@ -20,7 +21,7 @@ class SeriesConfig:
     dataset: Dataset = "births"
     """Embedded data, where no file is given."""
     file: Path | None = None
-    """CSV or Parquet in the long format: unique_id, ds, y, and covariates."""
+    """Table (CSV, TSV, Parquet or Excel) in the long format: unique_id, ds, y, and covariates."""
     time_col: str = "ds"
     """Column of the time stamps."""
     target_col: str = "y"
@@ -39,8 +40,8 @@ class SeriesConfig:
     """Steps of a season; 0 is what the step suggests (7 of days, 24 of hours), 1 is none."""
     calendar: bool = True
     """Whether weekday, time of day and time of year are read."""
-    holidays: Holidays = "none"
-    """Public holidays that are read, with the days around them."""
+    holidays: str = "none"
+    """Public holidays that are read, with the days around them: a country's code, such as US, DE or JP."""
     lags: str = "auto"
     """Older values read beside each step, by how many steps they lie back (`364,371`); `auto` takes those around one
     and two years where the data is long enough, `none` takes none. None may be shorter than the horizon."""
@@ -88,7 +89,8 @@ class SeriesConfig:
 
     def __post_init__(self) -> None:
         one_of("series.dataset", self.dataset, get_args(Dataset))
-        one_of("series.holidays", self.holidays, get_args(Holidays))
+        if self.holidays != "none":
+            check_country("series.holidays", self.holidays)
         one_of("series.reference", self.reference, get_args(Reference))
         one_of("series.scaling", self.scaling, get_args(Scaling))
         one_of("series.noise", self.noise, get_args(Measurement))
@@ -153,3 +155,22 @@ class SeriesConfig:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+# Holidays
+
+
+def holiday_package(name: str) -> Any:
+    """The package that knows the holidays of all countries; `name` is the field that asks for it."""
+    return optional("holidays", name)
+
+
+def check_country(name: str, code: str) -> None:
+    """Raise unless the package knows a country's code, and suggest the nearest code, or that of the nearest name."""
+    package = holiday_package(name)
+    if code in package.list_supported_countries():
+        return
+    codes = {word.upper(): entry[1] for entry in package.registry.COUNTRIES.values() for word in entry}
+    near = get_close_matches(code.strip().upper(), codes, n=1, cutoff=0.5)
+    hint = f"; did you mean {codes[near[0]]!r}?" if near else ""
+    raise ValueError(f"{name} {code!r} is unknown: write none, or a country's code such as US, DE or JP{hint}")

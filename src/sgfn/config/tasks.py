@@ -119,7 +119,7 @@ class TableConfig:
     """The `table` task: your own measurements, a CSV of sequences and scores."""
 
     file: Path | None = None
-    """CSV (or .tsv) with a header and one row per measured sequence."""
+    """Table (CSV, TSV, Parquet or Excel) with a header and one row per measured sequence."""
     alphabet: str = "dna"
     """dna, rna, protein, or the letters themselves."""
     sequence_column: str = "sequence"

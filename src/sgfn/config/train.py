@@ -37,7 +37,7 @@ class NoiseConfig:
     """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise. The mean rate
     where it is hidden."""
     file: Path | None = None
-    """CSV: a confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position."""
+    """Table: confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position."""
     stop: bool = False
     """Whether noise acts on the stop action too; a confusion matrix then needs a row and a column `stop`."""
     concentration: float = 4.0
@@ -48,7 +48,7 @@ class NoiseConfig:
         in_range("noise.alpha", self.alpha, 0.0, 1.0, open_high=True)
         in_range("noise.concentration", self.concentration, 0.1, 1e6)
         if self.kind in ("confusion", "position") and self.file is None:
-            raise ValueError(f"noise.kind {self.kind!r} reads a CSV and noise.file is not given: name one")
+            raise ValueError(f"noise.kind {self.kind!r} reads a table and noise.file is not given: name one")
 
     @property
     def words(self) -> str:
@@ -170,7 +170,7 @@ class OfflineConfig:
     """Known objects mixed into each batch, their intentions drawn from the posterior."""
 
     file: Path | None = None
-    """Text or CSV file with one object per line (a CSV needs a column `sequence`)."""
+    """Plain text with one object per line, or a table with a column `sequence`."""
     share: float = 0.0
     """Share of each batch that comes from the file; of `table`, without a file, from its measurements."""
 

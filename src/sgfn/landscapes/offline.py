@@ -1,16 +1,16 @@
 """Objects known beforehand: read from a file, or what the landscape was made from."""
 
-import csv
+import re
 from pathlib import Path
 
 from jaxtyping import Int
 from torch import Tensor
 
-from sgfn.config.files import read_lines
+from sgfn.config.tables import Table, ending, read_plain, read_table
 from sgfn.envs.base import Env
 from sgfn.landscapes.tasks import Task
 
-COLUMN = "sequence"
+FIELD, COLUMN = "offline.file", "sequence"
 
 
 def known_objects(task: Task) -> Int[Tensor, "N O"] | None:
@@ -29,29 +29,23 @@ def training_objects(task: Task) -> Int[Tensor, "N O"] | None:
 
 
 def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
-    """One object per line, or the column `sequence` of a CSV; every error names the file and the line."""
-    lines = read_lines(file, "offline.file")
-    if not lines:
-        raise ValueError(f"offline.file {file} is empty")
-    header = next(csv.reader([lines[0][1]]))
-    if COLUMN in header:
-        lines = [(n, _field(file, n, line, header)) for n, line in lines[1:]]
-    elif file.suffix == ".csv":
-        raise ValueError(f"offline.file {file}, line {lines[0][0]}: the header has no column {COLUMN!r}")
-    if not lines:
-        raise ValueError(f"offline.file {file} has a header but no rows")
-    for number, text in lines:
+    """The column `sequence` of a table, or one object per line of a plain text; errors name the file and the line."""
+    table = _plain(file) or read_table(file, FIELD, each="object")
+    if COLUMN not in table.columns:
+        raise table.header_problem(f"the header has no column {COLUMN!r}")
+    objects = table.texts(COLUMN)
+    for row, text in enumerate(objects):
         try:
-            env.parse([text.strip()])
+            env.parse([text])
         except ValueError as error:
-            raise ValueError(
-                f"offline.file {file}, line {number}: {str(error).partition(' ')[2].partition(' ')[2]}"
-            ) from None
-    return env.parse([text.strip() for _, text in lines])
+            raise table.problem(str(error).partition(" ")[2].partition(" ")[2], row) from None
+    return env.parse(objects)
 
 
-def _field(file: Path, number: int, line: str, header: list[str]) -> str:
-    row = next(csv.reader([line]))
-    if len(row) != len(header):
-        raise ValueError(f"offline.file {file}, line {number}: {len(row)} fields, the header has {len(header)}")
-    return row[header.index(COLUMN)]
+def _plain(file: Path) -> Table | None:
+    """A text with one object per line; None where its first line names a column `sequence`, or its ending a table."""
+    if ending(file, FIELD) not in ("", ".txt"):
+        return None
+    table = read_plain(file, FIELD, COLUMN, each="object")
+    header = table.texts(COLUMN)[0]
+    return None if COLUMN in [name.strip(' "') for name in re.split(r"[,;|\t]", header)] else table

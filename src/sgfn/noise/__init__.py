@@ -1,5 +1,6 @@
 """Noise: the law that links an intended action to the realised outcome."""
 
+from sgfn.noise.files import read_confusion, read_rates
 from sgfn.noise.kinds import (
     MAKERS,
     ByPosition,
@@ -12,8 +13,6 @@ from sgfn.noise.kinds import (
     bayes_filter,
     beta_quadrature,
     make_noise,
-    read_confusion,
-    read_rates,
     slip_kernel,
     slip_project,
 )

@@ -1,11 +1,8 @@
 """Noise kernels: the law that links an intended action to the realised outcome."""
 
-import csv
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +11,6 @@ from torch import Tensor
 
 from sgfn.config import NoiseConfig
 from sgfn.config.checks import in_range
-from sgfn.config.files import read_lines
 from sgfn.noise.operators import (
     ConfusionKernel,
     DenseKernel,
@@ -24,9 +20,6 @@ from sgfn.noise.operators import (
     TableKernel,
     UniformSlipKernel,
 )
-
-STOP = "stop"
-"""Label of the stop action in a confusion matrix."""
 
 
 class Noise(ABC):
@@ -413,87 +406,19 @@ def beta_quadrature(a: float, b: float, count: int) -> tuple[np.ndarray, np.ndar
 # From files and configurations
 
 
-def read_confusion(file: Path, alphabet: str, stop: bool = False) -> ConfusionMatrix:
-    """A CSV with the realised letters in its header and the intended one before each row; `stop` too where it slips."""
-    labels = [*alphabet, *([STOP] if stop else [])]
-    (first, header), *rows = _lines(file)
-    columns = _labels(file, f"line {first}: the header", header[1:], labels)
-    for line, fields in rows:
-        if len(fields) != len(header):
-            raise ValueError(f"noise.file {file}, line {line}: {len(fields)} fields, the header has {len(header)}")
-    order = _labels(file, "the first column", [fields[0] for _, fields in rows], labels)
-    matrix = torch.zeros(len(labels), len(labels), dtype=torch.float64)
-    for (line, fields), row in zip(rows, order, strict=True):
-        values = [_probability(file, line, name, text) for name, text in zip(header[1:], fields[1:], strict=True)]
-        if abs(math.fsum(values) - 1.0) > 1e-6:
-            raise ValueError(
-                f"noise.file {file}, line {line}: row {labels[row]!r} sums to {math.fsum(values):.7g}, it must sum to 1"
-            )
-        matrix[row, columns] = torch.tensor(values, dtype=torch.float64) / math.fsum(values)
-    return ConfusionMatrix(matrix=matrix, stop=stop)
-
-
-def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
-    """A CSV with a column `alpha`, one row per position from the first on; a column `position` must count them up."""
-    (first, header), *rows = _lines(file)
-    if "alpha" not in header:
-        raise ValueError(f"noise.file {file}, line {first}: the header has no column 'alpha'")
-    alphas = []
-    for line, fields in rows:
-        if len(fields) != len(header):
-            raise ValueError(f"noise.file {file}, line {line}: {len(fields)} fields, the header has {len(header)}")
-        row = dict(zip(header, fields, strict=True))
-        alphas.append(_probability(file, line, "alpha", row["alpha"]))
-        if alphas[-1] == 1.0:
-            raise ValueError(f"noise.file {file}, line {line}, column 'alpha': must lie in [0, 1), got 1")
-        if row.get("position", str(len(alphas))) != str(len(alphas)):
-            raise ValueError(
-                f"noise.file {file}, line {line}, column 'position': expected {len(alphas)}, got {row['position']}"
-            )
-    if len(alphas) < length:
-        raise ValueError(f"noise.file {file} has {len(alphas)} positions, the task has {length}: add rows")
-    return ByPosition(alphas=tuple(alphas), stop=stop)
-
-
-def _lines(file: Path) -> list[tuple[int, list[str]]]:
-    """Line numbers and fields of a CSV, empty lines passed over; the header and a row at least."""
-    lines = read_lines(file, "noise.file")
-    if len(lines) < 2:
-        raise ValueError(f"noise.file {file} holds no rows: it needs a header and one line for each")
-    return [(n, [entry.strip() for entry in next(csv.reader([line]))]) for n, line in lines]
-
-
-def _labels(file: Path, where: str, found: list[str], wanted: list[str]) -> list[int]:
-    """Which entry of `wanted` each label is; each must be there exactly once, in any order."""
-    wrong = [name for name in found if name not in wanted]
-    missing = [name for name in wanted if name not in found]
-    twice = [name for name in wanted if found.count(name) > 1]
-    for names, trouble in ((wrong, "has the unknown"), (missing, "lacks"), (twice, "repeats")):
-        if names:
-            named, needed = ", ".join(map(repr, names)), " ".join(wanted)
-            raise ValueError(f"noise.file {file}, {where} {trouble} {named}; it needs each of {needed} once")
-    return [wanted.index(name) for name in found]
-
-
-def _probability(file: Path, line: int, column: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"noise.file {file}, line {line}, column {column!r}: {text!r} is not a number") from None
-    if not 0.0 <= value <= 1.0 + 1e-6:
-        raise ValueError(f"noise.file {file}, line {line}, column {column!r}: {text} is no probability in [0, 1]")
-    return value
-
-
 def _confusion(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
     if alphabet is None:
         raise ValueError("noise.kind 'confusion' needs letters and this task has none: use uniform, position or hidden")
     assert config.file is not None
+    from sgfn.noise.files import read_confusion  # which makes the kinds of this module
+
     return read_confusion(config.file, alphabet, config.stop)
 
 
 def _position(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
     assert config.file is not None
+    from sgfn.noise.files import read_rates
+
     return read_rates(config.file, length, config.stop)
 
 

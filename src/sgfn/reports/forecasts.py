@@ -15,6 +15,7 @@ from sgfn.reports.forecast_figure import OUR_METHOD, calibration_chart, calibrat
 from sgfn.reports.pages.forecast import write_forecast_page
 from sgfn.reports.scenarios import PREFIX, SCENARIOS, SUMMARY, check_cost, scenarios_of, summaries, tilted, write_tilted
 from sgfn.runs.folder import Run
+from sgfn.runs.table_files import kind_of
 from sgfn.runs.train import absolute, train
 from sgfn.series import datasets
 from sgfn.series.backtest import (
@@ -28,7 +29,7 @@ from sgfn.series.backtest import (
 )
 from sgfn.series.baselines import NEEDS, BaselineSettings, ets_is_there
 from sgfn.series.data import before_end, columns_of
-from sgfn.series.files import FILES, Outcome, history_table, nulls, path_table, write_table
+from sgfn.series.files import FILES, WRITERS, Outcome, history_table, nulls, path_table, write_table
 from sgfn.series.forecaster import Forecaster, keep_copy
 from sgfn.series.frames import Reading, read_panel
 from sgfn.series.panel import Panel
@@ -153,8 +154,7 @@ def check_output(settings: Settings, *, overwrite: bool, resume: bool) -> None:
     """Refuse a file of paths that is there, or that cannot be written, before hours are spent."""
     if settings.paths is None:
         return
-    if settings.paths.suffix.lower() not in (".csv", ".parquet"):
-        raise ValueError(f"paths {settings.paths}: its name must end in .csv or .parquet")
+    kind_of(settings.paths, WRITERS)
     if settings.paths.exists() and not (overwrite or resume):
         raise ValueError(f"{settings.paths} exists: add --overwrite to replace it, or give --paths another name")
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from sgfn.config.extras import optional
+
 
 def kind_of(path: Path, kinds: Iterable[str]) -> str:
     """The one of the endings `kinds` that a path has; raises where it has none of them."""
@@ -19,9 +21,5 @@ def kind_of(path: Path, kinds: Iterable[str]) -> str:
 
 def import_pyarrow(path: Path) -> Any:
     """Import and return pyarrow; a ValueError says how to install it."""
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        fix = "install it with pip install 'sgfn[parquet]', or write .csv"
-        raise ValueError(f"{path}: Parquet needs pyarrow; {fix}") from None
-    return pyarrow
+    optional("pyarrow.parquet", f"{path}: Parquet", "write .csv")
+    return optional("pyarrow", f"{path}: Parquet")

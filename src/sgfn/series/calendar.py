@@ -7,9 +7,11 @@ when stamps are irregular.
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float64, Shaped
+from pandas.tseries.offsets import BaseOffset
 
-from sgfn.series.holidays import HOLIDAYS, holiday_features
+from sgfn.series.holidays import holiday_features
 
 DAY = np.timedelta64(86_400_000_000_000, "ns")
 YEAR_DAYS = 365.2425
@@ -90,8 +92,8 @@ def never_on_weekends(stamps: Stamps, gaps: Shaped[np.ndarray, " G"]) -> bool:
 
 
 def weekday(stamps: Stamps) -> Shaped[np.ndarray, " N"]:
-    """Day of the week, Monday 0 to Sunday 6 (1 January 1970 was a Thursday)."""
-    return (stamps.astype("datetime64[D]").astype(np.int64) + 3) % 7
+    """Day of the week, Monday 0 to Sunday 6."""
+    return pd.DatetimeIndex(stamps).dayofweek.to_numpy().astype(np.int64)
 
 
 def following(stamps: Stamps, step: np.timedelta64 | None, count: int) -> Shaped[np.ndarray, " H"]:
@@ -100,22 +102,40 @@ def following(stamps: Stamps, step: np.timedelta64 | None, count: int) -> Shaped
     if step is None:
         gaps = np.diff(stamps) if len(stamps) > 1 else np.array([DAY])
         if never_on_weekends(stamps, gaps):
-            clock = stamps[-1] - stamps[-1].astype("datetime64[D]")
-            return np.busday_offset(stamps[-1].astype("datetime64[D]"), ahead).astype("datetime64[ns]") + clock
+            return stepped(stamps[-1], pd.offsets.BusinessDay(), count)
         return stamps[-1] + ahead * np.median(gaps.astype(np.int64)).astype("timedelta64[ns]")
     if not in_months(step):
         return stamps[-1] + ahead * step.astype("timedelta64[ns]")
-    months = stamps[-1].astype("datetime64[M]") + ahead * months_in(step)
-    if np.ptp(before_next_month(stamps)) == 0 and (len(stamps) > 1 or before_next_month(stamps)[0] == DAY):
-        return (months + 1).astype("datetime64[ns]") - before_next_month(stamps[-1:])
-    return months.astype("datetime64[ns]") + into_month(stamps[-1:])
+    return month_stepped(stamps[-1], months_in(step), count, before_end(stamps))
+
+
+def stepped(stamp: np.datetime64, offset: BaseOffset, count: int) -> Shaped[np.ndarray, " H"]:
+    """So many stamps after one, by an offset of pandas."""
+    return pd.date_range(pd.Timestamp(stamp), periods=count + 1, freq=offset)[1:].to_numpy()
+
+
+def month_stepped(stamp: np.datetime64, months: int, count: int, before: np.timedelta64) -> Shaped[np.ndarray, " H"]:
+    """So many stamps after one, months apart, all on one day of the month; or `before` the beginning of the next."""
+    return stepped(stamp + before, pd.DateOffset(months=months), count) - before
+
+
+def before_end(stamps: Stamps) -> np.timedelta64:
+    """How long before the end of their months stamps lie; zero where they lie on one day of the month instead.
+
+    What lies on the last day of every month is bound to the end, though it may be the 28th of each February.
+    """
+    ends = before_next_month(stamps)
+    one_day = np.ptp(into_month(stamps)) == 0 and ends.max() > DAY
+    return np.timedelta64(0, "ns") if one_day or np.ptp(ends) else ends[0]
 
 
 def grid(stamps: Stamps, step: np.timedelta64) -> Shaped[np.ndarray, " M"]:
     """Every stamp from the first to the last by a step."""
-    months = in_months(step)
-    count = np.ptp(month_number(stamps)) // months_in(step) if months else (stamps[-1] - stamps[0]) // step
-    return np.concatenate([stamps[:1], following(stamps[:1], step, int(count))])
+    if not in_months(step):
+        return np.concatenate([stamps[:1], following(stamps[:1], step, int((stamps[-1] - stamps[0]) // step))])
+    months = months_in(step)
+    count = int(np.ptp(month_number(stamps)) // months)
+    return np.concatenate([stamps[:1], month_stepped(stamps[0], months, count, before_end(stamps))])
 
 
 def typical_gap(stamps: Stamps, step: np.timedelta64 | None) -> np.timedelta64:
@@ -183,7 +203,6 @@ def year_fraction(stamps: Stamps) -> Float64[np.ndarray, " N"]:
 
 
 __all__ = [
-    "HOLIDAYS",
     "common_step",
     "features",
     "following",

@@ -34,8 +34,8 @@ from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
 Data = Panel | pd.DataFrame | Path | str
-"""Accepted data: a panel, a table in the long format (unique_id, ds, y, covariates), or the name of a file or embedded
-data set."""
+"""Accepted data: a panel, a table in the long format (unique_id, ds, y, covariates), the name of a file (CSV, TSV,
+Parquet, Excel), or of an embedded data set."""
 Progress = Callable[[int, dict[str, float]], None]
 """Called with the step and the newest figures of the training log."""
 COPY = "data"

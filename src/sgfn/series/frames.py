@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64, Shaped
 
 from sgfn.series.calendar import common_step, grid
 from sgfn.series.panel import Panel, Series
-from sgfn.series.source import Table, open_table
+from sgfn.series.source import SeriesTable, open_table
 
 __all__ = ["Columns", "Reading", "panel_of", "read_panel"]
 
@@ -116,7 +116,7 @@ def panel_of(
 
 
 def read_panel(source: Path | str | pd.DataFrame, columns: Columns, shortest: int = 2) -> Reading:
-    """A checked panel out of a DataFrame, a CSV or a Parquet file, every series with at least `shortest` values."""
+    """A checked panel out of a DataFrame or a file; every series has `shortest` values or more."""
     return _Reader(table=open_table(source), columns=columns, shortest=shortest).read()
 
 
@@ -124,7 +124,7 @@ def read_panel(source: Path | str | pd.DataFrame, columns: Columns, shortest: in
 class _Reader:
     """One table and what is expected of it."""
 
-    table: Table
+    table: SeriesTable
     columns: Columns
     shortest: int
     notices: list[str] = field(default_factory=list)

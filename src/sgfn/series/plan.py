@@ -7,6 +7,7 @@ from jaxtyping import Float64
 
 from sgfn.config.series import Reference, Scaling, SeriesConfig
 from sgfn.series.calendar import features, season_length, typical_gap
+from sgfn.series.holidays import unknown_years
 from sgfn.series.panel import Panel
 
 DAY = np.timedelta64(24 * 3600, "s")
@@ -117,7 +118,9 @@ def unread(panel: Panel, config: SeriesConfig) -> tuple[str, ...]:
         return (f"holidays {config.holidays} are not read: steps are longer than a day",)
     if (years := _span(panel) / YEAR) < 2:
         return (f"holidays {config.holidays} are not read: there are {years:.1f} years to learn from, 2 are needed",)
-    return ()
+    ends = np.concatenate([series.stamps[[0, -1]] for series in panel.series]).astype("datetime64[Y]")
+    first, last = (int(end.astype(np.int64)) + 1970 for end in (ends.min(), ends.max()))
+    return tuple(filter(None, [unknown_years(config.holidays, first, last + 1)]))
 
 
 def check_like(plan: Plan, panel: Panel) -> None:

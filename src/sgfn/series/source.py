@@ -1,25 +1,21 @@
-"""A user's table of time series before anything is believed of it: text columns, and the line of each row.
+"""A user's table of time series before anything is believed of it: its cells as times, numbers and names.
 
-Every problem is a ValueError of one line, `FILE, line N, column 'C': what; fix`, N as an editor counts lines.
+Every problem is a ValueError of one line, `FILE, line N, column 'C': what; fix`.
 """
 
-import csv
-import gzip
-import io
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float64, Int64, Shaped
+from jaxtyping import Bool, Float64, Shaped
+
+from sgfn.config.tables import Table, read_table, spell
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
 SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
-PARQUET = (".parquet", ".pq")
-DELIMITERS = ",;\t|"
 ALIASES = {
     "unique_id": ("id", "series", "series_id", "item", "item_id", "name", "sku", "store", "shop", "product"),
     "ds": ("date", "datetime", "timestamp", "time", "day", "month"),
@@ -34,20 +30,11 @@ LARGEST = 1e30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class SeriesTable(Table):
     """Columns of a file or of a DataFrame, and where each row stands there."""
 
-    name: str
-    frame: pd.DataFrame
-    lines: Int64[np.ndarray, " R"]
-    unit: str = "line"
     index: tuple[str, ...] = ()
     """Names of a DataFrame's index, which is not read; `ds` where it has none and holds times."""
-
-    def problem(self, what: str, row: int | None = None, column: str | None = None) -> ValueError:
-        """An error that names the place."""
-        place = self.name + (f", {self.unit} {self.lines[row]}" if row is not None else "")
-        return ValueError(f"{place}{f', column {column!r}' if column else ''}: {what}")
 
     def require(self, column: str, option: str) -> None:
         """Raise unless a column is there, and suggest the nearest name."""
@@ -102,7 +89,7 @@ class Table:
         if pd.api.types.is_datetime64_any_dtype(cells):
             text, universal, local = cells, pd.to_datetime(cells, utc=True), cells.dt.tz_localize(None)
         else:
-            text = text_of(whole_numbers(cells))
+            text = text_of(cells)
             universal, local = parse_times(text), None
         if wrong := where(universal.isna().to_numpy()):
             raise self.problem(not_a_time(str(text.iloc[wrong[0]]), text), wrong[0], column)
@@ -145,8 +132,8 @@ def where(condition: Bool[np.ndarray, " R"]) -> list[int]:
 
 
 def text_of(cells: pd.Series) -> pd.Series:
-    """Cells as text without blanks around it, empty where missing."""
-    return cells.astype(object).where(cells.notna(), "").astype(str).str.strip()
+    """Cells as text without blanks around it, empty where missing; 20240131.0 as 20240131."""
+    return pd.Series(spell(cells), dtype=object)
 
 
 def not_a_number(text: str) -> str:
@@ -174,15 +161,6 @@ def parse_times(text: pd.Series) -> pd.Series:
     return fits[0] if len(fits) == 1 else found
 
 
-def whole_numbers(cells: pd.Series) -> pd.Series:
-    """Numbers such as 20240131.0 without the point; a column with an empty cell holds its numbers so."""
-    if not pd.api.types.is_float_dtype(cells):
-        return cells
-    seen = cells.dropna()
-    whole = np.isfinite(seen).all() and (seen == seen.round()).all() and (seen.abs() < 2**53).all()
-    return cells.astype("Int64") if whole else cells
-
-
 def one_clock(universal: pd.Series, local: pd.Series) -> Times:
     """Local time where it is as regular as universal time is: one offset for all, or one time of day for all."""
     there, offset = local.to_numpy().astype("datetime64[ns]"), local - universal.dt.tz_localize(None)
@@ -196,15 +174,14 @@ def one_clock(universal: pd.Series, local: pd.Series) -> Times:
     )
 
 
-# Files
+# Sources
 
 
-def open_table(source: Path | str | pd.DataFrame) -> Table:
-    """A DataFrame, or a CSV (plain or .gz) or Parquet file, as a table of cells."""
-    if isinstance(source, pd.DataFrame):
-        table = frame_table(source)
-    else:
-        table = parquet(Path(source)) if Path(source).suffix.lower() in PARQUET else text_table(Path(source))
+def open_table(source: Path | str | pd.DataFrame) -> SeriesTable:
+    """A DataFrame, or a file of those that `sgfn.config.tables` reads, as a table of cells."""
+    if not isinstance(source, pd.DataFrame):
+        return SeriesTable(**vars(read_table(Path(source), each="observed value")))
+    table = frame_table(source)
     if not len(table.frame):
         raise table.problem("no rows; write one row for each observed value")
     if len(twice := table.frame.columns[table.frame.columns.duplicated()]):
@@ -212,74 +189,10 @@ def open_table(source: Path | str | pd.DataFrame) -> Table:
     return table
 
 
-def frame_table(frame: pd.DataFrame) -> Table:
+def frame_table(frame: pd.DataFrame) -> SeriesTable:
     """A DataFrame; its index is no column."""
     names = [str(name) for name in frame.index.names if name is not None]
     if not names and isinstance(frame.index, pd.DatetimeIndex):
         names = ["ds"]
     plain = frame.reset_index(drop=True).set_axis(frame.columns.map(str), axis=1)
-    return Table(name="DataFrame", frame=plain, lines=np.arange(len(frame)), unit="row", index=tuple(names))
-
-
-def parquet(file: Path) -> Table:
-    """A Parquet file; needs pyarrow."""
-    try:
-        frame = pd.read_parquet(file)
-    except ImportError:
-        raise ValueError(
-            f"{file}: reading Parquet needs pyarrow; pip install pyarrow, or save the table as CSV"
-        ) from None
-    except FileNotFoundError:
-        raise ValueError(f"{file}: no such file; check the path") from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file}: not a readable Parquet file ({str(error).splitlines()[0][:120]})") from None
-    named = [name for name in frame.index.names if name is not None]  # pandas stores an index as columns
-    return Table(name=str(file), frame=frame.reset_index(drop=not named), lines=np.arange(len(frame)), unit="row")
-
-
-def text_table(file: Path) -> Table:
-    """A file of separated values with a header; the separator is the commonest mark of the header."""
-    text = decoded(file)
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    if not first:
-        raise ValueError(f"{file}: the file is empty; write a header (unique_id,ds,y) and one row for each value")
-    records = list(read_records(file, text, max(DELIMITERS, key=first.count)))
-    header = records[0][1]
-    for line, fields in records[1:]:
-        if len(fields) != len(header):
-            what = f"{len(fields)} fields where the header has {len(header)}; fill in what is missing or quote a field"
-            raise ValueError(f"{file}, line {line}: {what}")
-    rows = [fields for _, fields in records[1:]]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
-    series = [pd.Series(column, name=name, dtype=object) for name, column in zip(header, columns, strict=True)]
-    lines = np.array([line for line, _ in records[1:]], dtype=np.int64)
-    return Table(name=str(file), frame=pd.concat(series, axis=1), lines=lines)
-
-
-def read_records(file: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record that is not empty, with the line on which it begins."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line = 1
-    try:
-        for record in reader:
-            fields = [field.strip() for field in record]
-            if any(fields):
-                yield line, fields
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise ValueError(f"{file}, line {line}: not valid CSV ({error}); close each quote that is opened") from None
-
-
-def decoded(file: Path) -> str:
-    """The whole text of a file, unpacked where it ends in .gz."""
-    if file.is_dir():
-        raise ValueError(f"{file}: a folder, not a file; name the file inside it")
-    try:
-        blob = file.read_bytes()
-        return (gzip.decompress(blob) if file.suffix.lower() == ".gz" else blob).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ValueError(f"{file}: no such file; check the path") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: byte {error.start} is not UTF-8 text; save the table as CSV in UTF-8") from None
-    except (OSError, EOFError) as error:
-        raise ValueError(f"{file}: cannot be read ({error}); check the file and its permissions") from None
+    return SeriesTable(name="DataFrame", frame=plain, lines=np.arange(len(frame)), unit="row", index=tuple(names))
