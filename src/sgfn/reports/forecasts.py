@@ -11,7 +11,8 @@ import pandas as pd
 from sgfn.config import TrainConfig, differing
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
-from sgfn.reports.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names, save
+from sgfn.reports.axes import save
+from sgfn.reports.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names
 from sgfn.reports.pages.forecast import write_forecast_page
 from sgfn.reports.scenarios import PREFIX, SCENARIOS, SUMMARY, check_cost, scenarios_of, summaries, tilted, write_tilted
 from sgfn.runs.folder import Run
@@ -319,7 +320,7 @@ def drawn(out: Path, outcome: Outcome, figures: int) -> tuple[str, ...]:
     """A fan chart for each of the first series, and the calibration where there is a backtest; no pictures for 0."""
     files = file_names(outcome.names[:figures])
     for name, file in files.items():
-        save(fan_chart(name, outcome.history, outcome.forecast, outcome.backtest, outcome.paths), out / file)
+        save(fan_chart(name, outcome), out / file)
     if not figures or not len(outcome.backtest):
         return tuple(files.values())
     save(calibration_chart(outcome.backtest), out / "calibration.png")

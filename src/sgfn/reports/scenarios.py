@@ -7,13 +7,12 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
-from matplotlib.figure import Figure
 
 from sgfn.config.checks import require
 from sgfn.config.files import write_json
 from sgfn.landscapes.function import load_function
-from sgfn.reports.figures import INK, OURS, TARGET
-from sgfn.reports.forecast_figure import draw_fan, draw_observed, file_names, first_shown, new_figure, save, time_panel
+from sgfn.reports.axes import save
+from sgfn.reports.forecast_figure import file_names, scenario_chart
 from sgfn.series.backtest import level_name
 from sgfn.series.files import Outcome, Scenarios, nulls, write_table
 from sgfn.series.forecaster import Forecaster
@@ -77,8 +76,9 @@ def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Set
     record |= {"series": summaries(found)}
     write_json(out / SUMMARY, nulls(record))
     files = file_names([one.name for one in found[: settings.figures]], PREFIX)
-    for one, file in zip(found, files.values(), strict=False):  # as many as there are files
-        save(tilt_chart(one, outcome, settings), out / file)
+    scenarios = scenarios_of(found, settings)
+    for name, file in files.items():
+        save(scenario_chart(name, outcome, scenarios), out / file)
     return tuple(files.values())
 
 
@@ -130,20 +130,3 @@ def scenario_quantiles(found: Tilted, settings: Settings) -> pd.DataFrame:
     quantiles = weighted_quantiles(found.paths, found.weight, settings.array)
     columns = {level_name(level): quantiles[:, at] for at, level in enumerate(settings.levels)}
     return pd.DataFrame({"ds": found.stamps} | columns)
-
-
-def tilt_chart(found: Tilted, outcome: Outcome, settings: Settings) -> Figure:
-    """The forecast, and beside it the scenarios by their weight."""
-    seen = outcome.history[outcome.history["unique_id"] == found.name]
-    ahead = outcome.forecast[outcome.forecast["unique_id"] == found.name]
-    rows = scenario_quantiles(found, settings)
-    figure = new_figure(11.0, 4.2)
-    axis = time_panel(figure)
-    draw_observed(axis, seen[seen["ds"] >= first_shown(seen, ahead, [])])
-    draw_fan(axis, ahead, OURS, "forecast")
-    draw_fan(axis, rows, TARGET, f"scenarios, effective sample size {found.ess:.0%}")
-    title = f"{found.name}: paths in proportion to p exp(cost / {settings.temperature:g}), cost {settings.tilt}"
-    axis.set_title(title, loc="left", fontsize=11, color=INK, parse_math=False)
-    axis.margins(x=0.01)
-    figure.legend(frameon=False, fontsize=9, loc="outside lower left", ncols=4)
-    return figure

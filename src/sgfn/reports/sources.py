@@ -1,5 +1,6 @@
-"""What the files of a run say: the one thing that figures and pages are made of."""
+"""Reads run folders: everything that figures and pages show comes from here."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,12 @@ from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.runs.folder import Run, refuse_forecast
 
 Rows = list[dict[str, Any]]
+"""Lines of metrics.jsonl."""
+
+
+def number(value: Any) -> float | None:
+    """A finite number, or None for everything else that a file may hold."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 @dataclass(frozen=True, kw_only=True)
