@@ -119,6 +119,24 @@ def sequence_of(env: Env) -> SequenceEnv | None:
     return inner if isinstance(inner, SequenceEnv) else None
 
 
+def width_of(encoder: nn.Module, env: Env) -> int:
+    """Width of what an encoder gives: as it says itself, or as it gives for the root state's features."""
+    width = getattr(encoder, "width", None)
+    if isinstance(width, int):
+        return width
+    with torch.no_grad():
+        features = env.encode(env.initial(1)).to(next((p.device for p in encoder.parameters()), "cpu"))
+        found = encoder(features)
+    if found.shape[:-1] != features.shape[:-1]:
+        raise ValueError(f"an encoder maps features [*, F] to [*, H]; this one made {tuple(found.shape)} of 1 row")
+    return found.shape[-1]
+
+
+def masked_log_softmax(logits: Float[Tensor, "*batch A"], mask: Tensor) -> Float[Tensor, "*batch A"]:
+    """Log-softmax over the true entries, minus infinity elsewhere; at least one entry must be true."""
+    return torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
+
+
 def make_encoder(env: Env, config: NetConfig) -> MLP | SequenceReader:
     """The configured encoder."""
     if config.encoder == "transformer":

@@ -15,12 +15,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from sgfn.runs.background import Background
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.config.files import naming, read_json, replacing, sweep, write_json, write_text
+from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build
-from sgfn.landscapes.tasks import Task, make_task
+from sgfn.runs.background import Background
 
 FORMAT = 1
 LOCK = ".lock"

@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
+from sgfn.config import LogConfig, TrainConfig, differing
+from sgfn.config.checks import require
 from sgfn.envs import laws
 from sgfn.evaluation import exact
-from sgfn.runs.background import Background
-from sgfn.config.checks import one_of, require
-from sgfn.config import LogConfig, TrainConfig, differing
-from sgfn.learning.learner import Glance, Learner
-from sgfn.learning.methods import build, check
 from sgfn.landscapes.offline import training_objects
-from sgfn.runs.folder import Run
-from sgfn.learning.execution import pick_device, COMPILING, Stepper, choose, stepper
 from sgfn.landscapes.tasks import Task, make_task
+from sgfn.learning.execution import COMPILING, Stepper, choose, pick_device, stepper
+from sgfn.learning.learner import Learner, MetricsSnapshot
+from sgfn.learning.methods import build, check
+from sgfn.runs.background import Background
+from sgfn.runs.folder import Run
 
 Progress = Callable[[int, dict[str, Any]], None]
 """Called with the step and the newest figures."""
@@ -175,7 +175,7 @@ class Lines:
         self.run, self.learner, self.progress = run, learner, progress
         self.begun = self.started = (time.monotonic(), learner.done)
         self.late = learner.device.type == "cuda"
-        self.waiting: tuple[dict[str, Any], Glance, dict[str, float]] | None = None
+        self.waiting: tuple[dict[str, Any], MetricsSnapshot, dict[str, float]] | None = None
         self.rate = 0.0  # of the line that waits
 
     def begin(self) -> None:
