@@ -16,8 +16,10 @@ from sgfn.cli.commands import main
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
 from sgfn.evaluation.seeds import spread
+from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.reports.axes import lay_out
 from sgfn.reports.curves import mean_scores, shared_edges
+from sgfn.reports.looks import DASHED, PALETTE, Look, look_of
 from sgfn.reports.numbers import DASH
 from sgfn.reports.pages import Entry, report_html, write_page
 from sgfn.reports.pages.document import folder_labels
@@ -418,3 +420,30 @@ def test_only_chains_are_said_to_pass_the_floor(tmp_path: Path) -> None:
     words = "are not bound by it"
     assert not any(words in text for text in page(tmp_path, [entry()]).texts)
     assert any(words in text for text in page(tmp_path, [entry(), entry("mh", bound_by_floor=False)]).texts)
+
+
+def test_single_runs_show_their_loss_and_seeds_of_a_method_do_not(tmp_path: Path) -> None:
+    meters = dict.fromkeys(ENTROPY_METERS, 0.5)
+    runs = [entry("a"), entry("b"), entry("c")]
+    for at, one in enumerate(runs[:2]):
+        assert one.source is not None
+        for row in one.source.rows:
+            row |= {"loss": 0.25} | (meters if at else {})
+    parsed = page(tmp_path, runs)
+    captions = [text for text in parsed.texts if re.match(r"[abc]: [a-zA-Z]", text)]
+    assert captions[:2] == ["a: loss", "b: loss"]
+    assert [text.split(",")[0] for text in captions[2:4]] == ["b: Entropy of the policy", "b: Entropy ratio"]
+    assert captions[4].startswith("b: Policy KL")  # c has no loss
+    assert "Loss of a over steps: ends at 0.25" in parsed.values("aria-label")
+    again = replace(runs[0], seed=1)
+    assert "#training" not in page(tmp_path, [*runs, again]).values("href")
+
+
+def test_a_label_looks_as_its_entry_says(tmp_path: Path) -> None:
+    own = Look(PALETTE[6], DASHED)
+    (group,) = grouped([replace(entry("a"), look=own), entry("b")])
+    assert [line.look for line in group.lines] == [own, look_of(1)]
+    (axes,) = learning_figure(group, "tv").axes
+    colours = [line.get_color() for line in axes.lines if line.get_gid()]
+    assert colours == [PALETTE[6], PALETTE[1]]
+    assert 'color="var(--c6)"' in write_page(tmp_path / "p.html", "", [replace(entry("a"), look=own)]).read_text()

@@ -4,7 +4,6 @@ import re
 from importlib.resources import files
 from xml.etree.ElementTree import fromstring
 
-import pytest
 from matplotlib.figure import Figure
 from page_entries import entry
 
@@ -13,7 +12,7 @@ from sgfn.reports.learning_figures import draw_learning
 from sgfn.reports.looks import INK, PALETTE, look_of
 from sgfn.reports.pages.drawings import learning_figure
 from sgfn.reports.pages.entries import grouped
-from sgfn.reports.pages.svg import VARIABLES, Drawing, drawing, page_colour
+from sgfn.reports.pages.svg import VARIABLES, Drawing, drawing
 
 NASTY = "<script>alert(1)</script>\"'&"
 STYLE = files("sgfn.reports.pages").joinpath("page.css").read_text()
@@ -65,8 +64,6 @@ def test_light_colours_of_the_page_are_those_of_the_files() -> None:
     assert {name: light[name] for name in VARIABLES.values()} == {
         name: colour for colour, name in VARIABLES.items() if colour != "#000000"
     }
-    with pytest.raises(KeyError):
-        page_colour("#123456")
 
 
 def test_text_is_text_and_titles_belong_to_their_curves() -> None:

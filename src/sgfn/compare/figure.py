@@ -12,7 +12,7 @@ from sgfn.evaluation.seeds import rule
 from sgfn.reports.axes import add_panel, new_figure, save, write_note, write_title
 from sgfn.reports.curves import LEVELS, Curve, learning
 from sgfn.reports.learning_figures import LabelledCurve, Level, draw_learning
-from sgfn.reports.looks import DASHED, DOTTED, INK, PALETTE, SOLID, Look
+from sgfn.reports.looks import DASHED, DOTTED, INK, MUTED, PALETTE, SOLID, Look
 from sgfn.reports.sources import number
 
 STYLES = {
@@ -36,9 +36,15 @@ STYLES = {
     "sac": Look(PALETTE[2], DOTTED),
 }
 """Colour by family, line by member: a method looks the same in every figure and on the page."""
+OTHER = Look(MUTED, SOLID)
 ACROSS = 3
 """Panels side by side."""
 FLOOR = LEVELS["tv_floor"]
+
+
+def look_of_method(name: str) -> Look:
+    """Colour and line of a method, in figures and on the page; one that is not ours is grey."""
+    return STYLES.get(name, OTHER)
 
 
 def draw_comparison(path: Path, states: list[CellState]) -> Path:
@@ -83,7 +89,7 @@ def shown(states: list[CellState]) -> list[str]:
 def _draw_noise_level(axes: Axes, states: list[CellState], column: str) -> None:
     write_title(axes, states[0].cell.noise)
     found = [(group[0].cell.method, curve) for group in by_method(states) if (curve := curve_of(group, column))]
-    curves = [LabelledCurve(curve=curve, look=STYLES[name], label=name, gid=name) for name, curve in found]
+    curves = [LabelledCurve(curve=curve, look=look_of_method(name), label=name, gid=name) for name, curve in found]
     if not curves:
         write_note(axes, "no metrics yet")
     draw_learning(axes, curves, _floor(states) if column == "tv" else [], column)
@@ -114,12 +120,13 @@ def by_method(states: list[CellState]) -> list[list[CellState]]:
 
 
 def _add_legend(figure: Figure) -> None:
-    """Add one legend below all panels: every method once, in the order of STYLES, the floor last."""
+    """Add one legend below all panels: every method once, ours in the order of STYLES, the floor last."""
     entries = {}
     for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
         entries |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries}
-    names = sorted(entries, key=[*STYLES, FLOOR].index)
+    order = [*STYLES, *(name for name in entries if name not in STYLES and name != FLOOR), FLOOR]
+    names = sorted(entries, key=order.index)
     if names:
         columns = min(len(names), int(figure.get_figwidth() / 1.6))
         where = {"loc": "outside lower left", "ncols": columns, "frameon": False, "fontsize": 9, "labelcolor": INK}

@@ -130,7 +130,7 @@ def draw_paths(axes: Axes, paths: pd.DataFrame) -> None:
     for at, sample in enumerate(sorted(paths["sample"].unique())[:SHOWN_PATHS]):
         one = paths[paths["sample"] == sample]
         label = "sample paths" if at == 0 else None
-        axes.plot(mdates.date2num(one["ds"]), one["y"], color=TARGET, linewidth=0.7, alpha=0.8, label=label)
+        axes.plot(mdates.date2num(one["ds"]), one["y"], color=TARGET, linewidth=0.7, alpha=0.8, label=label, zorder=1.8)
 
 
 def draw_observed(axes: Axes, seen: pd.DataFrame) -> None:

@@ -44,7 +44,7 @@ def tilted(forecaster: Forecaster, settings: Settings, told: Told | None = None)
 
 
 def cost_of(settings: Settings) -> Cost:
-    """The named function; whatever it raises comes back as one line."""
+    """The cost function that the settings name; whatever it raises becomes a one-line ValueError."""
     function = cast(Cost, load_function(settings.tilt))
 
     def cost(paths: Float64[np.ndarray, "N H"]) -> Any:
@@ -58,7 +58,7 @@ def cost_of(settings: Settings) -> Cost:
 
 
 def check_cost(settings: Settings, panel: Panel, horizon: int) -> None:
-    """Try the cost on two paths before hours are spent."""
+    """Call the cost on two paths, so that a wrong one is refused before training."""
     values = panel.series[0].values
     paths = np.resize(values[~np.isnan(values)], (2, horizon))
     try:
@@ -70,7 +70,7 @@ def check_cost(settings: Settings, panel: Panel, horizon: int) -> None:
 
 
 def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Settings) -> tuple[str, ...]:
-    """scenarios.csv, tilt.json, and a picture of each of the first series."""
+    """Write scenarios.csv, tilt.json and a picture of each of the first series; returns names of the pictures."""
     write_table(out / SCENARIOS, pd.concat([scenario_table(one) for one in found], ignore_index=True))
     record = {"cost": settings.tilt, "temperature": settings.temperature, "objective": settings.tilt_objective}
     record |= {"series": summaries(found)}
@@ -83,7 +83,7 @@ def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Set
 
 
 def summaries(found: list[Tilted]) -> dict[str, dict[str, float]]:
-    """How far the scenarios of each series can be trusted."""
+    """Effective sample size and other checks of the scenarios of each series."""
     return {one.name: one.summary | {"samples": len(one.paths)} for one in found}
 
 
@@ -118,7 +118,7 @@ def weighted_quantiles(
 
 
 def scenarios_of(found: list[Tilted], settings: Settings) -> Scenarios:
-    """Weighted quantiles of each series, and how far to trust them."""
+    """Weighted quantiles of each series with the checks of `summaries`, as figures and page need them."""
     tables = [scenario_quantiles(one, settings).assign(unique_id=one.name) for one in found]
     quantiles = pd.concat(tables, ignore_index=True)
     cost, heat = settings.tilt, settings.temperature
@@ -126,7 +126,7 @@ def scenarios_of(found: list[Tilted], settings: Settings) -> Scenarios:
 
 
 def scenario_quantiles(found: Tilted, settings: Settings) -> pd.DataFrame:
-    """ds, and a column per quantile."""
+    """Table of the weighted quantiles of one series: ds, and a column per quantile."""
     quantiles = weighted_quantiles(found.paths, found.weight, settings.array)
     columns = {level_name(level): quantiles[:, at] for at, level in enumerate(settings.levels)}
     return pd.DataFrame({"ds": found.stamps} | columns)

@@ -33,12 +33,12 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The folder's name; the font may lack other signs than plain ones."""
+        """The folder's name with a question mark for each sign that is not ASCII, which the font may lack."""
         return "".join(c if " " <= c <= "~" else "?" for c in self.path.resolve().name)
 
     @property
     def watched(self) -> Rows:
-        """The lines of metrics that hold the figures of the entropy."""
+        """The lines of metrics that hold measurements of the entropy."""
         return [row for row in self.rows if row.keys() >= set(ENTROPY_METERS)]
 
     @property
@@ -65,7 +65,7 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """A run folder that has been trained, if only for a while."""
+    """Read a run folder; one without metrics is refused."""
     folder = Run(path=path)
     refuse_forecast(folder)
     task, config = folder.read_config()

@@ -29,12 +29,12 @@ SERIES = re.compile(r"series-\d+")
 
 
 def page_colour(colour: str) -> str:
-    """The page's variable for a colour, which is another one in the dark.
+    """The page's variable for a colour, which is another one in the dark; unknown colours and other values as they are.
 
-    >>> page_colour("#1F2933")
-    'var(--ink)'
+    >>> page_colour("#1F2933"), page_colour("#123456")
+    ('var(--ink)', '#123456')
     """
-    return f"var(--{VARIABLES[colour.lower()]})"
+    return f"var(--{VARIABLES[colour.lower()]})" if colour.lower() in VARIABLES else colour
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class _Conversion:
 
     def value(self, text: str) -> str:
         """An attribute's value: the page's colour, a reference within this figure, or short numbers."""
-        if text.lower() in VARIABLES:
+        if text.startswith("#"):
             return page_colour(text)
         if REFERENCE.search(text):
             return REFERENCE.sub(lambda found: f"{self.key}-{found[0]}", text)
