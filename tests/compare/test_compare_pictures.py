@@ -13,7 +13,7 @@ from stub_workers import SAMPLES, run
 
 from sgfn.compare.cells import CellState, make_cell
 from sgfn.compare.contestants import CONTESTANTS
-from sgfn.compare.figure import STYLES, comparison_figure, curve
+from sgfn.compare.figure import STYLES, comparison_figure, curve_of
 from sgfn.compare.live import Board, Lines, live_table
 
 
@@ -39,9 +39,10 @@ def test_the_figure_shows_quartiles_over_the_seeds_that_are_done(stub: Path) -> 
         lines = {str(line.get_gid()): np.asarray(line.get_xydata()).tolist() for line in axis.lines}
         assert lines["tb"] == [[160, pytest.approx(np.median(tv))]]
         assert lines["db"] == [[40, pytest.approx(4 * np.median(tv))]]  # as far as it came
-        calls, quartiles = curve([s for s in states if (s.cell.method, s.cell.alpha) == ("tb", alpha)], "tv")
-        assert calls == [160]
-        assert quartiles[:, 0] == pytest.approx(np.quantile(tv, [0.25, 0.5, 0.75]))
+        found = curve_of([s for s in states if (s.cell.method, s.cell.alpha) == ("tb", alpha)], "tv")
+        assert found is not None
+        assert found.x.tolist() == [160]
+        assert [found.low[0], found.middle[0], found.high[0]] == pytest.approx(np.quantile(tv, [0.25, 0.5, 0.75]))
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["tb", "db", "best reachable"]
 

@@ -14,7 +14,7 @@ from stub_workers import WRITE_PAGE, run
 
 from sgfn.cli import tables
 from sgfn.compare.cells import CellState
-from sgfn.compare.figure import comparison_figure, curve
+from sgfn.compare.figure import comparison_figure, curve_of
 from sgfn.compare.results import together
 from sgfn.evaluation.seeds import low_middle_high, rule, spread
 from sgfn.reports.pages import Entry
@@ -64,7 +64,9 @@ def test_table_figure_and_page_agree(
 
     title = comparison_figure(states).get_suptitle()
     assert title == f"grid: medians over seeds{f', bands: {name}' if name else ''}"
-    assert curve(states, "tv")[1][:, 0] == pytest.approx([low, middle, high])
+    curve = curve_of(states, "tv")
+    assert curve is not None
+    assert [curve.low[0], curve.middle[0], curve.high[0]] == pytest.approx([low, middle, high])
 
     entries: list[Entry] = pages[-1]["entries"]
     WRITE_PAGE(stub / "page.html", "", entries)

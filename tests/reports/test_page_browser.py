@@ -11,6 +11,7 @@ from browser import Browser, find_browser, need_browser
 from forecast_tables import outcome, small_panel
 from page_entries import entry
 
+from sgfn.reports.looks import PALETTE
 from sgfn.reports.pages import Entry, write_page
 from sgfn.reports.pages.forecast import write_forecast_page
 
@@ -20,8 +21,8 @@ LABELS = """[...document.querySelectorAll('.sortable tbody')].map(body =>
 SORTED = (
     "[...document.querySelectorAll('.sortable [aria-sort]')].map(th => [th.dataset.key, th.getAttribute('aria-sort')])"
 )
-SHOWN = """[...document.querySelectorAll('.chart g')].map(g =>
-  [g.dataset.label, g.querySelector('.curve').getClientRects().length > 0])"""
+SHOWN = """[...document.querySelectorAll('.chart [class^=series-]')].map(g =>
+  [g.querySelector('title').textContent.split(':')[0], g.getBoundingClientRect().width > 0])"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 WIDTHS = "[innerWidth, document.documentElement.scrollWidth]"
 COLOURS = """(() => {
@@ -100,12 +101,12 @@ def test_columns_are_sorted_by_mouse_and_keys(browser: Browser, comparison: Path
 def test_curves_can_be_hidden(browser: Browser, comparison: Path) -> None:
     browser.open(comparison)
     before = browser.see(SHOWN)
-    assert len(before) == 2 * 9 + 1
+    assert len(before) == 2 * 9 + 1 + 2 * 3  # lines, and the bands of those with two seeds
     assert all(shown for _, shown in before)
     button = ".legend button[data-series='1']"
     browser.click(button)
     assert browser.see(f'document.querySelector("{button}").ariaPressed') == "false"
-    assert [label for label, shown in browser.see(SHOWN) if not shown] == ["db", "db"]
+    assert [label for label, shown in browser.see(SHOWN) if not shown] == ["db"] * 4
     browser.press(" ")
     assert browser.see(SHOWN) == before
     assert browser.problems == []
@@ -238,7 +239,8 @@ BLINDNESS = {
 CONES = [[0.4122215, 0.5363325, 0.0514460], [0.2119035, 0.6806995, 0.1073970], [0.0883025, 0.2817188, 0.6299787]]
 OKLAB = [[0.2104543, 0.7936178, -0.0040720], [1.9779985, -2.4285922, 0.4505937], [0.0259040, 0.7827718, -0.8086758]]
 STYLE = files("sgfn.reports.pages").joinpath("page.css").read_text()
-PALETTE = re.findall(r"--c\d: light-dark\((#\w{6}), (#\w{6})\);", STYLE)
+DARK = dict(re.findall(r"light-dark\((#\w{6}), (#\w{6})\);", STYLE))
+COLOURS_OF_METHODS = [(colour, DARK[colour]) for colour in PALETTE]
 
 
 def nearest(colours: list[str], kind: str) -> float:
@@ -252,7 +254,7 @@ def nearest(colours: list[str], kind: str) -> float:
 @pytest.mark.parametrize("kind", BLINDNESS)
 @pytest.mark.parametrize("dark", [False, True])
 def test_methods_are_told_apart_by_every_kind_of_colour_vision(dark: bool, kind: str) -> None:
-    colours, page = [pair[dark] for pair in PALETTE], "#14181d" if dark else "#ffffff"
+    colours, page = [pair[dark] for pair in COLOURS_OF_METHODS], "#14181d" if dark else "#ffffff"
     assert len(colours) == 8
     assert nearest(colours, kind) > 0.09
     assert min(contrast(colour, page) for colour in colours) >= 3.0

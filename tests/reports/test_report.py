@@ -15,7 +15,8 @@ from small_runs import complaint, contents, small
 
 import sgfn
 from sgfn.objectives.entropy import ENTROPY_METERS
-from sgfn.reports.figures import draw, lay_out, report
+from sgfn.reports.axes import lay_out
+from sgfn.reports.figures import draw, report
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

@@ -1,5 +1,6 @@
 """Runs that were never trained: what their files would say, for tests of the page."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -76,13 +77,16 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        if tag in ("td", "th"):
+            self.rows[-1][-1] = self.rows[-1][-1].strip()
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] in ("style", "script"):
             return
-        self.texts.append(data)
-        if "tr" in self.open and self.rows[-1]:
-            self.rows[-1][-1] += data if "small" not in self.open else f" [{data}]"
+        if data.strip():
+            self.texts.append(data.strip())
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += re.sub(r"\s+", " ", data) if "small" not in self.open else f" [{data}]"
 
     def count(self, tag: str) -> int:
         """How many elements of a kind there are."""

@@ -228,6 +228,7 @@ class Pictures:
             self.drawn = time.monotonic()
 
     def _write_page(self) -> None:
+        from sgfn.compare.figure import look_of_method
         from sgfn.reports.pages import Entry, write_page
         from sgfn.reports.sources import read_source
 
@@ -237,7 +238,7 @@ class Pictures:
             if "log_reward" in state.row and state.status != "failed":
                 source = replace(read_source(cell.path), results=state.results)
             about = {"noise": cell.noise, "seed": cell.seed, "error": state.error}
-            entries.append(Entry(label=cell.method, source=source, **about))
+            entries.append(Entry(label=cell.method, source=source, look=look_of_method(cell.method), **about))
         write_page(self.out / PAGE, f"Methods compared on {self.states[0].cell.task}", entries, self._note())
 
     def _note(self) -> str:

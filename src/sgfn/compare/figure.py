@@ -1,54 +1,55 @@
-"""The picture of a comparison: one panel per noise level, a median over seeds with a band for each method."""
+"""The figure of a comparison: one panel per noise level, a median over seeds with a band for each method."""
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Float
-from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.gridspec import GridSpec
 
 from sgfn.compare.cells import CellState
-from sgfn.config.files import replacing
-from sgfn.evaluation.seeds import low_middle_high, rule
-from sgfn.reports.figures import FLOOR, INK, MUTED, NICE
+from sgfn.evaluation.seeds import rule
+from sgfn.reports.axes import add_panel, new_figure, save, write_note, write_title
+from sgfn.reports.curves import LEVELS, Curve, learning
+from sgfn.reports.learning_figures import LabelledCurve, Level, draw_learning
+from sgfn.reports.looks import DASHED, DOTTED, INK, MUTED, PALETTE, SOLID, Look
+from sgfn.reports.sources import number
 
-SOLID, DASHED, DOTTED = "-", (0, (5, 2)), (0, (1.5, 1.5))
 STYLES = {
-    "tb": ("#0b6e99", SOLID),
-    "db": ("#0b6e99", DASHED),
-    "subtb": ("#0b6e99", DOTTED),
-    "kl": ("#c0392b", SOLID),
-    "kl-entropy": ("#c0392b", DASHED),
-    "eflow": ("#c0392b", DOTTED),
-    "published-tb": ("#d9822b", SOLID),
-    "published-db": ("#d9822b", DASHED),
-    "published-subtb": ("#d9822b", DOTTED),
-    "blind-tb": ("#7b8794", SOLID),
-    "blind-db": ("#7b8794", DASHED),
-    "blind-subtb": ("#7b8794", DOTTED),
-    "random": ("#1f2933", DOTTED),
-    "mh": ("#6b46c1", SOLID),
-    "mars": ("#6b46c1", DASHED),
-    "a2c": ("#b83280", SOLID),
-    "ppo": ("#b83280", DASHED),
-    "sac": ("#b83280", DOTTED),
+    "tb": Look(PALETTE[0], SOLID),
+    "db": Look(PALETTE[0], DASHED),
+    "subtb": Look(PALETTE[0], DOTTED),
+    "kl": Look(PALETTE[3], SOLID),
+    "kl-entropy": Look(PALETTE[3], DASHED),
+    "eflow": Look(PALETTE[3], DOTTED),
+    "published-tb": Look(PALETTE[1], SOLID),
+    "published-db": Look(PALETTE[1], DASHED),
+    "published-subtb": Look(PALETTE[1], DOTTED),
+    "blind-tb": Look(PALETTE[4], SOLID),
+    "blind-db": Look(PALETTE[4], DASHED),
+    "blind-subtb": Look(PALETTE[4], DOTTED),
+    "random": Look(INK, DOTTED),
+    "mh": Look(PALETTE[6], SOLID),
+    "mars": Look(PALETTE[6], DASHED),
+    "a2c": Look(PALETTE[2], SOLID),
+    "ppo": Look(PALETTE[2], DASHED),
+    "sac": Look(PALETTE[2], DOTTED),
 }
-"""Colour by family, line by member: a method looks the same in every figure."""
-LABELS = {"tv": "total variation to the target", "log_reward": "mean log-reward of a batch"}
-ACROSS = 3  # panels side by side
+"""Colour by family, line by member: a method looks the same in every figure and on the page."""
+OTHER = Look(MUTED, SOLID)
+ACROSS = 3
+"""Panels side by side."""
+FLOOR = LEVELS["tv_floor"]
+
+
+def look_of_method(name: str) -> Look:
+    """Colour and line of a method, in figures and on the page; one that is not ours is grey."""
+    return STYLES.get(name, OTHER)
 
 
 def draw_comparison(path: Path, states: list[CellState]) -> Path:
-    """Draw what the cells' metrics say."""
-    figure = comparison_figure(states)
-    with replacing(path) as aside:
-        figure.savefig(aside, dpi="figure", format="png")
-    return path
+    """Write the figure of these cells as PNG, from their metrics."""
+    return save(comparison_figure(states), path)
 
 
 def comparison_figure(states: list[CellState]) -> Figure:
@@ -56,74 +57,53 @@ def comparison_figure(states: list[CellState]) -> Figure:
     panels: dict[float, list[CellState]] = {}
     for state in sorted(states, key=lambda state: state.cell.alpha):
         panels.setdefault(state.cell.alpha, []).append(state)
-    keys = shown(states)
+    columns = shown(states)
     down, across = math.ceil(len(panels) / ACROSS), min(len(panels), ACROSS)
-    size = (max(4.5 * across, 6.5), 3.7 * down * len(keys) + 0.8)
-    figure = Figure(figsize=size, dpi=130, layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08), facecolor="white")
-    FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(down * len(keys), across)
-    for block, key in enumerate(keys):
-        first = None
-        for place, members in enumerate(panels.values()):
-            cell = grid[block * down + place // across, place % across]
-            axis = figure.add_subplot(cell, sharey=first)
-            first = first or axis
-            _draw_panel(axis, members, key)
+    figure = new_figure(max(4.5 * across, 6.5), 3.7 * down * len(columns) + 0.8)
+    grid = figure.add_gridspec(down * len(columns), across)
+    for block, column in enumerate(columns):
+        _draw_block(figure, grid, block * down, list(panels.values()), column)
     ends = rule(len(drawn(group)) for group in by_method(states))
     title = f"{states[0].cell.task}: medians over seeds{f', bands: {ends}' if ends else ''}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK, parse_math=False)
-    _legend(figure)
+    _add_legend(figure)
     return figure
 
 
+def _draw_block(figure: Figure, grid: GridSpec, top: int, panels: list[list[CellState]], column: str) -> None:
+    """Draw one column of the metrics at every noise level, all panels with the same vertical axis."""
+    first = None
+    for place, members in enumerate(panels):
+        axes = add_panel(figure, grid[top + place // ACROSS, place % ACROSS], level_with=first)
+        first = first or axes
+        _draw_noise_level(axes, members, column)
+
+
 def shown(states: list[CellState]) -> list[str]:
-    """What is drawn: distances where they are known, rewards where some are not."""
+    """Columns of the metrics that are drawn: distances where they are known, rewards where some are not."""
     begun = {state.cell.method for state in states if state.row}
     known = {state.cell.method for state in states if "tv" in state.row}
     return (["tv"] if known else []) + ([] if known and known == begun else ["log_reward"])
 
 
-def _draw_panel(axis: Axes, states: list[CellState], key: str) -> None:
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.tick_params(colors=INK, labelsize=9)
-    axis.grid(axis="y", color="#e4e7eb", linewidth=0.8)
-    axis.set_title(states[0].cell.noise, loc="left", fontsize=11, color=INK)
-    axis.set_xlabel("environment calls", color=INK, fontsize=10)
-    axis.set_ylabel(LABELS[key], color=INK, fontsize=10)
-    axis.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=NICE))
-    axis.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
-    for group in by_method(states):
-        _draw_method(axis, group[0].cell.method, group, key)
-    if not axis.lines:
-        axis.text(0.5, 0.5, "no metrics yet", ha="center", transform=axis.transAxes, color=MUTED, fontsize=10)
-    if key == "tv":
-        _draw_floor(axis, states)
-        axis.set_ylim(bottom=0)
-    axis.set_xlim(left=0)
+def _draw_noise_level(axes: Axes, states: list[CellState], column: str) -> None:
+    write_title(axes, states[0].cell.noise)
+    found = [(group[0].cell.method, curve) for group in by_method(states) if (curve := curve_of(group, column))]
+    curves = [LabelledCurve(curve=curve, look=look_of_method(name), label=name, gid=name) for name, curve in found]
+    if not curves:
+        write_note(axes, "no metrics yet")
+    draw_learning(axes, curves, _floor(states) if column == "tv" else [], column)
 
 
-def _draw_method(axis: Axes, method: str, states: list[CellState], key: str) -> None:
-    calls, (low, median, high) = curve(states, key)
-    if not calls:
-        return
-    colour, line = STYLES[method]
-    marker = "o" if len(calls) == 1 else ""
-    axis.fill_between(calls, low, high, color=colour, alpha=0.15, linewidth=0)
-    axis.plot(calls, median, color=colour, linestyle=line, linewidth=1.8, marker=marker, gid=method, label=method)
+def _floor(states: list[CellState]) -> list[Level]:
+    """The distance that no policy can go below at this noise level, where some cell knows it."""
+    known = [value for state in states if (value := number(state.results.get("tv_floor"))) is not None]
+    return [Level(key="tv_floor", value=known[0], label=FLOOR)] if known else []
 
 
-def _draw_floor(axis: Axes, states: list[CellState]) -> None:
-    known = [state.results["tv_floor"] for state in states if state.results.get("tv_floor") is not None]
-    if known:
-        axis.axhline(known[0], color=FLOOR, linestyle="--", linewidth=1.4, zorder=1.5, label="best reachable")
-
-
-def curve(states: list[CellState], key: str) -> tuple[list[int], Float[np.ndarray, "3 N"]]:
-    """Low end, median and high end of a figure over seeds, where all of them have it."""
-    series = [{r["trajectories"]: r[key] for r in state.cell.run.rows() if key in r} for state in drawn(states)]
-    calls = sorted(set.intersection(*map(set, series))) if series else []
-    values = np.array([[one[x] for x in calls] for one in series], dtype=float).reshape(len(series), len(calls))
-    return calls, low_middle_high(values) if calls else np.empty((3, 0))
+def curve_of(states: list[CellState], column: str) -> Curve | None:
+    """Median and band of a column over the seeds of one method at one noise level; None where no seed has it."""
+    return learning([state.cell.run.rows() for state in drawn(states)], column)
 
 
 def drawn(states: list[CellState]) -> list[CellState]:
@@ -132,26 +112,22 @@ def drawn(states: list[CellState]) -> list[CellState]:
 
 
 def by_method(states: list[CellState]) -> list[list[CellState]]:
-    """Seeds of one method at one noise level together."""
+    """Cells in lists, the seeds of one method at one noise level together."""
     groups: dict[tuple[str, float], list[CellState]] = {}
     for state in states:
         groups.setdefault((state.cell.method, state.cell.alpha), []).append(state)
     return list(groups.values())
 
 
-def _legend(figure: Figure) -> None:
-    """Every line once, below all panels, the floor last."""
+def _add_legend(figure: Figure) -> None:
+    """Add one legend below all panels: every method once, ours in the order of STYLES, the floor last."""
     entries = {}
-    for axis in figure.axes:
-        handles, labels = axis.get_legend_handles_labels()
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
         entries |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries}
-    names = sorted(entries, key=_place)
+    order = [*STYLES, *(name for name in entries if name not in STYLES and name != FLOOR), FLOOR]
+    names = sorted(entries, key=order.index)
     if names:
         columns = min(len(names), int(figure.get_figwidth() / 1.6))
-        where = {"loc": "outside lower left", "ncols": columns, "frameon": False, "fontsize": 9}
+        where = {"loc": "outside lower left", "ncols": columns, "frameon": False, "fontsize": 9, "labelcolor": INK}
         figure.legend([entries[name] for name in names], names, **where)
-
-
-def _place(name: str) -> int:
-    order: Iterable[str] = STYLES
-    return [*order, "best reachable"].index(name)

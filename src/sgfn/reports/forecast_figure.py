@@ -1,68 +1,94 @@
-"""Pictures of forecasts, from their tables alone: a fan chart per series, and how well quantiles keep their word."""
+"""Figures of forecasts, from their tables alone: the forecast and the scenarios of a series, and calibration."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib import dates as mdates
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from sgfn.config.files import replacing
 from sgfn.evaluation.metrics.forecast import calibration
-from sgfn.reports.figures import FLOOR, INK, MUTED, OURS, TARGET
+from sgfn.reports.axes import add_panel, name_axes, new_figure, plain_values, write_title
+from sgfn.reports.looks import (
+    AXIS,
+    DASH_DOTTED,
+    DASHED,
+    DOTTED,
+    FLOOR,
+    INK,
+    MUTED,
+    OURS,
+    RULE,
+    SOLID,
+    TARGET,
+    WHITE,
+    Look,
+)
 from sgfn.series.backtest import level_name, levels_in
+from sgfn.series.files import Outcome, Scenarios
 
 OUR_METHOD = "sgfn"
-STYLES = {OUR_METHOD: (OURS, "-", "o"), "seasonal naive": (TARGET, "--", "s"), "AutoETS": (FLOOR, "-.", "^")}
-OTHER = (MUTED, ":", "D")
+LOOKS = {OUR_METHOD: Look(OURS, SOLID), "seasonal naive": Look(TARGET, DASHED), "AutoETS": Look(FLOOR, DASH_DOTTED)}
+OTHER = Look(MUTED, DOTTED)
+WIDE = (11.0, 4.2)
+"""Width and height of a chart over time, in inches."""
 SHOWN_WINDOWS = 3
 """Backtest windows in a fan chart, the newest."""
 SHOWN_PATHS = 5
-CLOSE, USUAL = 1.5, 0.9
-"""A line joins values no further apart than so many times a gap that this share of gaps do not exceed."""
+GAP, USUAL_SHARE = 1.5, 0.9
+"""Observed values are joined if they lie no further apart than GAP times the USUAL_SHARE quantile of all distances."""
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """A PNG, whole or absent."""
-    with replacing(path) as aside:
-        figure.savefig(aside, dpi="figure", format="png")
-    return path
+# Charts over time
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty picture."""
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-    figure = Figure(figsize=(width, height), dpi=130, layout=layout, facecolor="white")
-    FigureCanvasAgg(figure)
+def fan_chart(name: str, outcome: Outcome, *, titled: bool = True) -> Figure:
+    """Figure of one series: observed values, forecasts of the last backtest windows, and the forecast."""
+    return _time_chart(name if titled else "", lambda axes: draw_forecast(axes, name, outcome))
+
+
+def scenario_chart(name: str, outcome: Outcome, scenarios: Scenarios, *, titled: bool = True) -> Figure:
+    """Figure of one series: its forecast, and beside it the scenarios by their weight."""
+    title = f"{name}: paths in proportion to p exp(cost / {scenarios.temperature:g}), cost {scenarios.cost}"
+    return _time_chart(title if titled else "", lambda axes: draw_scenarios(axes, name, outcome, scenarios))
+
+
+def _time_chart(title: str, draw: Callable[[Axes], None]) -> Figure:
+    figure = new_figure(*WIDE)
+    axes = time_panel(figure)
+    draw(axes)
+    axes.set_title(title, loc="left", fontsize=11, color=INK, parse_math=False)
+    axes.margins(x=0.01)
+    figure.legend(frameon=False, fontsize=9, labelcolor=INK, loc="outside lower left", ncols=4)
     return figure
 
 
-# Fan charts
-
-
-def fan_chart(
-    name: str, history: pd.DataFrame, forecast: pd.DataFrame, backtest: pd.DataFrame, paths: pd.DataFrame | None = None
-) -> Figure:
-    """One series: what was seen, what would have been said of the last windows, and what is said of the future."""
-    figure = new_figure(11.0, 4.2)
-    axis = time_panel(figure)
-    seen, ahead = history[history["unique_id"] == name], forecast[forecast["unique_id"] == name]
-    windows = last_windows(backtest, name)
+def draw_forecast(axes: Axes, name: str, outcome: Outcome) -> None:
+    """Draw observed values, what was forecast of the last windows without knowing them, and what is forecast."""
+    seen, ahead = rows_of(outcome.history, name), rows_of(outcome.forecast, name)
+    windows = last_windows(outcome.backtest, name)
     for at, window in enumerate(windows):
-        draw_fan(axis, window, MUTED, "backtest: as it was forecast then" if at == 0 else None)
-    draw_fan(axis, ahead, OURS, f"forecast: median, intervals to {widest(ahead):.0%}")
-    _paths(axis, None if paths is None else paths[paths["unique_id"] == name])
-    shown = seen[seen["ds"] >= first_shown(seen, ahead, windows)]
-    draw_observed(axis, shown)
-    axis.axvline(float(mdates.date2num(seen["ds"].max())), color=MUTED, linewidth=0.8, linestyle=(0, (2, 3)))
-    axis.set_title(name, loc="left", fontsize=11, color=INK, parse_math=False)
-    axis.margins(x=0.01)
-    figure.legend(frameon=False, fontsize=9, loc="outside lower left", ncols=4)
-    return figure
+        draw_fan(axes, window, AXIS, "backtest: as it was forecast then" if at == 0 else None)
+    draw_fan(axes, ahead, OURS, f"forecast: median, intervals to {widest(ahead):.0%}")
+    if outcome.paths is not None:
+        draw_paths(axes, rows_of(outcome.paths, name))
+    draw_observed(axes, seen[seen["ds"] >= first_shown(seen, ahead, windows)])
+    axes.axvline(float(mdates.date2num(seen["ds"].max())), color=MUTED, linewidth=0.8, linestyle=(0, (2, 3)))
+
+
+def draw_scenarios(axes: Axes, name: str, outcome: Outcome, scenarios: Scenarios) -> None:
+    """Draw observed values, the forecast, and quantiles of the scenarios by weight."""
+    seen, ahead = rows_of(outcome.history, name), rows_of(outcome.forecast, name)
+    draw_observed(axes, seen[seen["ds"] >= first_shown(seen, ahead, [])])
+    draw_fan(axes, ahead, OURS, "forecast")
+    size = scenarios.figures[name]["ess"]
+    draw_fan(axes, rows_of(scenarios.quantiles, name), TARGET, f"scenarios, effective sample size {size:.0%}")
+
+
+def rows_of(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows of one series."""
+    return table[table["unique_id"] == name]
 
 
 def last_windows(backtest: pd.DataFrame, name: str) -> list[pd.DataFrame]:
@@ -80,51 +106,49 @@ def first_shown(seen: pd.DataFrame, ahead: pd.DataFrame, windows: list[pd.DataFr
 
 
 def mirrored(rows: pd.DataFrame) -> list[float]:
-    """Levels below the middle whose mirror image is there too, widest interval first."""
+    """Levels q below one half whose mirror image 1 - q is a column too, widest interval first."""
     levels = levels_in(rows)
     return [float(low) for low in levels[levels < 0.5 - 1e-9] if np.isclose(levels, 1 - low).any()]
 
 
 def widest(rows: pd.DataFrame) -> float:
-    """The share that the widest interval holds."""
+    """Probability of the widest interval, 0 where there is none."""
     return 1 - 2 * min(mirrored(rows), default=0.5)
 
 
-def draw_fan(axis: Axes, rows: pd.DataFrame, colour: str, label: str | None) -> None:
-    """Bands between mirrored quantiles, palest outside, and the median."""
+def draw_fan(axes: Axes, rows: pd.DataFrame, colour: str, label: str | None) -> None:
+    """Draw bands between mirrored quantiles, palest outside, and the median."""
     times = mdates.date2num(rows["ds"])
     for low in mirrored(rows):
         bottom, top = rows[level_name(low)], rows[level_name(round(1 - low, 6))]
-        axis.fill_between(times, bottom, top, color=colour, alpha=0.14, linewidth=0)
-    axis.plot(times, rows["q0.5"], color=colour, linewidth=1.6, label=label)
+        axes.fill_between(times, bottom, top, color=colour, alpha=0.14, linewidth=0)
+    axes.plot(times, rows["q0.5"], color=colour, linewidth=1.6, label=label)
 
 
-def _paths(axis: Axes, paths: pd.DataFrame | None) -> None:
-    """A few sample paths, thin."""
-    if paths is None:
-        return
+def draw_paths(axes: Axes, paths: pd.DataFrame) -> None:
+    """Draw the first few sample paths as thin lines."""
     for at, sample in enumerate(sorted(paths["sample"].unique())[:SHOWN_PATHS]):
         one = paths[paths["sample"] == sample]
         label = "sample paths" if at == 0 else None
-        axis.plot(mdates.date2num(one["ds"]), one["y"], color=TARGET, linewidth=0.7, alpha=0.8, label=label)
+        axes.plot(mdates.date2num(one["ds"]), one["y"], color=TARGET, linewidth=0.7, alpha=0.8, label=label, zorder=1.8)
 
 
-def draw_observed(axis: Axes, seen: pd.DataFrame) -> None:
-    """Observed values; the line breaks at gaps."""
+def draw_observed(axes: Axes, seen: pd.DataFrame) -> None:
+    """Draw observed values as a line that breaks at gaps."""
     pieces = unbroken(seen)
     gap = [np.array([np.nan])]
     times = np.concatenate([part for piece in pieces for part in (piece[0], *gap)][:-1])
     values = np.concatenate([part for piece in pieces for part in (piece[1], *gap)][:-1])
     mark = "o" if seen["y"].count() < 60 else ""
-    axis.plot(times, values, color=INK, linewidth=1.2, marker=mark, markersize=2.5, label="observed")
+    axes.plot(times, values, color=INK, linewidth=1.2, marker=mark, markersize=2.5, label="observed")
 
 
 def unbroken(seen: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Times and values of what was seen, in pieces without a gap; weekends of working days are none."""
+    """Times and values of what was observed, in pieces without a gap; weekends between working days are no gaps."""
     rows = seen.dropna(subset=["y"])
     times, values = mdates.date2num(rows["ds"]), rows["y"].to_numpy(dtype=np.float64)
-    usual = np.quantile(np.diff(mdates.date2num(seen["ds"])), USUAL) if len(seen) > 1 else 0.0
-    breaks = np.flatnonzero(np.diff(times) > CLOSE * usual) + 1
+    usual = np.quantile(np.diff(mdates.date2num(seen["ds"])), USUAL_SHARE) if len(seen) > 1 else 0.0
+    breaks = np.flatnonzero(np.diff(times) > GAP * usual) + 1
     return list(zip(np.split(times, breaks), np.split(values, breaks), strict=True))
 
 
@@ -139,48 +163,47 @@ def date_texts(locator: mdates.AutoDateLocator) -> mdates.ConciseDateFormatter:
 
 
 def time_panel(figure: Figure) -> Axes:
-    """Axes with time along the foot."""
-    axis = figure.add_subplot()
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.tick_params(colors=INK, labelsize=9)
-    axis.grid(axis="y", color="#e4e7eb", linewidth=0.8)
-    axis.set_axisbelow(True)
+    """Axes with dates along the foot."""
+    axes = add_panel(figure)
     locator = mdates.AutoDateLocator(minticks=4, maxticks=9)
-    axis.xaxis.set_major_locator(locator)
-    axis.xaxis.set_major_formatter(date_texts(locator))
-    return axis
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(date_texts(locator))
+    axes.xaxis.get_offset_text().set_color(INK)
+    plain_values(axes)
+    return axes
 
 
 # Calibration
 
 
-def calibration_chart(backtest: pd.DataFrame) -> Figure:
-    """Share of what came at or below each quantile: on the diagonal a forecast keeps its word."""
-    figure = new_figure(5.6, 5.4)
-    axis = figure.add_subplot()
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.tick_params(colors=INK, labelsize=9)
-    axis.grid(color="#e4e7eb", linewidth=0.8)
-    axis.plot([0, 1], [0, 1], color=MUTED, linewidth=1.2, zorder=1)
-    for method in dict.fromkeys(backtest["method"]):
-        colour, line, mark = STYLES.get(method, OTHER)
-        levels, shares = calibration_of(backtest[backtest["method"] == method])
-        width = 2.0 if method == OUR_METHOD else 1.4
-        axis.plot(
-            levels, shares, color=colour, linestyle=line, linewidth=width, marker=mark, markersize=5, label=method
-        )
-    axis.set_xlim(0, 1)
-    axis.set_ylim(0, 1)
-    axis.set_aspect("equal")
-    axis.set_xlabel("level of the quantile", color=INK, fontsize=10)
-    axis.set_ylabel("share of values at or below it", color=INK, fontsize=10)
-    axis.set_title("Calibration over the backtest", loc="left", fontsize=11, color=INK)
-    axis.legend(frameon=False, fontsize=9, loc="upper left")
+def calibration_chart(backtest: pd.DataFrame, *, titled: bool = True) -> Figure:
+    """Figure of the calibration of every method of a backtest."""
+    figure = new_figure(4.9, 5.2)
+    axes = add_panel(figure)
+    if titled:
+        write_title(axes, "Calibration over the backtest")
+    draw_calibration(axes, backtest)
+    figure.legend(frameon=False, fontsize=9, labelcolor=INK, loc="outside lower left", ncols=3)
     return figure
 
 
+def draw_calibration(axes: Axes, backtest: pd.DataFrame) -> None:
+    """Draw the share of values at or below each quantile: on the diagonal, as many as the forecast said."""
+    axes.grid(color=RULE, linewidth=0.8)
+    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1.2, zorder=1)
+    for method in dict.fromkeys(backtest["method"]):
+        look = LOOKS.get(method, OTHER)
+        levels, shares = calibration_of(backtest[backtest["method"] == method])
+        style = {"color": look.colour, "linestyle": look.line, "linewidth": 2.0 if method == OUR_METHOD else 1.4}
+        axes.plot(levels, shares, marker=look.marker, markersize=6, markeredgecolor=WHITE, label=method, **style)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_aspect("equal")
+    name_axes(axes, "level of the quantile", "share of values at or below it")
+
+
 def calibration_of(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Levels, and the share of values at or below their quantiles."""
+    """Levels of the quantiles, and the share of values at or below each."""
     levels = levels_in(rows)
     quantiles = rows[[level_name(round(level, 6)) for level in levels]].to_numpy(dtype=np.float64)
     truth = rows["y"].to_numpy(dtype=np.float64)
@@ -188,7 +211,7 @@ def calibration_of(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def file_names(names: Sequence[str], prefix: str = "fan-") -> dict[str, str]:
-    """A file for each series: its name with what no file should hold replaced, numbered where two would be one."""
+    """A PNG file's name for each series: signs that are unsafe in one are replaced, equal names are numbered."""
     found: dict[str, str] = {}
     for name in names:
         plain = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in name)[:80]

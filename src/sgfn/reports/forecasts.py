@@ -11,7 +11,8 @@ import pandas as pd
 from sgfn.config import TrainConfig, differing
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
-from sgfn.reports.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names, save
+from sgfn.reports.axes import save
+from sgfn.reports.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names
 from sgfn.reports.pages.forecast import write_forecast_page
 from sgfn.reports.scenarios import PREFIX, SCENARIOS, SUMMARY, check_cost, scenarios_of, summaries, tilted, write_tilted
 from sgfn.runs.folder import Run
@@ -49,7 +50,7 @@ TrainTold = Callable[[int, dict[str, Any]], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Who is told how far things are; each may stay silent."""
+    """Functions that are called while a forecast is made, to show how far it is; each may be left out."""
 
     notice: Notice = lambda _: None
     """Called with one line that the user should read."""
@@ -61,7 +62,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Forecasted:
-    """What came of a forecast."""
+    """Result of `forecast`: its run folder, its tables and scores, and the pictures that were drawn."""
 
     path: Path
     outcome: Outcome
@@ -123,7 +124,7 @@ def forecast(
 
 
 def with_scenarios(done: Forecasted, forecaster: Forecaster, settings: Settings, progress: Progress) -> Forecasted:
-    """The same with tilted scenarios of each series, on the page too."""
+    """Write tilted scenarios of each series, and the page anew with them; returns the result with both."""
     found = tilted(forecaster, settings, progress.windows)
     pictures = write_tilted(done.path, found, done.outcome, settings)
     outcome = replace(done.outcome, scenarios=scenarios_of(found, settings))
@@ -135,7 +136,7 @@ def with_scenarios(done: Forecasted, forecaster: Forecaster, settings: Settings,
 
 
 def remarks(config: SeriesConfig, panel: Panel, origins: tuple[Origin, ...], settings: Settings) -> list[str]:
-    """What the user should know of the backtest and of the calendar before training begins."""
+    """Lines for the user about the backtest and the calendar, before training begins."""
     found = [*unread(before_end(panel, config.kept(len(panel))), config)]
     if not origins and settings.windows is None:
         why = f"no window in the last 1/{TESTED} of a series holds a value and has {settings.lag + 1} before it"
@@ -194,7 +195,7 @@ def kept_windows(origins: tuple[Origin, ...], panel: Panel, config: SeriesConfig
 def kept_apart(
     config: TrainConfig, origins: tuple[Origin, ...], panel: Panel, *, resume: bool, out: Path
 ) -> TrainConfig:
-    """With so many steps of each series kept from training as its windows of the backtest need."""
+    """The configuration with as many steps of each series kept from training as its backtest windows need."""
     kept = config.series.kept(len(panel))
     needed = tuple(map(max, kept, spares(origins, panel)))
     if resume and kept != needed:
@@ -286,7 +287,7 @@ def written(
     ahead: Forecast,
     settings: Settings,
 ) -> Forecasted:
-    """Tables, scores, pictures and page; what an earlier forecast left is removed first."""
+    """Write tables, scores, pictures and page, after removing those of an earlier forecast."""
     ours = [out / name for name in (*FILES, SCENARIOS, SUMMARY)]
     for old in [*ours, *out.glob("fan-*.png"), *out.glob(f"{PREFIX}*.png")]:
         old.unlink(missing_ok=True)
@@ -311,15 +312,15 @@ def written(
 
 
 def empty_backtest(future: pd.DataFrame) -> pd.DataFrame:
-    """A backtest without windows has the columns of one."""
+    """A backtest table with all columns and no rows."""
     return future.iloc[:0].assign(method="", cutoff=future["ds"].iloc[:0], y=np.empty(0))
 
 
 def drawn(out: Path, outcome: Outcome, figures: int) -> tuple[str, ...]:
-    """A fan chart for each of the first series, and the calibration where there is a backtest; no pictures for 0."""
+    """Draw a fan chart of each of the first series, and the calibration if there is a backtest; returns file names."""
     files = file_names(outcome.names[:figures])
     for name, file in files.items():
-        save(fan_chart(name, outcome.history, outcome.forecast, outcome.backtest, outcome.paths), out / file)
+        save(fan_chart(name, outcome), out / file)
     if not figures or not len(outcome.backtest):
         return tuple(files.values())
     save(calibration_chart(outcome.backtest), out / "calibration.png")

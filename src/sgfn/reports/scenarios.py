@@ -7,13 +7,12 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 from jaxtyping import Float64
-from matplotlib.figure import Figure
 
 from sgfn.config.checks import require
 from sgfn.config.files import write_json
 from sgfn.landscapes.function import load_function
-from sgfn.reports.figures import INK, OURS, TARGET
-from sgfn.reports.forecast_figure import draw_fan, draw_observed, file_names, first_shown, new_figure, save, time_panel
+from sgfn.reports.axes import save
+from sgfn.reports.forecast_figure import file_names, scenario_chart
 from sgfn.series.backtest import level_name
 from sgfn.series.files import Outcome, Scenarios, nulls, write_table
 from sgfn.series.forecaster import Forecaster
@@ -45,7 +44,7 @@ def tilted(forecaster: Forecaster, settings: Settings, told: Told | None = None)
 
 
 def cost_of(settings: Settings) -> Cost:
-    """The named function; whatever it raises comes back as one line."""
+    """The cost function that the settings name; whatever it raises becomes a one-line ValueError."""
     function = cast(Cost, load_function(settings.tilt))
 
     def cost(paths: Float64[np.ndarray, "N H"]) -> Any:
@@ -59,7 +58,7 @@ def cost_of(settings: Settings) -> Cost:
 
 
 def check_cost(settings: Settings, panel: Panel, horizon: int) -> None:
-    """Try the cost on two paths before hours are spent."""
+    """Call the cost on two paths, so that a wrong one is refused before training."""
     values = panel.series[0].values
     paths = np.resize(values[~np.isnan(values)], (2, horizon))
     try:
@@ -71,19 +70,20 @@ def check_cost(settings: Settings, panel: Panel, horizon: int) -> None:
 
 
 def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Settings) -> tuple[str, ...]:
-    """scenarios.csv, tilt.json, and a picture of each of the first series."""
+    """Write scenarios.csv, tilt.json and a picture of each of the first series; returns names of the pictures."""
     write_table(out / SCENARIOS, pd.concat([scenario_table(one) for one in found], ignore_index=True))
     record = {"cost": settings.tilt, "temperature": settings.temperature, "objective": settings.tilt_objective}
     record |= {"series": summaries(found)}
     write_json(out / SUMMARY, nulls(record))
     files = file_names([one.name for one in found[: settings.figures]], PREFIX)
-    for one, file in zip(found, files.values(), strict=False):  # as many as there are files
-        save(tilt_chart(one, outcome, settings), out / file)
+    scenarios = scenarios_of(found, settings)
+    for name, file in files.items():
+        save(scenario_chart(name, outcome, scenarios), out / file)
     return tuple(files.values())
 
 
 def summaries(found: list[Tilted]) -> dict[str, dict[str, float]]:
-    """How far the scenarios of each series can be trusted."""
+    """Effective sample size and other checks of the scenarios of each series."""
     return {one.name: one.summary | {"samples": len(one.paths)} for one in found}
 
 
@@ -118,7 +118,7 @@ def weighted_quantiles(
 
 
 def scenarios_of(found: list[Tilted], settings: Settings) -> Scenarios:
-    """Weighted quantiles of each series, and how far to trust them."""
+    """Weighted quantiles of each series with the checks of `summaries`, as figures and page need them."""
     tables = [scenario_quantiles(one, settings).assign(unique_id=one.name) for one in found]
     quantiles = pd.concat(tables, ignore_index=True)
     cost, heat = settings.tilt, settings.temperature
@@ -126,24 +126,7 @@ def scenarios_of(found: list[Tilted], settings: Settings) -> Scenarios:
 
 
 def scenario_quantiles(found: Tilted, settings: Settings) -> pd.DataFrame:
-    """ds, and a column per quantile."""
+    """Table of the weighted quantiles of one series: ds, and a column per quantile."""
     quantiles = weighted_quantiles(found.paths, found.weight, settings.array)
     columns = {level_name(level): quantiles[:, at] for at, level in enumerate(settings.levels)}
     return pd.DataFrame({"ds": found.stamps} | columns)
-
-
-def tilt_chart(found: Tilted, outcome: Outcome, settings: Settings) -> Figure:
-    """The forecast, and beside it the scenarios by their weight."""
-    seen = outcome.history[outcome.history["unique_id"] == found.name]
-    ahead = outcome.forecast[outcome.forecast["unique_id"] == found.name]
-    rows = scenario_quantiles(found, settings)
-    figure = new_figure(11.0, 4.2)
-    axis = time_panel(figure)
-    draw_observed(axis, seen[seen["ds"] >= first_shown(seen, ahead, [])])
-    draw_fan(axis, ahead, OURS, "forecast")
-    draw_fan(axis, rows, TARGET, f"scenarios, effective sample size {found.ess:.0%}")
-    title = f"{found.name}: paths in proportion to p exp(cost / {settings.temperature:g}), cost {settings.tilt}"
-    axis.set_title(title, loc="left", fontsize=11, color=INK, parse_math=False)
-    axis.margins(x=0.01)
-    figure.legend(frameon=False, fontsize=9, loc="outside lower left", ncols=4)
-    return figure

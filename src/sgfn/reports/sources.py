@@ -1,5 +1,6 @@
-"""What the files of a run say: the one thing that figures and pages are made of."""
+"""Reads run folders: everything that figures and pages show comes from here."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,12 @@ from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.runs.folder import Run, refuse_forecast
 
 Rows = list[dict[str, Any]]
+"""Lines of metrics.jsonl."""
+
+
+def number(value: Any) -> float | None:
+    """A finite number, or None for everything else that a file may hold."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +33,12 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The folder's name; the font may lack other signs than plain ones."""
+        """The folder's name with a question mark for each sign that is not ASCII, which the font may lack."""
         return "".join(c if " " <= c <= "~" else "?" for c in self.path.resolve().name)
 
     @property
     def watched(self) -> Rows:
-        """The lines of metrics that hold the figures of the entropy."""
+        """The lines of metrics that hold measurements of the entropy."""
         return [row for row in self.rows if row.keys() >= set(ENTROPY_METERS)]
 
     @property
@@ -58,7 +65,7 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """A run folder that has been trained, if only for a while."""
+    """Read a run folder; one without metrics is refused."""
     folder = Run(path=path)
     refuse_forecast(folder)
     task, config = folder.read_config()

@@ -1,15 +1,11 @@
-"""Runs gathered by noise and label, and what the seeds of each say together."""
+"""Runs of a page in groups by noise, and within a group by label, whose seeds are taken together."""
 
-import math
 import re
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from jaxtyping import Float
-
-from sgfn.evaluation.seeds import low_middle_high
-from sgfn.reports.sources import Source
+from sgfn.reports.curves import Curve, Scores, learning, scores_of
+from sgfn.reports.looks import Look, look_of
+from sgfn.reports.sources import Source, number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,17 +21,8 @@ class Entry:
     seed: int
     error: str = ""
     """One line, where the run failed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """Median and band over seeds."""
-
-    x: Float[np.ndarray, " N"]
-    low: Float[np.ndarray, " N"]
-    middle: Float[np.ndarray, " N"]
-    high: Float[np.ndarray, " N"]
-    count: int
+    look: Look | None = None
+    """How its label is drawn; by default labels take the palette's colours in turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +40,13 @@ class Line:
 
     label: str
     series: int
-    """Number of the label on the page, which decides its colour."""
+    """Number of the label on the page."""
     entries: list[Entry]
+
+    @property
+    def look(self) -> Look:
+        """Colour and dashes of the label."""
+        return next((entry.look for entry in self.entries if entry.look), look_of(self.series))
 
     @property
     def sources(self) -> list[Source]:
@@ -79,6 +71,15 @@ class Line:
             found = [source.results.get(key) for source in self.evaluated]
         return [value for value in map(number, found) if value is not None]
 
+    def learning(self, column: str) -> Curve | None:
+        """Median and band over seeds of a column of the metrics over environment calls; None where nobody has it."""
+        return learning([source.rows for source in self.sources], column)
+
+    @property
+    def scores(self) -> list[Scores]:
+        """Distributions of scores, one of each seed that has them."""
+        return [found for source in self.evaluated if (found := scores_of(source.results)) is not None]
+
     def pooled(self, key: str, count: int) -> list[Found]:
         """The best distinct objects of all seeds: `designs` or `modes`."""
         scores: dict[str, list[float]] = {}
@@ -101,62 +102,32 @@ class Group:
         return [value for line in self.lines for value in line.values(key)]
 
 
-def number(value: Any) -> float | None:
-    """A finite number, or None for everything else that a file may hold."""
-    if isinstance(value, int | float) and math.isfinite(value):
-        return float(value)
-    return None
-
-
-def learning(line: Line, column: str) -> Curve | None:
-    """A column of the metrics over environment calls, seeds brought to shared places by linear interpolation.
-
-    Only places that at least half as many seeds span as any other are kept: a median of one seed is none.
-    """
-    runs = [points for source in line.sources if len(points := _points(source, column))]
-    if not runs:
-        return None
-    x = np.unique(np.concatenate([points[:, 0] for points in runs]))
-    values = np.stack([np.interp(x, p[:, 0], p[:, 1], left=np.nan, right=np.nan) for p in runs])
-    known = np.isfinite(values).sum(0)
-    kept = 2 * known >= known.max()
-    low, middle, high = low_middle_high(values[:, kept])
-    return Curve(x=x[kept], low=low, middle=middle, high=high, count=len(runs))
-
-
-def _points(source: Source, column: str) -> Float[np.ndarray, "N 2"]:
-    """Environment calls and values, each place once."""
-    found = {number(row.get("trajectories")): number(row.get(column)) for row in source.rows}
-    pairs = sorted((x, y) for x, y in found.items() if x is not None and y is not None)
-    return np.array(pairs, dtype=float).reshape(-1, 2)
-
-
 def grouped(entries: list[Entry]) -> list[Group]:
     """Groups by noise (task and exponent too where they differ) in natural order, labels in the order they came in."""
     series = {label: i for i, label in enumerate(dict.fromkeys(entry.label for entry in entries))}
-    homes: dict[Home, list[Entry]] = {}
+    members: dict[GroupKey, list[Entry]] = {}
     for entry in sorted(entries, key=lambda one: one.source is None):  # those that have a task come first
-        homes.setdefault(_home(entry, homes), []).append(entry)
-    several = [len({key[i] for key in homes if key[0]}) > 1 for i in range(3)]
+        members.setdefault(_group_key(entry, members), []).append(entry)
+    several = [len({key[i] for key in members if key[0]}) > 1 for i in range(3)]
     groups = []
-    for key in sorted(homes, key=lambda key: [_natural(part) for part in key]):
+    for key in sorted(members, key=lambda key: [_natural(part) for part in key]):
         parts = [key[0]] * several[0] + [key[1]] + [key[2]] * several[2]
-        lines = [_line(label, series[label], homes[key]) for label in series]
+        lines = [_line(label, series[label], members[key]) for label in series]
         groups.append(Group(name=", ".join(filter(None, parts)), lines=[line for line in lines if line.entries]))
     return groups
 
 
-Home = tuple[str, str, str, str]
+GroupKey = tuple[str, str, str, str]
 """Task, noise and exponent in words, and all else that decides which laws can be compared."""
 
 
-def _home(entry: Entry, homes: dict[Home, list[Entry]]) -> Home:
+def _group_key(entry: Entry, members: dict[GroupKey, list[Entry]]) -> GroupKey:
     if entry.source is not None:
         config = entry.source.config
         beta = "own beta" if config.beta is None else f"beta {config.beta:g}"
         tasks = (config.grid, config.motif, config.bits, config.ehrlich, config.rna, config.table, config.callable)
         return entry.source.task, entry.noise, beta, repr((config.noise, config.reward, *tasks))
-    return next((key for key in homes if key[1] == entry.noise), ("", entry.noise, "", ""))
+    return next((key for key in members if key[1] == entry.noise), ("", entry.noise, "", ""))
 
 
 def _line(label: str, series: int, entries: list[Entry]) -> Line:

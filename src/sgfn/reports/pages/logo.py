@@ -1,18 +1,19 @@
 """Sequence logos: letters as tall as the information they carry."""
 
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from xml.etree.ElementTree import Element
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.path import Path as Outline
 from matplotlib.textpath import TextPath
+from matplotlib.ticker import MaxNLocator
 
 from sgfn.landscapes.measurements import ALPHABETS
-from sgfn.reports.pages.charts import ticks
-from sgfn.reports.pages.markup import tag
+from sgfn.reports.axes import NICE
+from sgfn.reports.numbers import plain
 from sgfn.reports.sources import Source
 
 FONT = FontProperties(family="DejaVu Sans", weight="bold")  # comes with matplotlib, so logos look the same everywhere
@@ -66,30 +67,46 @@ def ink(letter: str, alphabet: str) -> int:
     return max(alphabet.find(letter), 0) % INKS
 
 
-def coloured(text: str, alphabet: str | None) -> list[object]:
-    """A sequence with its letters coloured, neighbours of one colour together."""
+@dataclass(frozen=True, kw_only=True)
+class ColouredLetters:
+    """Neighbouring letters of one colour; None where letters have none."""
+
+    letters: str
+    ink: int | None
+
+
+def coloured(text: str, alphabet: str | None) -> list[ColouredLetters]:
+    """A sequence in pieces of one colour each."""
     if alphabet is None:
-        return [text]
-    return [tag("span", "".join(run), class_=f"k{k}") for k, run in groupby(text, lambda letter: ink(letter, alphabet))]
+        return [ColouredLetters(letters=text, ink=None)]
+    runs = groupby(text, lambda letter: ink(letter, alphabet))
+    return [ColouredLetters(letters="".join(letters), ink=number) for number, letters in runs]
 
 
-def glyphs(alphabets: set[str]) -> Element | None:
-    """Outlines of all letters, drawn once for all logos of the page."""
+@dataclass(frozen=True, kw_only=True)
+class Glyph:
+    """The outline of a letter, which all logos of a page refer to by its id."""
+
+    id: str
+    outline: str
+
+
+def glyphs(alphabets: set[str]) -> list[Glyph]:
+    """Outlines of all letters that some logo uses, in order."""
     letters = sorted(set("".join(alphabets)))
-    if not letters:
-        return None
-    shapes = [tag("path", id=name_of(letter), d=outline(letter)) for letter in letters]
-    return tag("svg", tag("defs", shapes), width=0, height=0, aria_hidden="true", class_="glyphs")
+    return [Glyph(id=name_of(letter), outline=outline(letter)) for letter in letters]
 
 
 def name_of(letter: str) -> str:
-    """Name of a letter's outline on the page."""
+    """Id of a letter's outline on the page."""
     return f"g{ord(letter):x}"
 
 
 @cache
 def outline(letter: str) -> str:
-    """A letter that fills the unit square, as the data of an SVG path; narrow ones keep their shape."""
+    """A letter that fills the unit square, as the data of an SVG path; narrow letters keep their shape."""
+    if letter.isspace():
+        return ""  # matplotlib cannot outline nothing
     known = get_font(findfont(FONT)).get_char_index(ord(letter)) > 0
     path = TextPath((0, 0), letter if known else "\N{REPLACEMENT CHARACTER}", size=100, prop=FONT)
     box = path.get_extents()
@@ -110,16 +127,55 @@ def axis_end(bits: list[Float[np.ndarray, "_ V"]], alphabet: str) -> float:
     return next((end for end in ENDS if tallest <= end < np.log2(len(alphabet))), float(np.log2(len(alphabet))))
 
 
-def logo(bits: Float[np.ndarray, "L V"], alphabet: str, most: float, title: str) -> Element:
-    """The drawing, as wide as its sequences are long, with an axis that ends at `most` bits."""
+@dataclass(frozen=True, kw_only=True)
+class Letter:
+    """One letter of a logo: its outline stretched over a rectangle, and the number of its colour."""
+
+    id: str
+    x: float
+    y: float
+    width: float
+    height: float
+    ink: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tick:
+    """A text beside or below a logo, and where it stands."""
+
+    text: str
+    place: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logo:
+    """Everything that the template draws, in pixels, and one sentence for those who cannot see it."""
+
+    said: str
+    width: float
+    height: float
+    letters: list[Letter]
+    bits: list[Tick]
+    """Heights of the thin lines, from the top."""
+    positions: list[Tick]
+    left: float = AXIS
+    middle: float = TOP + TALL / 2
+    foot: float = TOP + TALL + BOTTOM - 4
+
+
+def logo(bits: Float[np.ndarray, "L V"], alphabet: str, most: float, title: str) -> Logo:
+    """The logo of these heights, as wide as its sequences are long, with an axis that ends at `most` bits."""
     length = len(bits)
     step = 26.0 if length <= 20 else 18.0
-    width, height = AXIS + step * length + 4, TOP + TALL + BOTTOM
-    said = f"{title}: most frequent letters {consensus(bits, alphabet)}, {bits.sum():.1f} bits in all"
     columns = [_column(row, alphabet, AXIS + step * i, step, most) for i, row in enumerate(bits)]
-    parts = [tag("title", said), _scale(most, width), columns, _positions(length, step)]
-    size = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
-    return tag("svg", parts, **size, role="img", aria_label=said, class_="logo")
+    return Logo(
+        said=f"{title}: most frequent letters {consensus(bits, alphabet)}, {bits.sum():.1f} bits in all",
+        width=AXIS + step * length + 4,
+        height=TOP + TALL + BOTTOM,
+        letters=[letter for column in columns for letter in column],
+        bits=[Tick(text=text, place=TOP + TALL * (1 - bit / most)) for bit, text in ticks(0.0, most, most=3)],
+        positions=[Tick(text=str(i), place=AXIS + step * (i - 0.5)) for i in _numbered(length)],
+    )
 
 
 def consensus(bits: Float[np.ndarray, "L V"], alphabet: str) -> str:
@@ -127,33 +183,34 @@ def consensus(bits: Float[np.ndarray, "L V"], alphabet: str) -> str:
     return "".join(alphabet[i] for i in bits.argmax(-1))
 
 
-def _column(row: Float[np.ndarray, " V"], alphabet: str, left: float, step: float, most: float) -> list[Element]:
+def _column(row: Float[np.ndarray, " V"], alphabet: str, left: float, step: float, most: float) -> list[Letter]:
     """Letters of one position, the tallest on top."""
-    drawn, base = [], TOP + TALL
+    found, base = [], TOP + TALL
     for i in np.argsort(row, kind="stable"):
         tall = float(row[i]) / most * TALL
         if tall < THINNEST:
             continue
         base -= tall
-        place = f"translate({left + 1:.1f} {base:.2f}) scale({step - 2:.1f} {tall:.2f})"
-        letter = alphabet[i]
-        drawn.append(tag("use", href=f"#{name_of(letter)}", transform=place, class_=f"k{ink(letter, alphabet)}"))
-    return drawn
+        colour = ink(alphabet[i], alphabet)
+        found.append(Letter(id=name_of(alphabet[i]), x=left + 1, y=base, width=step - 2, height=tall, ink=colour))
+    return found
 
 
-def _scale(most: float, width: float) -> list[Element]:
-    """Bits at the left, and a thin line for each mark."""
-    drawn = []
-    for bit, text in ticks(0.0, most, most=3):
-        y = TOP + TALL * (1 - bit / most)
-        drawn.append(tag("line", x1=AXIS - 3, x2=width - 4, y1=y, y2=y, class_="rule"))
-        drawn.append(tag("text", text, x=AXIS - 7, y=y + 4, text_anchor="end"))
-    middle = TOP + TALL / 2
-    turned = tag("text", "bits", x=10.0, y=middle, text_anchor="middle", transform=f"rotate(-90 10 {middle:g})")
-    return [*drawn, turned]
+def _numbered(length: int) -> list[int]:
+    """Positions that are numbered below a logo: all of a short one, every fifth of a long one."""
+    return [i for i in range(1, length + 1) if length <= 20 or i == 1 or i % 5 == 0]
 
 
-def _positions(length: int, step: float) -> list[Element]:
-    marks = [i for i in range(1, length + 1) if length <= 20 or i == 1 or i % 5 == 0]
-    y = TOP + TALL + BOTTOM - 4
-    return [tag("text", str(i), x=AXIS + step * (i - 0.5), y=y, text_anchor="middle") for i in marks]
+def ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
+    """Round numbers between two ends, with as many decimals as their distance asks for.
+
+    >>> [text for _, text in ticks(0.0, 20000.0)]
+    ['0', '5,000', '10,000', '15,000', '20,000']
+    """
+    places = MaxNLocator(most, steps=NICE).tick_values(low, high)
+    places = [float(p) for p in places if low - 1e-9 <= p <= high + 1e-9]
+    if len(places) < 2:
+        return [(p, plain(p)) for p in places]
+    step = places[1] - places[0]
+    decimals = next((d for d in range(12) if abs(round(step, d) - step) < 1e-6 * step), 12)
+    return [(p, plain(p, decimals)) for p in places]

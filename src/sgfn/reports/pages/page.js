@@ -30,7 +30,7 @@
     button.addEventListener("click", () => {
       const shown = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", shown);
-      for (const curve of document.querySelectorAll(`.chart .s${button.dataset.series}`)) {
+      for (const curve of document.querySelectorAll(`.chart .series-${button.dataset.series}`)) {
         curve.classList.toggle("off", !shown);
       }
     });

@@ -3,32 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
-from xml.etree.ElementTree import Element
 
 from sgfn.evaluation.seeds import SeedInterval, spread
-from sgfn.reports.pages.charts import LEVELS, plain, swatch
+from sgfn.reports.curves import LEVELS
+from sgfn.reports.looks import Look
+from sgfn.reports.numbers import DASH, SCORE, plain, score_text
 from sgfn.reports.pages.entries import Group, Line
-from sgfn.reports.pages.markup import tag
-
-DASH = "\N{EN DASH}"
-SCORE = 3
-"""Decimals of a score of ordinary size."""
-
-
-def score_text(value: float) -> str:
-    """Three decimals, or two digits of a small number.
-
-    >>> score_text(0.97137), score_text(-12.5), score_text(0.000374), score_text(1e-16)
-    ('0.971', '\N{MINUS SIGN}12.500', '0.00037', '0.000')
-    """
-    if 1e-9 < abs(value) < 0.01:
-        return f"{value:.2g}".replace("-", "\N{MINUS SIGN}")
-    return plain(value, SCORE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A figure, how it is written, and which of its values is best."""
+    """One column of the table: a figure, how it is written, and which of its values is best."""
 
     key: str
     name: str
@@ -40,6 +25,11 @@ class Column:
     only: bool = False
     """Left out where no run has it."""
 
+    @property
+    def first_order(self) -> str:
+        """Order of the first press on its name, which brings the best value to the top."""
+        return "descending" if self.best == "high" else "ascending"
+
     def text(self, value: float) -> str:
         """Scores as such, counts without decimals unless a median lies between two."""
         if self.decimals == SCORE:
@@ -47,7 +37,7 @@ class Column:
         return plain(value, self.decimals if self.decimals or value == int(value) else 1)
 
     def worse(self, line: Line) -> float | None:
-        """What is to be as low as possible."""
+        """A number that is lower the better the row is; None where it is not known or nothing is better."""
         found = spread(line.values(self.key))
         if found is None or self.best == "none":
             return None
@@ -129,17 +119,54 @@ COLUMNS = [
 ]
 
 
-def summary_table(groups: list[Group]) -> Element:
-    """All groups under one head, so that columns stand in line."""
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One figure of one row."""
+
+    text: str
+    value: str | None = None
+    """What the column is sorted by; None where nothing is known."""
+    best: bool = False
+    of: str = ""
+    """What it is to be compared with."""
+    ends: str = ""
+    """Quartiles or range over seeds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRow:
+    """One label at one noise level."""
+
+    label: str
+    look: Look
+    seeds: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableBody:
+    """All rows at one noise level, with what is known of it whoever trains."""
+
+    name: str
+    facts: str
+    rows: list[TableRow]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryTable:
+    """The whole table; its bodies share their columns."""
+
+    first: str
+    """Name of the first column."""
+    columns: list[Column]
+    bodies: list[TableBody]
+
+
+def summary_table(groups: list[Group]) -> SummaryTable:
+    """The table of these groups; columns that only estimates fill are left out where exact figures are known."""
     columns = [column for column in COLUMNS if not column.only or _wanted(column, groups)]
-    head = tag(
-        "tr",
-        _head("label", "Method" if repeated(groups) else "Run", "text"),
-        [_head(c.key, c.name, c.best) for c in columns],
-    )
-    bodies = [_body(group, columns) for group in groups]
-    caption = tag("caption", "Figures of every row, by noise level", class_="hidden")
-    return tag("table", caption, tag("thead", head), bodies, class_="figures sortable")
+    first = "Method" if repeated(groups) else "Run"
+    return SummaryTable(first=first, columns=columns, bodies=[_body(group, columns) for group in groups])
 
 
 def repeated(groups: list[Group]) -> bool:
@@ -147,31 +174,16 @@ def repeated(groups: list[Group]) -> bool:
     return any(len(line.entries) > 1 for group in groups for line in group.lines)
 
 
-def legend(groups: list[Group]) -> Element:
-    """What each column means."""
-    columns = [column for column in COLUMNS if not column.only or _wanted(column, groups)]
-    lines = [[tag("dt", column.name), tag("dd", column.about)] for column in columns]
-    return tag("details", tag("summary", "What the columns mean"), tag("dl", lines))
-
-
 def _wanted(column: Column, groups: list[Group]) -> bool:
-    """Estimates step in where the exact figures are missing."""
+    """Whether some run without exact figures has this estimate."""
     bare = [line for group in groups for line in group.lines if line.evaluated and not line.values("tv")]
     return any(line.values(column.key) for line in bare)
 
 
-def _head(key: str, name: str, best: str) -> Element:
-    """A column's name is a button, so keys reach it; the best value comes first at the first press."""
-    first = "descending" if best == "high" else "ascending"
-    return tag("th", tag("button", name, type="button", data_first=first), scope="col", data_key=key)
-
-
-def _body(group: Group, columns: list[Column]) -> Element:
+def _body(group: Group, columns: list[Column]) -> TableBody:
     best = {column.key: _best(column, group.lines) for column in columns}
     rows = [_row(line, columns, best) for line in group.lines]
-    title = tag("div", tag("strong", group.name), tag("span", facts(group)), class_="facts")
-    head = tag("tr", tag("th", title, colspan=len(columns) + 1, scope="rowgroup"), class_="group")
-    return tag("tbody", head, rows)
+    return TableBody(name=group.name, facts=facts(group), rows=rows)
 
 
 def _best(column: Column, lines: list[Line]) -> set[str]:
@@ -184,43 +196,38 @@ def _best(column: Column, lines: list[Line]) -> set[str]:
     return {label for label, text in written.items() if text == least}
 
 
-def _row(line: Line, columns: list[Column], best: dict[str, set[str]]) -> Element:
-    name = tag("th", swatch(line.series), tag("span", line.label, class_="label"), scope="row", data_value=line.label)
-    name.append(tag("small", seeds(line)))
-    return tag("tr", name, [_cell(column, line, line.label in best[column.key]) for column in columns])
+def _row(line: Line, columns: list[Column], best: dict[str, set[str]]) -> TableRow:
+    cells = [_cell(column, line, line.label in best[column.key]) for column in columns]
+    return TableRow(label=line.label, look=line.look, seeds=seeds(line), cells=cells)
 
 
 def seeds(line: Line) -> str:
     """How many runs stand behind a row."""
-    done, all_of_them = len(line.evaluated), len(line.entries)
-    text = f"{done} seed{'' if done == 1 else 's'}" if done == all_of_them else f"{done} of {all_of_them} seeds"
+    done, planned = len(line.evaluated), len(line.entries)
+    text = f"{done} seed{'' if done == 1 else 's'}" if done == planned else f"{done} of {planned} seeds"
     failed = len(line.failed)
     return f"{text}, {failed} failed" if failed else text
 
 
-def _cell(column: Column, line: Line, best: bool) -> Element:
+def _cell(column: Column, line: Line, best: bool) -> Cell:
     found = spread(line.values(column.key))
     if found is None:
-        return tag("td", DASH)
-    text = column.text(found.middle)
-    parts: list[object] = [tag("strong", text, tag("span", " (best)", class_="hidden")) if best else text]
+        return Cell(text=DASH)
     aim = spread(line.values(column.of)) if column.of else None
-    if aim is not None:
-        parts.append(tag("span", f" of {column.text(aim.middle)}", class_="of"))
-    return tag("td", parts, _ends(found, column.text), data_value=repr(found.middle), class_="best" if best else None)
+    of = "" if aim is None else f"of {column.text(aim.middle)}"
+    ends, value = _ends(found, column.text), repr(found.middle)
+    return Cell(text=column.text(found.middle), value=value, best=best, of=of, ends=ends)
 
 
-def _ends(found: SeedInterval, text: Callable[[float], str]) -> Element | None:
-    """Quartiles or range, beneath."""
+def _ends(found: SeedInterval, text: Callable[[float], str]) -> str:
+    """Quartiles or range in words; empty where they are written alike."""
     low, high = text(found.low), text(found.high)
-    if found.count < 2 or low == high:
-        return None
-    return tag("small", f"{low} to {high}")
+    return "" if found.count < 2 or low == high else f"{low} to {high}"
 
 
 def facts(group: Group) -> str:
     """What is known of a noise level, whoever trains on it."""
-    known = [(label, group.values(key), _distance) for key, label in LEVELS]
+    known = [(label, group.values(key), _distance) for key, label in LEVELS.items()]
     mean = group.values("target_expected_reward")
     known.append(("target\N{RIGHT SINGLE QUOTATION MARK}s expected score", mean, score_text))
     said = [f"{label} {_span(values, text)}" for label, values, text in known if values]
