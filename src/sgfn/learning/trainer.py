@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Float64, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from sgfn.envs import histories
 from sgfn.envs.tabulated import TabulatedEnv
@@ -25,10 +25,10 @@ from sgfn.learning.replay import Replay, chances
 from sgfn.learning.rollout import LogKernel, LogPolicy, retrace, rollout
 from sgfn.learning.scoring import Scorer, score, score_expected
 from sgfn.learning.side_stream import Beside
-from sgfn.nets.encoders import MLP, sequence_of
+from sgfn.nets.encoders import MLP, FeatureEncoder, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.noise import HiddenRate
-from sgfn.objectives import make_objective
+from sgfn.objectives import Objective, make_objective
 from sgfn.objectives.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.objectives.scores import Scores
 
@@ -63,8 +63,17 @@ class Rest(NamedTuple):
 class Trainer(Learner):
     """Networks, optimisers, buffer and random state of one run; `step` never waits for the device."""
 
-    def __init__(self, task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        device: torch.device,
+        offline: Int[Tensor, "N O"] | None = None,
+        *,
+        objective: Objective | None = None,
+        encoder: nn.Module | None = None,
+    ) -> None:
         super().__init__(task, device, METERS + (ENTROPY_METERS if task.config.watches_entropy else ()))
+        self.given_encoder, self.given_objective = encoder, objective
         self.offline = None if offline is None else offline.to(device)
         if self.config.objective == "eflow" and not self.env.tree:
             raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
@@ -72,7 +81,7 @@ class Trainer(Learner):
             raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
-        self.objective = make_objective(self.config)
+        self.objective = make_objective(self.config) if objective is None else objective
         self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.terms = torch.zeros(2, device=device)
@@ -91,7 +100,9 @@ class Trainer(Learner):
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with seeded(self.config.seed):
             thought = self.config.thought
-            nets = FlowNets(self.env, self.config.scored_as, self.config.net, thought.width if thought.layers else 0)
+            width = thought.width if thought.layers else 0
+            given = None if self.given_encoder is None else FeatureEncoder(self.given_encoder, self.env.features)
+            nets = FlowNets(self.env, self.config.scored_as, self.config.net, width, given)
             model = DynamicsNet(self.env, self.config.dynamics, thought)
         return nets.to(self.device), model.to(self.device)
 
@@ -106,7 +117,9 @@ class Trainer(Learner):
 
     def _append_only(self) -> AppendOnly | None:
         """The way of append-only sequences of one length, where it can be gone."""
-        if self.config.offline_batch > 0 or not fits(self.env, self.nets, self.config):
+        if self.given_objective is not None or self.config.offline_batch > 0:
+            return None
+        if not fits(self.env, self.nets, self.config):
             return None
         table = isinstance(self.env, TabulatedEnv) and not self.task.landscape.on_host
         way = AppendOnly(self.task, self.nets, self.dynamics, (self.optimiser, self.dynamics_optimiser), table)
@@ -371,6 +384,11 @@ class Trainer(Learner):
     def trajectories(self) -> int:
         """A batch more than the steps had was drawn, to guess log Z; offline ones are no environment calls."""
         return (self.done + 1) * (self.config.batch - self.config.offline_batch)
+
+    @property
+    def capturable(self) -> bool:
+        """Not where an objective or an encoder from elsewhere may wait for the device."""
+        return super().capturable and self.given_objective is None and self.given_encoder is None
 
     @property
     def compilable(self) -> bool:

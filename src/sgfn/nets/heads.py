@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sgfn.config import DynamicsConfig, NetConfig, ThoughtConfig
 from sgfn.envs.base import Env
-from sgfn.nets.encoders import MLP, Join, Reader, make_encoder
+from sgfn.nets.encoders import MLP, FeatureEncoder, Join, Reader, make_encoder
 from sgfn.nets.transformer import PairEncoder
 
 
@@ -34,7 +34,14 @@ class FlowNets(nn.Module):
     have come about, are matters of the state alone.
     """
 
-    def __init__(self, env: Env, form: str, config: NetConfig, thought: int = 0, encoder: Reader | None = None) -> None:
+    def __init__(
+        self,
+        env: Env,
+        form: str,
+        config: NetConfig,
+        thought: int = 0,
+        encoder: Reader | FeatureEncoder | None = None,
+    ) -> None:
         super().__init__()
         self.env, self.form = env, form
         self.encoder = make_encoder(env, config) if encoder is None else encoder
@@ -54,7 +61,7 @@ class FlowNets(nn.Module):
 
     def represent(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
         """Any states, each by itself."""
-        return self.encoder(self.env.encode(state) if isinstance(self.encoder, MLP) else state)
+        return self.encoder(state if isinstance(self.encoder, Reader) else self.env.encode(state))
 
     def represent_along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
         """The first N states of trajectories."""

@@ -1,6 +1,6 @@
 """What the files of a run say: the one thing that figures and pages are made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
 from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.runs.folder import Run, refuse_forecast
+from sgfn.runs.parts import words_of
 
 Rows = list[dict[str, Any]]
 
@@ -23,6 +24,8 @@ class Source:
     """Lines of metrics that hold means over steps."""
     results: dict[str, Any]
     """exact.json, empty where there is none."""
+    own: dict[str, str] = field(default_factory=dict)
+    """Words on a noise and an objective that the settings do not name."""
 
     @property
     def name(self) -> str:
@@ -37,7 +40,7 @@ class Source:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        return self.config.noise.words
+        return self.own.get("noise", self.config.noise.words)
 
     @property
     def objective(self) -> str:
@@ -45,6 +48,8 @@ class Source:
         config = self.config
         if config.method != "gfn":
             return config.method
+        if "objective" in self.own:
+            return f"{config.scored_as} {self.own['objective']}"
         plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
         if config.objective == "kl-entropy":
             base = config.entropy.base
@@ -66,4 +71,4 @@ def read_source(path: Path) -> Source:
     if not rows:
         raise ValueError(f"{path} has no metrics yet: train it first")
     results = read_json(path / "exact.json") if (path / "exact.json").is_file() else {}
-    return Source(path=path, task=task, config=config, rows=rows, results=results)
+    return Source(path=path, task=task, config=config, rows=rows, results=results, own=words_of(path))
