@@ -253,7 +253,7 @@ def test_tfbind8_has_its_known_numbers(
     assert distances == pytest.approx([best, blind, eflow], abs=6e-4)
     assert best > 0.001 or distances[0] == pytest.approx(best, abs=5e-5)
     assert distances != pytest.approx([blind, eflow, best], abs=6e-4)
-    assert float((laws[0] * scores).sum()) == pytest.approx(reward, abs=6e-4)
+    assert float((reached[0] * scores).sum()) == pytest.approx(reward, abs=6e-4)
     lacking = torch.cat([(c < alpha / 4).any(-1) for c in conditionals.values()])
     assert lacking.shape == (env.num_states,)
     assert float(lacking.double().mean()) == pytest.approx(impossible, abs=0.005)

@@ -147,5 +147,5 @@ def test_tfbind8_has_its_known_limits(alpha: float, plain: float, tuned: float, 
     env = SequenceEnv(length=tfbind8.LENGTH, alphabet=tfbind8.ALPHABET, noise=UniformSlip(alpha=alpha))
     earned = 3.0 * base.log_reward(torch.from_numpy(tfbind8.load_scores()), RewardConfig()).double()
     wanted = exact.target(earned, 1.0)
-    laws = [laws.law(env, soft(env, earned, t)) for t in (1.0, temperature)]
-    assert [exact.total_variation(law, wanted) for law in laws] == pytest.approx([plain, tuned], abs=6e-5)
+    found = [laws.law(env, soft(env, earned, t)) for t in (1.0, temperature)]
+    assert [exact.total_variation(law, wanted) for law in found] == pytest.approx([plain, tuned], abs=6e-5)

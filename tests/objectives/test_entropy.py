@@ -16,10 +16,10 @@ from small_runs import CPU, small, tiny_trainer
 from torch import Tensor
 from torch.testing import assert_close
 
-import sgfn.learning.trainer
 from sgfn.config import EntropyConfig, EntropyVariant
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.landscapes.tasks import make_task
+from sgfn.learning import trainer as trainer_module
 from sgfn.learning.rollout import behaviour
 from sgfn.learning.trainer import METERS, Trainer
 from sgfn.objectives.entropy import (
@@ -395,13 +395,13 @@ def test_a_tensor_for_a_temperature_is_a_float() -> None:
 def test_the_temperature_follows_the_ratio_of_the_batch_before(
     task: str, objective: str, variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rollout, heats = sgfn.trainer.rollout, []
+    rollout, heats = trainer_module.rollout, []
 
     def spy(*args: Any, temperature: Any, **options: Any) -> Trajectories:
         heats.append(float(temperature))
         return rollout(*args, temperature=temperature, **options)
 
-    monkeypatch.setattr(sgfn.trainer, "rollout", spy)
+    monkeypatch.setattr(trainer_module, "rollout", spy)
     changes = {"entropy__variant": variant, "temperature": 1.5, "optim__lr": 0.1, "optim__warmup": 0}
     trainer = build(task, objective=objective, exploration="entropy", replay__updates=1, **changes)
     if trainer.quick is not None:

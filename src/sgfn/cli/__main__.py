@@ -1,5 +1,7 @@
 """`python -m sgfn.cli`."""
 
-from sgfn.cli.commands import main
+import sys
 
-main()
+from sgfn.cli import main
+
+sys.exit(main())

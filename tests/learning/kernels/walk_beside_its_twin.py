@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import torch
 
-import sgfn.learning.trainer
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
+from sgfn.learning import trainer as trainer_module
 from sgfn.learning.kernels import fixed_length_rollout as append_rollout
 from sgfn.learning.kernels import walk as kernel
 from sgfn.learning.kernels.fixed_length import visited
@@ -60,7 +60,7 @@ def compare(name: str, changes: dict[str, object], temperature: float | torch.Te
 def trainer_with_kernel(**changes: object) -> Trainer:
     """As on a GPU: the kernel makes the rollouts."""
     config = TrainConfig().with_(**{"net__hidden": 64, "explore": 0.1, **changes})
-    with patch.object(sgfn.trainer, "walking_kernel", lambda *_: kernel):
+    with patch.object(trainer_module, "walking_kernel", lambda *_: kernel):
         return Trainer(make_task("tfbind8", config), torch.device("cpu"))
 
 
