@@ -103,7 +103,7 @@ def test_the_notebook_runs_and_shows_one_bar(kernel: Path) -> None:
     assert not [output for output in shown if output.output_type in ("error", "stream")]  # nothing on stderr either
     bars = [output for output in shown if "<progress" in output.get("data", {}).get("text/html", "")]
     assert len(bars) == 1
-    assert "300/300" in bars[0].data["text/plain"]
+    assert "600/600" in bars[0].data["text/plain"]
     assert [
         len(outputs(nbformat.from_dict({"cells": [cell]}))) for cell in notebook.cells if cell.cell_type == "code"
     ] == [*(0, 1, 1, 1, 1, 1)]

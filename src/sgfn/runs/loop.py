@@ -13,7 +13,7 @@ from sgfn.config import LogConfig
 from sgfn.envs import laws
 from sgfn.evaluation import exact
 from sgfn.learning.execution import COMPILING, Stepper
-from sgfn.learning.learner import Glance, Learner
+from sgfn.learning.learner import Learner
 from sgfn.runs.background import Background
 
 Progress = Callable[[int, dict[str, Any]], None]
@@ -130,7 +130,7 @@ class Lines:
         self.record, self.learner, self.progress = record, learner, progress
         self.begun = self.started = (time.monotonic(), learner.done)
         self.late = learner.device.type == "cuda"
-        self.waiting: tuple[dict[str, Any], Glance, dict[str, float]] | None = None
+        self.waiting: tuple[dict[str, Any], Any, dict[str, float]] | None = None  # head, figures on their way, more
         self.rate = 0.0  # of the line that waits
 
     def begin(self) -> None:
