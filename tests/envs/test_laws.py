@@ -28,6 +28,7 @@ from torch.testing import assert_close
 
 from sgfn.config import NoiseKind
 from sgfn.envs import Env, ForecastEnv, GridEnv, SequenceEnv, TabulatedEnv, laws
+from sgfn.envs.base import Enumerable
 from sgfn.learning.rollout import clocks, draw, rollout
 from sgfn.noise import MAKERS, ByPosition, ConfusionMatrix, HiddenRate, Noise, Slip, UniformSlip
 
@@ -65,7 +66,7 @@ def test_kernel_equals_the_formula_in_every_state(name: str, alpha: float) -> No
     assert_close(kernel.sum(-1), torch.ones_like(kernel[..., 0]), atol=1e-15, rtol=0)
     assert kernel.min() >= 0
     for a in range(env.actions):
-        row = env.kernel_row(states, torch.full((states.shape[0],), a))
+        row = env.operator(states).row(torch.full((states.shape[0],), a))
         assert_close(row.double(), wanted[:, a], atol=1e-7, rtol=0)
     other = torch.stack([kernel_by_hand(env, state, alpha + 0.1) for state in rows_of(states)])
     assert ((kernel - other).abs().max() > 0.01) == slips(env)
@@ -99,7 +100,7 @@ def test_every_kind_of_noise_is_what_its_rules_say(name: str, alpha: float) -> N
     kernel = env.kernel(states, torch.float64)
     assert_close(kernel, wanted, atol=1e-15, rtol=0)
     for a in range(env.actions):
-        row = env.kernel_row(states, torch.full((states.shape[0],), a))
+        row = env.operator(states).row(torch.full((states.shape[0],), a))
         assert_close(row.double(), wanted[:, a], atol=1e-7, rtol=0)
     assert (kernel - make(name, alpha + 0.1).kernel(states, torch.float64)).abs().max() > 0.01
     assert torch.equal(kernel[None, :, None], env.kernel(states[None, :, None], torch.float64))
@@ -114,7 +115,7 @@ def test_a_given_rate_is_a_uniform_slip(name: str) -> None:
         assert_close(kernel[i].double(), noisy_by_hand(name, rows_of(states)[i], rate), atol=1e-6, rtol=0)
     for a in range(env.actions):
         action = torch.full((states.shape[0],), a)
-        assert_close(env.kernel_row(states, action, rates), kernel[:, a], atol=1e-6, rtol=0)
+        assert_close(env.operator(states, rate=rates).row(action), kernel[:, a], atol=1e-6, rtol=0)
     assert (env.kernel(states) - kernel).abs().max() > 0.05
 
 
@@ -191,7 +192,7 @@ def test_simulated_steps_follow_the_kernel(name: str, alpha: float) -> None:
     states = torch.stack([level[0] for level in env.levels()])
     row, action = (env.legal(states) & env.slippable(states)).nonzero().unbind(1)
     clock = clocks((row.shape[0] * n, env.actions), torch.Generator().manual_seed(1))
-    laws = env.kernel_row(states[row], action)
+    laws = env.operator(states[row]).row(action)
     outcome = draw(laws.repeat_interleave(n, 0), clock).reshape(-1, n)
     counts = torch.stack([(outcome == k).sum(-1) for k in range(env.actions)], -1)
     if not slips(env) or alpha == 0:
@@ -434,4 +435,4 @@ def test_toward_takes_all_paths_alike(name: str, goal: tuple[int, ...], paths: i
 
 def test_the_suite_knows_every_environment() -> None:
     """Tables, which are made of other environments, have a suite of their own: test_tabulated.py."""
-    assert {type(build(0.0)) for build in ENVS.values()} == set(Env.__subclasses__()) - {TabulatedEnv}
+    assert {type(build(0.0)) for build in ENVS.values()} == set(Enumerable.__subclasses__()) - {TabulatedEnv}

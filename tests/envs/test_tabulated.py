@@ -49,9 +49,9 @@ def test_moves_and_their_inverse(name: str) -> None:
         reached = table.apply(states, outcome)
         assert torch.equal(reached[legal], table.embed(env.apply(raw, outcome))[legal])
         assert torch.equal(reached[~legal], states[~legal])
-        assert_close(table.kernel_row(states, outcome), env.kernel_row(raw, outcome))
+        assert_close(table.operator(states).row(outcome), env.operator(raw).row(outcome))
         rates = torch.linspace(0.0, 1.0, raw.shape[0])
-        assert torch.equal(table.kernel_row(states, outcome, rates), env.kernel_row(raw, outcome, rates))
+        assert torch.equal(table.operator(states, rate=rates).row(outcome), env.operator(raw, rate=rates).row(outcome))
         child = env.parents(raw)[:, k] & (states[:, 0] != 0)
         back = table.parent(states, outcome)[child]
         assert torch.equal(back, table.embed(env.parent(raw, outcome))[child])

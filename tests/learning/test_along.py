@@ -11,12 +11,13 @@ from torch.testing import assert_close
 from sgfn.config import DynamicsConfig, NetConfig, ThoughtConfig
 from sgfn.envs import Env, TabulatedEnv
 from sgfn.envs.trajectories import Trajectories, concatenate
-from sgfn.learning.along import Along, Walker
+from sgfn.learning.along import CachedActor, TrajectoryScorer
 from sgfn.learning.kernels.shared_states import shared_levels
 from sgfn.learning.rollout import retrace, rollout
 from sgfn.learning.scoring import score
+from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import SequenceReader, make_encoder, sequence_of
-from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.nets.heads import FlowNets
 
 SEQUENCES = [name for name in ENVS if not name.startswith(("grid", "forecast"))]
 every_sequence = pytest.mark.parametrize("name", SEQUENCES)
@@ -30,12 +31,14 @@ def environment(name: str, tabulated: bool) -> Env:
     return TabulatedEnv(env) if tabulated else env
 
 
-def networks(env: Env, form: str, net: NetConfig, thought: ThoughtConfig | None = None) -> tuple[FlowNets, DynamicsNet]:
+def networks(
+    env: Env, form: str, net: NetConfig, thought: ThoughtConfig | None = None
+) -> tuple[FlowNets, FullNoiseModel]:
     """Networks with contrast in every weight, as after training."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         nets = FlowNets(env, form, net, thought.width if thought else 0)
-        model = DynamicsNet(env, DynamicsConfig(hidden=8), thought)
+        model = FullNoiseModel(env, DynamicsConfig(hidden=8), thought)
         with torch.no_grad():
             for parameter in [*nets.parameters(), *model.parameters()]:
                 parameter.add_(0.3 * torch.randn_like(parameter))
@@ -45,7 +48,7 @@ def networks(env: Env, form: str, net: NetConfig, thought: ThoughtConfig | None 
 class Witness:
     """Notes what an actor says at each step."""
 
-    def __init__(self, actor: Walker) -> None:
+    def __init__(self, actor: CachedActor) -> None:
         self.actor, self.policies, self.kernels = actor, [], []
 
     def log_policy(self, t: int, state: Tensor) -> Tensor:
@@ -57,9 +60,9 @@ class Witness:
         self.actor.observe(t, intended, realised)
 
 
-def walk(env: Env, nets: FlowNets, model: DynamicsNet) -> tuple[Trajectories, Tensor, Tensor]:
+def walk(env: Env, nets: FlowNets, model: FullNoiseModel) -> tuple[Trajectories, Tensor, Tensor]:
     """Own rollouts and retraced objects by one walker after the other, with what it said on the way."""
-    generator, walker = torch.Generator().manual_seed(0), Walker(nets, model)
+    generator, walker = torch.Generator().manual_seed(0), CachedActor(nets, model)
     first, second = Witness(walker), Witness(walker)
     own = rollout(env, first, no_reward, batch=30, generator=generator, explore=0.2)
     known = retrace(env, env.all_objects(), second, walker.log_kernel, no_reward, generator)
@@ -75,7 +78,7 @@ def test_cache_full_pass_and_single_states_agree(name: str, tabulated: bool) -> 
     nets, model = networks(env, "published", TRANSFORMER)
     batch, walked, _ = walk(env, nets, model)
     valid, inner = batch.valid, batch.states[:, :-1]
-    along = Along(nets, None).heads(batch.states)
+    along = TrajectoryScorer(nets, None).heads(batch.states)
     assert_close(walked[valid], along.log_policy[:, :-1][valid], atol=1e-5, rtol=0)
     assert_close(walked[valid], nets.log_policy(inner)[valid], atol=1e-5, rtol=0)
     one_by_one, judged = nets.heads(batch.states), torch.cat([valid[:, :1], valid], 1)  # the finished state once
@@ -84,7 +87,9 @@ def test_cache_full_pass_and_single_states_agree(name: str, tabulated: bool) -> 
     assert_close(along.log_joint_backward[judged], one_by_one.log_joint_backward[judged], atol=1e-5, rtol=0)
     assert_close(along.log_flow[judged], one_by_one.log_flow[judged], atol=1e-5, rtol=0)
     others = batch.states.roll(1, 0)  # somebody else's trajectories
-    assert not torch.allclose(Along(nets, None).heads(others).log_flow[judged], along.log_flow[judged], atol=1e-3)
+    assert not torch.allclose(
+        TrajectoryScorer(nets, None).heads(others).log_flow[judged], along.log_flow[judged], atol=1e-3
+    )
 
 
 @every_sequence
@@ -95,12 +100,12 @@ def test_a_walker_thinks_what_the_full_pass_thinks(name: str, net: NetConfig) ->
     batch, walked, kernels = walk(env, nets, model)
     thoughts, valid = model.thoughts(batch.intended, batch.realised), batch.valid
     assert thoughts is not None
-    heads = Along(nets, thoughts).heads(batch.states[:, :-1])
+    heads = TrajectoryScorer(nets, thoughts).heads(batch.states[:, :-1])
     assert_close(walked[valid], heads.log_policy[valid], atol=1e-5, rtol=0)
     full = model.log_kernel(batch.states[:, :-1], thoughts[:, :-1])
     assert_close(kernels[valid], full[valid], atol=1e-5, rtol=0)
     swapped = model.thoughts(batch.realised, batch.intended)
-    other = Along(nets, swapped).heads(batch.states[:, :-1])
+    other = TrajectoryScorer(nets, swapped).heads(batch.states[:, :-1])
     assert not torch.allclose(other.log_policy[valid], heads.log_policy[valid], atol=1e-3)  # history matters
     assert heads.log_outcome is not None
     assert_close(other.log_outcome, heads.log_outcome)  # but not to what should happen
@@ -122,10 +127,13 @@ def test_padding_reaches_neither_scores_nor_gradients(name: str, form: str) -> N
         total.square().sum().backward()
         return total.detach(), torch.cat([p.grad.flatten() for p in nets.parameters() if p.grad is not None])
 
-    found, wanted = gradients(Along(nets, None), batch), gradients(nets, batch)
+    found, wanted = gradients(TrajectoryScorer(nets, None), batch), gradients(nets, batch)
     assert_close(found[0], wanted[0], atol=1e-4, rtol=1e-4)
     assert_close(found[1], wanted[1], atol=1e-3, rtol=1e-3)
-    assert not torch.allclose(gradients(Along(nets, None), unpadded(batch))[1], wanted[1], atol=1e-3) or name[0] == "f"
+    assert (
+        not torch.allclose(gradients(TrajectoryScorer(nets, None), unpadded(batch))[1], wanted[1], atol=1e-3)
+        or name[0] == "f"
+    )
 
 
 def unpadded(batch: Trajectories) -> Trajectories:
@@ -167,7 +175,7 @@ def test_thoughts_learn_from_the_noise_model_alone() -> None:
     batch = walk(env, nets, model)[0]
     thoughts = model.thoughts(batch.intended, batch.realised)
     assert thoughts is not None
-    Along(nets, thoughts).heads(batch.states[:, :-1]).log_policy.square().sum().backward()
+    TrajectoryScorer(nets, thoughts).heads(batch.states[:, :-1]).log_policy.square().sum().backward()
     assert nets.join is not None
     assert nets.join.layer.weight.grad is not None
     assert all(p.grad is None for p in model.parameters())

@@ -15,7 +15,7 @@ from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.dynamics import calibration, count_estimate, log_known, negative_log_likelihood
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import rollout
-from sgfn.nets.heads import DynamicsNet
+from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.noise import ConfusionMatrix, bayes_filter
 
 
@@ -27,8 +27,8 @@ def play(env: Env, batch: int = 200, seed: int = 0) -> Trajectories:
 @pytest.mark.parametrize("name", ENVS)
 def test_known_kernel_as_logarithms(name: str) -> None:
     env, states = ENVS[name](0.25), inner_states(ENVS[name](0.25))
-    assert_close(log_known(env, states).exp(), env.kernel(states))
-    assert (log_known(env, states).exp() - ENVS[name](0.5).kernel(states)).abs().max() > 0.05 or name == "grid-1D-4"
+    assert_close(known_kernel(env, states).exp(), env.kernel(states))
+    assert (known_kernel(env, states).exp() - ENVS[name](0.5).kernel(states)).abs().max() > 0.05 or name == "grid-1D-4"
 
 
 def test_likelihood_by_hand() -> None:
@@ -38,7 +38,7 @@ def test_likelihood_by_hand() -> None:
     states = torch.tensor([[[2, 2, 2], [1, 2, 2], [1, 1, 2], [1, 1, 3]], [[2, 2, 2], [1, 2, 2], [1, 3, 2], [1, 3, 2]]])
     valid = torch.tensor([[True, True, True], [True, True, False]])
     batch = Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=torch.zeros(2))
-    found = float(negative_log_likelihood(log_known(env, states[:, :-1]), batch))
+    found = float(negative_log_likelihood(known_kernel(env, states[:, :-1]), batch))
     assert found == pytest.approx(-(math.log(0.2) + 2 * math.log(0.8)) / 5, abs=1e-6)
     wrong = float(negative_log_likelihood(log_known(TINY["stop-L3-V2"](0.8), states[:, :-1]), batch))
     assert wrong == pytest.approx(-(math.log(0.4) + 2 * math.log(0.6)) / 5, abs=1e-6)
@@ -47,7 +47,7 @@ def test_likelihood_by_hand() -> None:
 def test_likelihood_has_a_finite_gradient_where_padding_is_impossible() -> None:
     env = TINY["stop-L3-V2"](0.4)
     batch = play(env)
-    log_kernel = log_known(env, batch.states[:, :-1]).requires_grad_()
+    log_kernel = known_kernel(env, batch.states[:, :-1]).requires_grad_()
     negative_log_likelihood(log_kernel, batch).backward()
     assert log_kernel.grad is not None
     assert log_kernel.grad.isfinite().all()
@@ -70,7 +70,7 @@ def test_the_true_kernel_is_perfectly_calibrated(name: str, alpha: float) -> Non
 def test_calibration_of_a_wrong_kernel_by_hand(alpha: float, beta: float) -> None:
     """Three tokens: TV = |alpha - beta| (1 - 1/V), and NLL - entropy is the KL of one row."""
     env, other = TINY["fixed-L2-V3"](alpha), TINY["fixed-L2-V3"](beta)
-    found = calibration(env, lambda states: log_known(other, states), play(env))
+    found = calibration(env, lambda states: known_kernel(other, states), play(env))
     p, q = ([1 - x + x / 3, x / 3, x / 3] for x in (alpha, beta))
     assert found["dynamics_tv"] == pytest.approx(abs(alpha - beta) * 2 / 3, abs=1e-6)
     assert found["dynamics_entropy"] == pytest.approx(-sum(x * math.log(x) for x in p), abs=1e-9)
@@ -83,13 +83,15 @@ def test_intention_comes_first_and_outcome_second() -> None:
     """Drift from A to B, never back: the transposed kernel would call impossible what happens all the time."""
     env = TINY["drift-L2-V3"](0.3)
     batch = play(env)
-    log_kernel = log_known(env, batch.states[:, :-1])
+    log_kernel = known_kernel(env, batch.states[:, :-1])
     kept = float((batch.intended == batch.realised).double().mean())
     wanted = -kept * math.log(0.7) - (1 - kept) * math.log(0.3)
     assert float(negative_log_likelihood(log_kernel, batch)) == pytest.approx(wanted, abs=1e-5)
     assert negative_log_likelihood(log_kernel.transpose(-1, -2), batch) == torch.inf
-    assert calibration(env, lambda s: log_known(env, s), batch)["dynamics_tv"] < 1e-6
-    assert calibration(env, lambda s: log_known(env, s).transpose(-1, -2), batch)["dynamics_tv"] == pytest.approx(0.3)
+    assert calibration(env, lambda s: known_kernel(env, s), batch)["dynamics_tv"] < 1e-6
+    assert calibration(env, lambda s: known_kernel(env, s).transpose(-1, -2), batch)["dynamics_tv"] == pytest.approx(
+        0.3
+    )
 
 
 def test_calibration_counts_valid_steps_only() -> None:
@@ -152,10 +154,10 @@ def test_counts_by_hand() -> None:
 # The network
 
 
-def network(env: Env) -> DynamicsNet:
+def network(env: Env) -> FullNoiseModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return DynamicsNet(env, DynamicsConfig(hidden=32))
+        return FullNoiseModel(env, DynamicsConfig(hidden=32))
 
 
 @pytest.mark.parametrize("name", ENVS)

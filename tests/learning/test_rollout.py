@@ -23,7 +23,6 @@ from torch.testing import assert_close
 
 from sgfn.envs import Env, laws
 from sgfn.envs.trajectories import Trajectories
-from sgfn.learning.dynamics import log_known
 from sgfn.learning.rollout import behaviour, clocks, draw, retrace, rollout, unroll
 
 every_env = pytest.mark.parametrize("name", ENVS)
@@ -39,7 +38,7 @@ def play(env: Env, table: Tensor, n: int, seed: int = 0, **options: float) -> Tr
 def replay_goals(env: Env, table: Tensor, copies: int) -> Trajectories:
     goals = env.all_objects().repeat_interleave(copies, 0)
     generator = torch.Generator().manual_seed(0)
-    return retrace(env, goals, log_of(look_up(env, table)), lambda s: log_known(env, s), no_reward, generator)
+    return retrace(env, goals, log_of(look_up(env, table)), lambda s: known_kernel(env, s), no_reward, generator)
 
 
 def count_triples(env: Env, batch: Trajectories) -> Tensor:

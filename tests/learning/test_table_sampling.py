@@ -15,7 +15,7 @@ from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import learner
 from sgfn.learning.learner import Learner
-from sgfn.learning.table_sampling import TableWalk
+from sgfn.learning.table_sampling import TableSampler
 from sgfn.learning.trainer import Trainer
 
 
@@ -62,7 +62,7 @@ def test_every_number_leads_where_its_share_lies(name: str) -> None:
     env = tabulate(KINDS[name](0.3), "cpu")
     assert isinstance(env, TabulatedEnv)
     policy, parts = some_policy(env), 4096
-    walk = TableWalk(env, policy, Numbered(env.object_index), 8)
+    walk = TableSampler(env, policy, Numbered(env.object_index), 8)
     states = torch.arange(env.num_states)
     joint = (policy[:, :, None].double() * env.kernel(states[:, None], torch.float64)).flatten(1)
     uniform = (torch.arange(parts, dtype=torch.float64) + 0.5) / parts

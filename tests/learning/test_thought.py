@@ -16,7 +16,7 @@ from sgfn.config import NetConfig, OfflineConfig, ThoughtConfig, TrainConfig
 from sgfn.envs import Env, GridEnv, SequenceEnv, histories, laws
 from sgfn.evaluation import exact
 from sgfn.evaluation.measure import measure
-from sgfn.learning.along import Along, Walker
+from sgfn.learning.along import CachedActor, TrajectoryScorer
 from sgfn.learning.dynamics import log_known, negative_log_likelihood
 from sgfn.learning.rollout import rollout
 from sgfn.learning.trainer import Trainer
@@ -182,9 +182,9 @@ def test_thoughts_reach_scores_samples_and_retraced_intentions() -> None:
     states = batch.states[:, :-1]
     assert_close(trainer.kernel_along(batch)(states), trainer.dynamics.log_kernel(states, thoughts[:, :-1]))
     scorer = trainer.scorer(trainer.judge(8), thoughts)
-    assert isinstance(scorer, Along)
+    assert isinstance(scorer, TrajectoryScorer)
     actor = trainer.actor()
-    assert isinstance(actor, Walker)
+    assert isinstance(actor, CachedActor)
     goals = torch.tensor([[0, 0, 1]]).expand(4000, -1)
     traced = trainer.retraced(goals)
     assert torch.equal(trainer.env.objects(traced.states[:, -1]), goals)
@@ -225,7 +225,7 @@ def remembering(env: Env, seed: int = 0) -> histories.Believe:
 def test_without_a_memory_the_law_is_that_of_the_states(space: str, noise: Noise) -> None:
     env = SPACES[space](noise)
     policy = look_up(env, random_table(env, 1))
-    found = histories.follow(env, lambda states, a, k: (policy(states), log_known(env, states)))
+    found = histories.follow(env, lambda states, a, k: (policy(states), known_kernel(env, states)))
     assert_close(found.law, laws.law(env, policy), atol=1e-12, rtol=0)
     assert float(found.law.sum()) == pytest.approx(1.0, abs=1e-12)
     if isinstance(noise, UniformSlip):
@@ -355,7 +355,7 @@ def test_the_laws_of_the_study_agree_with_enumeration() -> None:
         everywhere = torch.ones(states.shape[0], intended.shape[1] + 1, 2, dtype=torch.bool)
         pairs = torch.cat([intended, blank], 1), torch.cat([realised, blank], 1)
         rate = HIDDEN.posterior_rates(everywhere, *pairs)[:, -1]
-        return slip_project(table(states), env.slippable(states), rate)[0], log_known(env, states)
+        return slip_project(table(states), env.slippable(states), rate)[0], known_kernel(env, states)
 
     followed = histories.follow(env, projecting).law
     assert_close(filter_law(env, conditionals), followed, atol=1e-12, rtol=0)
@@ -384,7 +384,7 @@ def test_who_knows_the_rate_reaches_laws_that_others_do_not() -> None:
                 share = torch.tensor([slipped, quiet], dtype=torch.float64)[(intended == realised).all(1).long()]
             elif intended.shape[1] > FREE:
                 share[states[:, FREE] == 0] = 1.0
-            return torch.stack([share, 1 - share], -1), log_known(env, states)
+            return torch.stack([share, 1 - share], -1), known_kernel(env, states)
 
         return histories.follow(env, believe).law
 

@@ -15,7 +15,7 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.measure import reference
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import make_task
-from sgfn.learning.kernels.shared_states import Judge
+from sgfn.learning.kernels.shared_states import SharedStateScorer
 from sgfn.learning.learner import NonFiniteError
 from sgfn.learning.scoring import FORMS
 from sgfn.learning.trainer import METERS, Trainer
@@ -251,13 +251,13 @@ def test_shared_states_give_the_same_loss_and_gradients(form: str, batch: int, l
     trainer = tiny_trainer(form=form, batch=batch, noise__alpha=0.3)
     advance(trainer, 2)
     judge = trainer.judge(batch)
-    assert isinstance(judge, Judge)
+    assert isinstance(judge, SharedStateScorer)
     assert judge.levels == levels
     _, rollouts = trainer.collect(judge)
     log_kernel = trainer.log_kernel(rollouts.states[:, :-1])
     assert_close(log_kernel, trainer.dynamics.log_kernel(rollouts.states[:, :-1]))
 
-    def gradients(scorer: FlowNets | Judge, beta: float = 1.0) -> Tensor:
+    def gradients(scorer: FlowNets | SharedStateScorer, beta: float = 1.0) -> Tensor:
         trainer.nets.zero_grad()
         trainer.balance(scorer, rollouts, torch.tensor(beta), log_kernel).backward()
         return torch.cat([p.grad.flatten() for p in trainer.nets.parameters() if p.grad is not None])
@@ -270,7 +270,7 @@ def test_shared_states_give_the_same_loss_and_gradients(form: str, batch: int, l
 def test_graphs_and_the_published_form_share_no_levels() -> None:
     for trainer in (build("grid"), tiny_trainer(form="published"), tiny_trainer()):
         judge = trainer.judge(100)
-        assert isinstance(judge, Judge)
+        assert isinstance(judge, SharedStateScorer)
         assert (judge.levels > 0) == (judge.table is not None) == (trainer.env.tree and not trainer.nets.reads_final)
     assert isinstance(tiny_trainer(net__encoder="transformer", net__heads=2).judge(100), FlowNets)
 
@@ -280,12 +280,12 @@ def test_graphs_and_the_published_form_share_no_levels() -> None:
 def test_an_update_reuses_what_its_rollout_computed(task: str, form: str) -> None:
     trainer = build(task, form=form, noise__alpha=0.3)
     advance(trainer, 2)
-    judge = Judge(trainer.env, trainer.nets)
+    judge = SharedStateScorer(trainer.env, trainer.nets)
     _, batch = trainer.collect(judge)
     assert judge.actor.sums()[0].shape[:2] == batch.valid.shape
     log_kernel = trainer.log_kernel(batch.states[:, :-1])
 
-    def gradients(scorer: FlowNets | Judge) -> Tensor:
+    def gradients(scorer: FlowNets | SharedStateScorer) -> Tensor:
         loss = trainer.balance(scorer, batch, torch.tensor(1.0), log_kernel)
         found = torch.autograd.grad(loss, trainer.optimiser.parameters, materialize_grads=True)
         return torch.cat([g.flatten() for g in found])

@@ -11,24 +11,24 @@ from torch.testing import assert_close
 from sgfn.config import DynamicsConfig, NetConfig
 from sgfn.envs import Env, TabulatedEnv, laws
 from sgfn.envs.trajectories import Trajectories, concatenate
-from sgfn.learning.dynamics import log_known
-from sgfn.learning.kernels.shared_states import Judge, share, shared_levels
+from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.rollout import retrace, rollout
 from sgfn.learning.scoring import FORMS, score
-from sgfn.nets.encoders import ACTIVATIONS, MLP
-from sgfn.nets.heads import DynamicsNet, FlowNets, masked_log_softmax
+from sgfn.nets.dynamics import FullNoiseModel
+from sgfn.nets.encoders import ACTIVATIONS, MLP, masked_log_softmax
+from sgfn.nets.heads import FlowNets
 from sgfn.objectives import BALANCE
 
 every_env = pytest.mark.parametrize("name", ENVS)
 every_form = pytest.mark.parametrize("form", FORMS)
 
 
-def networks(env: Env, form: str) -> tuple[FlowNets, DynamicsNet]:
+def networks(env: Env, form: str) -> tuple[FlowNets, FullNoiseModel]:
     """Networks with some contrast, as after training."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         nets = FlowNets(env, form, NetConfig(hidden=16, layers=1))
-        model = DynamicsNet(env, DynamicsConfig(hidden=16))
+        model = FullNoiseModel(env, DynamicsConfig(hidden=16))
         with torch.no_grad():
             nets.policy.weight.normal_()
             if nets.backward is not None:
@@ -37,7 +37,7 @@ def networks(env: Env, form: str) -> tuple[FlowNets, DynamicsNet]:
     return nets, model
 
 
-def play(env: Env, nets: FlowNets, model: DynamicsNet) -> Trajectories:
+def play(env: Env, nets: FlowNets, model: FullNoiseModel) -> Trajectories:
     """Own rollouts, and known objects retraced with the learned kernel."""
     generator = torch.Generator().manual_seed(0)
 
@@ -118,7 +118,7 @@ def test_loss_and_gradients_are_finite(name: str, alpha: float, form: str, objec
     nets, model = networks(env, form)
     batch = play(env, nets, model)
     states = batch.states[:, :-1]
-    for log_kernel in (log_known(env, states), model.log_kernel(states)):
+    for log_kernel in (known_kernel(env, states), model.log_kernel(states)):
         found = gradients(nets, batch, form, objective, log_kernel)
         assert found.isfinite().all()
         assert found.abs().max() > 1e-3
@@ -175,7 +175,7 @@ def test_shared_states_give_the_same_loss_and_gradients(name: str, levels: int, 
     inner = batch.states[:, :-1]
     log_kernel = share(model.log_kernel, env, inner, levels)
     assert_close(log_kernel[batch.valid], model.log_kernel(inner)[batch.valid])
-    judge = Judge(env, nets, levels)
+    judge = SharedStateScorer(env, nets, levels)
     for t in range(env.horizon):
         valid, log_policy = batch.valid[:, t], judge.log_policy(t, inner[:, t])
         assert not log_policy.requires_grad

@@ -87,7 +87,7 @@ def test_project_equals_the_closed_form(weights: list[float], alpha: float) -> N
         return np.maximum(0.0, (nu * shares - floor) / (1 - alpha))
 
     nu = brentq(lambda x: policy(x).sum() - 1.0, 0.0, 1.0 + 1e-9, xtol=1e-15)
-    found, law = UniformSlip(alpha=alpha).project(c, everything(c))
+    found, law = UniformSlip(alpha=alpha).operator(everything(c), c.dtype).project(c)
     assert_close(found[0], torch.from_numpy(policy(nu)), atol=1e-9, rtol=0)
     assert_close(law[0], torch.from_numpy(np.maximum(nu * shares, floor)), atol=1e-9, rtol=0)
     assert np.abs(policy(nu * 0.9) - found[0].numpy()).max() > 1e-3  # any other nu is another policy
@@ -99,7 +99,7 @@ def test_project_is_feasible_and_optimal(weights: list[float], alpha: float, mas
     """Karush-Kuhn-Tucker: g_a = sum_k c_k P(k|a)/law_k is at most 1, and 1 where pi_a > 0. No optimiser needed."""
     c, slippable = normalised(weights), torch.tensor([mask[: len(weights)]])
     noise = UniformSlip(alpha=alpha)
-    policy, law = noise.project(c, slippable)
+    policy, law = noise.operator(slippable, c.dtype).project(c)
     kernel = noise.kernel(slippable, torch.float64)[0]
     assert policy.min() >= 0
     assert float(policy.sum()) == pytest.approx(1.0, abs=1e-12)
@@ -135,7 +135,7 @@ def test_project_beats_a_numerical_optimiser(alpha: float, seed: int) -> None:
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    _, law = UniformSlip(alpha=alpha).project(c, slippable)
+    _, law = UniformSlip(alpha=alpha).operator(slippable, c.dtype).project(c)
     assert_close(law[0], torch.from_numpy(result.x @ kernel), atol=1e-6, rtol=0)
     start = torch.from_numpy(np.full(4, 0.25) @ kernel)
     assert cross_entropy(c, law) < cross_entropy(c, start[None]) - 1e-4
@@ -146,12 +146,12 @@ def test_project_beats_a_numerical_optimiser(alpha: float, seed: int) -> None:
 def test_project_reproduces_what_is_satisfiable(weights: list[float], alpha: float) -> None:
     c = normalised(weights)
     possible = alpha / len(weights) + (1 - alpha) * c  # the law of the policy c itself
-    policy, law = UniformSlip(alpha=alpha).project(possible, everything(c))
+    policy, law = UniformSlip(alpha=alpha).operator(everything(c), possible.dtype).project(possible)
     assert_close(law, possible, atol=1e-12, rtol=0)
     assert_close(policy, c, atol=1e-9, rtol=0)
     least = torch.zeros_like(c)
     least[0, 0] = 1.0  # certainty is out of reach
-    _, law = UniformSlip(alpha=alpha).project(least, everything(c))
+    _, law = UniformSlip(alpha=alpha).operator(everything(c), least.dtype).project(least)
     assert float(law[0, 0]) == pytest.approx(1 - alpha + alpha / len(weights), abs=1e-12)
 
 
@@ -159,10 +159,10 @@ def test_stop_keeps_its_mass() -> None:
     """Tokens share what stop leaves: by hand, alpha = .5, two tokens, conditional (.48, .12, .4)."""
     c = torch.tensor([[0.48, 0.12, 0.4]], dtype=torch.float64)
     noise, tokens = UniformSlip(alpha=0.5), torch.tensor([[True, True, False]])
-    policy, law = noise.project(c, tokens)  # shares .8 and .2 against a floor of .25: pinned at .25
+    policy, law = noise.operator(tokens, c.dtype).project(c)  # shares .8 and .2 against a floor of .25: pinned at .25
     assert_close(law, torch.tensor([[0.45, 0.15, 0.4]], dtype=torch.float64), atol=1e-15, rtol=0)
     assert_close(policy, torch.tensor([[0.6, 0.0, 0.4]], dtype=torch.float64), atol=1e-15, rtol=0)
-    _, together = noise.project(c, everything(c))
+    _, together = noise.operator(everything(c), c.dtype).project(c)
     assert float(together[0, 2]) != pytest.approx(0.4, abs=1e-3)
 
 
@@ -171,7 +171,7 @@ def test_project_edges(alpha: float) -> None:
     """All mass outside the set, an empty set, and no noise."""
     c = torch.tensor([[0.0, 0.0, 1.0], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], dtype=torch.float64)
     slippable = torch.tensor([[True, True, False], [False] * 3, [True] * 3])
-    policy, law = UniformSlip(alpha=alpha).project(c, slippable)
+    policy, law = UniformSlip(alpha=alpha).operator(slippable, c.dtype).project(c)
     assert torch.equal(policy[:2], c[:2])
     assert torch.equal(law[:2], c[:2])
     assert torch.allclose(policy[2], c[2], atol=1e-12) == (alpha == 0.0)
@@ -228,7 +228,7 @@ def test_position_chooses_the_kernel() -> None:
     half = [[0.75, 0.25], [0.25, 0.75]]
     assert_close(kernel, torch.tensor([[[1.0, 0.0], [0.0, 1.0]], half, half, half], dtype=torch.float64))
     c = torch.tensor([[0.9, 0.1]], dtype=torch.float64).expand(4, 2)
-    law = noise.project(c, everywhere, torch.tensor([0, 1, 2, 1]))[1]
+    law = noise.operator(everywhere, c.dtype, torch.tensor([0, 1, 2, 1])).project(c)[1]
     assert_close(law[0], c[0])
     assert_close(law[1:], torch.tensor([[0.75, 0.25]], dtype=torch.float64).expand(3, 2))
     matrices = torch.stack([spread_out(2, 0), spread_out(2, 1)])
@@ -250,7 +250,7 @@ def certificate(c: Tensor, kernel: Tensor, policy: Tensor) -> float:
 @given(weights=WEIGHTS, seed=st.integers(0, 10**6), wrong=st.floats(0.0, 0.99))
 def test_any_kernel_is_projected_onto(weights: list[float], seed: int, wrong: float) -> None:
     c, kernel = normalised(weights), spread_out(len(weights), seed, wrong)
-    policy, law = ConfusionMatrix(matrix=kernel).project(c, everything(c))
+    policy, law = ConfusionMatrix(matrix=kernel).operator(everything(c), c.dtype).project(c)
     assert policy.min() >= 0
     assert float(policy.sum()) == pytest.approx(1.0, abs=1e-12)
     assert_close(law, policy @ kernel, atol=1e-14, rtol=0)
@@ -275,7 +275,7 @@ def test_projection_equals_a_numerical_optimiser(size: int, seed: int) -> None:
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    _, law = ConfusionMatrix(matrix=kernel).project(c, everything(c))
+    _, law = ConfusionMatrix(matrix=kernel).operator(everything(c), c.dtype).project(c)
     assert_close(law[0], torch.from_numpy(result.x @ matrix), atol=1e-6, rtol=0)
     assert cross_entropy(c, law) <= result.fun + 1e-10
     assert (
@@ -289,10 +289,10 @@ def test_iteration_agrees_with_water_filling(weights: list[float], alpha: float,
     c, slippable = normalised(weights), torch.tensor([mask[: len(weights)]])
     noise = UniformSlip(alpha=alpha)
     _, law = nearest_law(c, noise.kernel(slippable, torch.float64))
-    _, wanted = noise.project(c, slippable)
+    _, wanted = noise.operator(slippable, c.dtype).project(c)
     assert_close(law, wanted, atol=1e-5, rtol=0)  # a KL of 1e-10 is a distance of 1e-5
     assert cross_entropy(c, law) == pytest.approx(cross_entropy(c, wanted), abs=1e-9)
-    _, other = UniformSlip(alpha=alpha * 0.9).project(c, slippable)
+    _, other = UniformSlip(alpha=alpha * 0.9).operator(slippable, c.dtype).project(c)
     if not torch.allclose(other, wanted, atol=1e-3):
         assert not torch.allclose(law, other, atol=1e-4)
 

@@ -83,7 +83,7 @@ def test_vanishes_only_where_flow_and_projection_do(name: str, alpha: float, flo
 def test_projection_is_water_filling_under_uniform_slip(seed: int, alpha: float, size: int) -> None:
     conditional, everything = random_law(size, seed), torch.ones(1, size, dtype=torch.bool)
     noise = UniformSlip(alpha=alpha)
-    best = noise.project(conditional[None], everything)[1][0]
+    best = noise.operator(everything, conditional.dtype).project(conditional[None])[1][0]
     found = projected(conditional, noise.kernel(everything, torch.float64)[0])
     assert kl_divergence(conditional.log(), found.log()) - kl_divergence(conditional.log(), best.log()) < 1e-6
     assert_close(found, best, atol=1e-6, rtol=0)

@@ -278,8 +278,7 @@ def own_balance(scores: Scores, batch: Episodes) -> Tensor:
 @pytest.mark.parametrize("least", [3, 1])
 def test_an_own_trajectory_balance_gives_the_numbers_of_tb(least: int) -> None:
     env = sgfn.Sequences("AC", 3, least, noise=0.2)
-    ours = "tb" if least < 3 else trajectory_balance  # by name, sequences of one length draw other random numbers
-    own, named = fit(env, objective=own_balance), fit(env, objective=ours)
+    own, named = fit(env, objective=own_balance), fit(env, objective="tb")
     assert_close(own.metrics["loss"].tolist(), named.metrics["loss"].tolist(), rtol=1e-4, atol=1e-6)
     assert_close(own.policy([""]), named.policy([""]), rtol=1e-4, atol=1e-5)
     other = fit(env, objective=lambda scores, batch: 0.5 * own_balance(scores, batch))
@@ -444,6 +443,13 @@ def test_ctrl_c_returns_what_was_trained() -> None:
 
     with pytest.warns(UserWarning, match="stopped at step 1 of 1,000: the model is what was trained so far"):
         fit(sgfn.Sequences("AC", 30), reward=slow, steps=1000)
+
+
+def test_sequences_of_one_letter() -> None:
+    """The smallest states there are: one integer wide, as numbered states are."""
+    model = fit(sgfn.Sequences("ACG", 1, noise=0.3))
+    policy = model.policy([""])[0].double().exp()
+    assert_close(model.log_prob(["A", "C", "G"]).exp(), 0.7 * policy + 0.1, atol=1e-6, rtol=1e-5)
 
 
 # Evaluated, saved and loaded

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sgfn.envs import Env
 from sgfn.envs.trajectories import Trajectories
-from sgfn.nets.heads import masked_log_softmax
+from sgfn.nets.encoders import masked_log_softmax
 
 
 @dataclass(frozen=True, kw_only=True)

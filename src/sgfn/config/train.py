@@ -20,6 +20,7 @@ Exploration = Literal["constant", "entropy"]
 Activation = Literal["relu", "gelu", "silu"]
 Encoder = Literal["mlp", "transformer"]
 DynamicsMode = Literal["batch", "replay", "known"]
+DynamicsModel = Literal["auto", "shared", "positional", "full"]
 Form = Literal["marginal", "published", "blind"]
 NoiseKind = Literal["uniform", "confusion", "position", "hidden"]
 Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast"]
@@ -102,6 +103,9 @@ class NetConfig:
 class DynamicsConfig:
     """How P^(k|s,a) is had: the true kernel, or a network fitted to realised outcomes."""
 
+    model: DynamicsModel = "auto"
+    """What is learned: one matrix for all states (`shared`), one per position (`positional`), or one per state by a
+    network (`full`); `auto` goes by alphabet and noise: `full` where matrices are small, else by the noise."""
     mode: DynamicsMode = "batch"
     """`batch`: learned on the current batch; `replay`: learned off-policy from the buffer; `known`: the true kernel."""
     hidden: int = 64
@@ -117,6 +121,7 @@ class DynamicsConfig:
 
     def __post_init__(self) -> None:
         one_of("dynamics.mode", self.mode, get_args(DynamicsMode))
+        one_of("dynamics.model", self.model, get_args(DynamicsModel))
         in_range("dynamics.hidden", self.hidden, 1, 65536)
         in_range("dynamics.layers", self.layers, 1, 64)
         in_range("dynamics.lr", self.lr, 0.0, 10.0)

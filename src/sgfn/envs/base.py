@@ -1,83 +1,179 @@
-"""Env = kernel (law of the noise) + apply (deterministic) + masks, batched over any leading dimensions."""
+"""Environments: objects built step by step. Eight methods and a few numbers make one; all else has a default."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.noise import Noise, slip_kernel, slip_row
+from sgfn.noise import Noise, UniformSlip
+from sgfn.noise.operators import DenseKernel, Kernel
+
+State = Int[Tensor, "*batch S"]
 
 
 class Env(ABC):
-    """A space of objects built step by step; an intention is an action index, so is an outcome.
+    """A space of objects built step by step: intentions become outcomes by the kernel, outcomes move the state.
 
     A state is a row of `width` integers, an object (what a landscape scores) a row of `object_width`. States that are
-    done stay as they are under `apply`, and every action counts as legal there, so that padded steps stay finite.
+    done stay as they are under `apply`, and every action counts as legal there, so that padded steps stay finite. All
+    methods are batched over any leading dimensions.
+
+    An environment of one's own sets `actions`, `horizon` and `width` and writes `initial`, `done`, `legal`, `apply`,
+    `parents`, `encode`, `objects` and `decode`; `Enumerable` adds what exact answers need. Noise that depends on the
+    state is written by overriding `kernel`: whatever simulates, learns, scores or evaluates asks that.
     """
 
-    actions: int  # A = K: number of intentions, and of outcomes
-    horizon: int  # T: steps of the longest trajectory
+    actions: int
+    """A: number of intentions."""
+    horizon: int
+    """T: steps of the longest trajectory."""
     width: int
-    object_width: int
-    features: int  # F: width of `encode`
-    tree: bool  # each state has exactly one parent
-    num_states: int  # states that are not done
-    num_objects: int
-    distance: str  # how objects are compared when modes are counted
-    noise: Noise
+    """S: integers in a state."""
+    tree: bool = False
+    """Whether each state has exactly one parent."""
+    distance: str = "hamming"
+    """How objects are compared when modes are counted: hamming or l1."""
+    noise: Noise = UniformSlip(alpha=0.0)
+    unmasked: bool = False
+    """Whether every action is legal, and every outcome possible, in every state."""
+
+    # what every environment has
 
     @abstractmethod
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
         """The root state, once per trajectory."""
 
     @abstractmethod
-    def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
+    def done(self, state: State) -> Bool[Tensor, "*batch"]:
         """Whether the state is a finished object."""
 
     @abstractmethod
-    def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """Which actions may be intended, and which outcomes may happen."""
+    def legal(self, state: State) -> Bool[Tensor, "*batch A"]:
+        """Which actions may be intended."""
 
     @abstractmethod
-    def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """The set within which noise may replace one action by another."""
-
-    @abstractmethod
-    def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """How many steps were made, which noise may depend on."""
-
-    @abstractmethod
-    def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
+    def apply(self, state: State, outcome: Int[Tensor, "*batch"]) -> State:
         """The next state: deterministic, given the outcome."""
 
     @abstractmethod
-    def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
+    def parents(self, state: State) -> Bool[Tensor, "*batch K"]:
         """Which outcomes may have led here; at the root, which has none, every entry is true."""
 
     @abstractmethod
-    def parent(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
-        """Undo an outcome; meaningful only where `parents` holds."""
+    def encode(self, state: State) -> Float[Tensor, "*batch F"]:
+        """The features that a network reads."""
 
     @abstractmethod
-    def encode(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch F"]:
-        """What a network reads: one-hot codes."""
-
-    @abstractmethod
-    def toward(self, state: Int[Tensor, "*batch S"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
-        """A law over the outcomes that lead from the state to the object `goal`, for replaying known objects."""
-
-    @abstractmethod
-    def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
+    def objects(self, state: State) -> Int[Tensor, "*batch O"]:
         """The object a finished state stands for."""
+
+    @abstractmethod
+    def decode(self, objects: Int[Tensor, "N O"]) -> list[str]:
+        """Objects as text."""
+
+    # sizes that follow from others
+
+    @cached_property
+    def outcomes(self) -> int:
+        """K: number of outcomes; as many as intentions, unless noise turns one set into another."""
+        return self.actions
+
+    @cached_property
+    def object_width(self) -> int:
+        """O: integers in an object."""
+        return self.objects(self.initial(1)).shape[-1]
+
+    @cached_property
+    def features(self) -> int:
+        """F: width of `encode`."""
+        return self.encode(self.initial(1)).shape[-1]
+
+    # noise
+
+    def kernel(
+        self, state: State, dtype: torch.dtype = torch.float32, rate: float | Float[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
+        """P(k|s,a) for every intention and outcome: the one place where noise is written.
+
+        With a rate, the kernel of an episode whose hidden rate it is.
+        """
+        return self._by_noise(state, dtype, rate).matrix()
+
+    @property
+    def noise_by_state(self) -> bool:
+        """Whether `kernel` is overridden, so that noise may depend on anything in the state."""
+        return type(self).kernel is not Env.kernel
+
+    def operator(
+        self, state: State, dtype: torch.dtype = torch.float32, rate: float | Float[Tensor, "*batch"] | None = None
+    ) -> Kernel:
+        """The same kernel as an operator: without a matrix per state, unless `kernel` is overridden."""
+        if self.noise_by_state:
+            return DenseKernel(self.kernel(state, dtype, rate))
+        return self._by_noise(state, dtype, rate)
+
+    def _by_noise(self, state: State, dtype: torch.dtype, rate: float | Tensor | None) -> Kernel:
+        position = self.position(state) if self.noise.by_position else None
+        return self.noise.operator(self.slippable(state), dtype, position, rate)
+
+    def slippable(self, state: State) -> Bool[Tensor, "*batch A"]:
+        """The set within which noise may replace one action by another: all that is legal, until the object is done."""
+        return self.legal(state) & ~self.done(state)[..., None]
+
+    def possible(self, state: State) -> Bool[Tensor, "*batch K"]:
+        """Which outcomes may happen: those that may be intended, unless intentions are another set."""
+        if self.outcomes != self.actions:
+            raise ValueError(
+                f"{type(self).__name__} has {self.actions} intentions and {self.outcomes} outcomes: add `possible`"
+            )
+        return self.legal(state)
+
+    # what only some uses need
+
+    def position(self, state: State) -> Int[Tensor, "*batch"]:
+        """How many steps were made, for noise that depends on it."""
+        raise ValueError(f"noise by position needs a method `position` of {type(self).__name__}")
+
+    def parent(self, state: State, outcome: Int[Tensor, "*batch"]) -> State:
+        """The state before an outcome, meaningful only where `parents` holds; for the published form."""
+        raise ValueError(f"the published form needs a method `parent` of {type(self).__name__}: use form marginal")
+
+    def toward(self, state: State, goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
+        """A law over the outcomes that lead from the state to an object, for replaying known objects."""
+        raise ValueError(f"known objects need a method `toward` of {type(self).__name__}")
+
+    def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
+        """Text as objects; raises ValueError with the number of the first bad entry."""
+        raise ValueError(f"reading objects needs a method `parse` of {type(self).__name__}")
+
+    def support(self, state: State) -> Bool[Tensor, "*batch K A"]:
+        """Which (outcome, intention) pairs may have led to the state: parents whose kernel is positive there."""
+        columns = []
+        for k in range(self.outcomes):
+            outcome = torch.full(state.shape[:-1], k, dtype=state.dtype, device=state.device)
+            columns.append(self.kernel(self.parent(state, outcome))[..., k] > 0)
+        return torch.stack(columns, -2) & self.parents(state)[..., None]
+
+    def embed(self, raw: State) -> State:
+        """A state in the coding that this environment works with; raw states are their own."""
+        return raw
+
+
+class Enumerable(Env):
+    """An environment whose states and objects can be listed and numbered, which exact answers need."""
+
+    num_states: int
+    num_objects: int
 
     @abstractmethod
     def levels(self) -> Iterator[Int[Tensor, "N S"]]:
         """All states that are not done, by depth; a state's parents stand in earlier levels."""
 
     @abstractmethod
-    def index(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
+    def index(self, state: State) -> Int[Tensor, "*batch"]:
         """Number of a state that is not done, in [0, num_states)."""
 
     @abstractmethod
@@ -87,52 +183,6 @@ class Env(ABC):
     @abstractmethod
     def all_objects(self) -> Int[Tensor, "N O"]:
         """Every object, in the order of `object_index`."""
-
-    @abstractmethod
-    def decode(self, objects: Int[Tensor, "N O"]) -> list[str]:
-        """Objects as text."""
-
-    @abstractmethod
-    def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
-        """Text as objects; raises ValueError with the number of the first bad entry."""
-
-    def kernel(
-        self,
-        state: Int[Tensor, "*batch S"],
-        dtype: torch.dtype = torch.float32,
-        rate: float | Float[Tensor, "*batch"] | None = None,
-    ) -> Float[Tensor, "*batch A K"]:
-        """P(k|s,a) for every intention and outcome: the one place where noise is written.
-
-        With a rate, the kernel of an episode whose hidden rate it is.
-        """
-        if rate is not None:
-            return slip_kernel(self.slippable(state), rate, dtype)
-        return self.noise.kernel(self.slippable(state), dtype, self.position(state))
-
-    def kernel_row(
-        self,
-        state: Int[Tensor, "*batch S"],
-        action: Int[Tensor, "*batch"],
-        rate: Float[Tensor, "*batch"] | None = None,
-    ) -> Float[Tensor, "*batch K"]:
-        """P(.|s,a) for one intention: what a simulator needs."""
-        if rate is not None:
-            return slip_row(self.slippable(state), action, rate)
-        index = action[..., None, None].expand(*action.shape, 1, self.actions)
-        return self.kernel(state).gather(-2, index)[..., 0, :]
-
-    def embed(self, raw: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch S"]:
-        """A state as enumeration gives it, in this environment's own coding."""
-        return raw
-
-    def support(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K A"]:
-        """Which (outcome, intention) pairs may have led to the state: parents whose kernel is positive there."""
-        columns = []
-        for k in range(self.actions):
-            outcome = torch.full(state.shape[:-1], k, dtype=state.dtype, device=state.device)
-            columns.append(self.kernel(self.parent(state, outcome))[..., k] > 0)
-        return torch.stack(columns, -2) & self.parents(state)[..., None]
 
 
 def one_hot(values: Int[Tensor, "*batch"], classes: int) -> Float[Tensor, "*batch C"]:

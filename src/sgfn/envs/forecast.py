@@ -6,14 +6,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env, one_hot
+from sgfn.envs.base import Enumerable, one_hot
 from sgfn.noise import Noise
 
 PAIR = ":"
 """Stands between a window and its bins in text."""
 
 
-class ForecastEnv(Env):
+class ForecastEnv(Enumerable):
     """Steps are forecast in order, each by the bin of its scaled value; what is intended is the bin before measurement.
 
     A state is the number of a window, then a bin for each step, K where it lies ahead. Trajectories start in the
@@ -22,6 +22,7 @@ class ForecastEnv(Env):
     """
 
     tree = True
+    unmasked = True
     distance = "hamming"
 
     def __init__(self, *, horizon: int, bins: int, noise: Noise, windows: int = 1) -> None:

@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env, one_hot
+from sgfn.envs.base import Enumerable, one_hot
 from sgfn.noise import Noise
 
 
-class GridEnv(Env):
+class GridEnv(Enumerable):
     """Start at the origin, increment one coordinate at a time, stop anywhere.
 
     A state is the coordinates and a flag "stopped". Noise is as published: never on the stop action (unless asked for),

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env
+from sgfn.envs.base import Enumerable, Env
 
 Believe = Callable[
     [Int[Tensor, "N S"], Int[Tensor, "N t"], Int[Tensor, "N t"]], tuple[Float[Tensor, "N A"], Float[Tensor, "N A K"]]
@@ -39,17 +39,17 @@ class Histories:
 
 def count(env: Env) -> int:
     """Histories there may be at most: (intention, outcome) pairs at each step."""
-    return env.actions ** (2 * env.horizon)
+    return (env.actions * env.outcomes) ** env.horizon
 
 
 def enumerable(env: Env, limit: int = MAX_HISTORIES) -> bool:
     """Whether all histories can be followed."""
-    return count(env) <= limit
+    return isinstance(env, Enumerable) and count(env) <= limit
 
 
 def follow(env: Env, believe: Believe, limit: int = MAX_HISTORIES) -> Histories:
     """The exact law of a policy with a memory, and how well its noise model predicts; refuses too many histories."""
-    if not enumerable(env, limit):
+    if not isinstance(env, Enumerable) or not enumerable(env, limit):
         raise ValueError(
             f"a policy with a memory has {count(env):,} histories here, the limit is {limit:,}: use samples"
         )

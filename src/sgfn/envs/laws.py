@@ -1,12 +1,13 @@
 """Exact laws of policies on enumerable environments: dynamic programming over the state graph, in float64."""
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env
+from sgfn.envs.base import Enumerable, Env
 
 Policy = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
 """States to probabilities of intentions."""
@@ -14,21 +15,26 @@ Policy = Callable[[Int[Tensor, "N S"]], Float[Tensor, "N A"]]
 MAX_STATES = 2_000_000
 
 
-def check_size(env: Env, max_states: int = MAX_STATES) -> None:
-    """Refuse a space that is too large, with the count."""
+def check_size(env: Env, max_states: int = MAX_STATES) -> Enumerable:
+    """The environment, which can be enumerated; one that is too large is refused with the count."""
+    if not isinstance(env, Enumerable):
+        raise ValueError(
+            f"the exact answer needs every state, and {type(env).__name__} cannot list them: rely on samples"
+        )
     if not enumerable(env, max_states):
         raise ValueError(
             f"the exact answer needs {env.num_states + env.num_objects:,} states and objects, "
             f"the limit is {max_states:,}: raise --max-states or rely on samples"
         )
+    return env
 
 
-def enumerable(env: Env, max_states: int = MAX_STATES) -> bool:
-    """Whether the whole space fits."""
-    return env.num_states + env.num_objects <= max_states
+def enumerable(env: Env, max_states: int = MAX_STATES) -> TypeGuard[Enumerable]:
+    """Whether all states and objects can be listed, and are no more than this."""
+    return isinstance(env, Enumerable) and env.num_states + env.num_objects <= max_states
 
 
-def law(env: Env, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
+def law(env: Enumerable, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
     r"""Probability of each object under a policy and the true kernel.
 
     .. math:: p(s') = \sum_s p(s)\,\bar P(k|s), \qquad \bar P(k|s) = \sum_a \pi(a|s)\,P(k|s,a)
@@ -38,7 +44,7 @@ def law(env: Env, policy: Policy, *, noisy: bool = True) -> Float[Tensor, " N"]:
     return reach(env, policy, noisy=noisy)[1]
 
 
-def reach(env: Env, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
+def reach(env: Enumerable, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     """Probability of passing through each state, and of ending in each object."""
     rates = env.noise.rates(env.horizon) if noisy else [(None, 1.0)]
     masses = [(weight, *_reach(env, policy, rate, noisy)) for rate, weight in rates]
@@ -47,7 +53,7 @@ def reach(env: Env, policy: Policy, *, noisy: bool = True) -> tuple[Float[Tensor
 
 
 def _reach(
-    env: Env, policy: Policy, rate: float | None, noisy: bool
+    env: Enumerable, policy: Policy, rate: float | None, noisy: bool
 ) -> tuple[Float[Tensor, " M"], Float[Tensor, " N"]]:
     states_mass = torch.zeros(env.num_states, dtype=torch.float64)
     objects_mass = torch.zeros(env.num_objects, dtype=torch.float64)
@@ -72,11 +78,11 @@ def outcome_law(
     return torch.einsum("na,nak->nk", policy, env.kernel(states, torch.float64, rate))
 
 
-def children(env: Env, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Tensor, bool]]:
+def children(env: Enumerable, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Tensor, bool]]:
     """Moves out of a level: (rows, outcome, number of the state or object reached, whether it is an object)."""
-    moves, legal = [], env.legal(states)
-    for k in range(env.actions):
-        rows = legal[:, k].nonzero()[:, 0]
+    moves, possible = [], env.possible(states)
+    for k in range(env.outcomes):
+        rows = possible[:, k].nonzero()[:, 0]
         reached = env.apply(states[rows], torch.full_like(rows, k))
         done = env.done(reached)
         if (~done).any():
@@ -86,7 +92,7 @@ def children(env: Env, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Te
     return moves
 
 
-def table_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+def table_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
     """A policy that looks its probabilities up by state number."""
     table = torch.zeros(env.num_states, env.actions, dtype=torch.float64)
     for depth, states in enumerate(env.levels()):

@@ -6,11 +6,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env, one_hot
+from sgfn.envs.base import Enumerable, one_hot
 from sgfn.noise import Noise
 
 
-class SequenceEnv(Env):
+class SequenceEnv(Enumerable):
     """Tokens are written left to right; noise replaces tokens, and the stop action only where asked to.
 
     Codes in a state: 0..V-1 tokens, V not written yet, V+1 stopped here. With `stop`, action V ends the sequence
@@ -29,7 +29,11 @@ class SequenceEnv(Env):
             raise ValueError("noise.stop is for sequences of variable length: this task has no stop action")
         noise.check(self.vocab + int(noise.stop), length)
         self.blank, self.end = self.vocab, self.vocab + 1
-        self.actions = self.vocab + int(stop)
+        self.outcomes = self.vocab + int(stop)
+        self.actions = noise.intentions(self.outcomes)
+        if stop and self.actions != self.outcomes:
+            raise ValueError("mixtures are for sequences of one length: a stop action has none")
+        self.unmasked = not stop and type(self).legal is SequenceEnv.legal
         self.horizon = self.width = self.object_width = length
         self.symbols = self.vocab + 2 * int(stop)  # blanks need a code of their own only beside an end mark
         self.features = length * self.symbols + length + 1
@@ -61,8 +65,14 @@ class SequenceEnv(Env):
         """All tokens, and stop where noise acts on it and it is legal; nothing once done."""
         if self.noise.stop:
             return self.legal(state) & ~self.done(state)[..., None]
-        tokens = torch.arange(self.actions, device=state.device) < self.vocab
+        tokens = torch.arange(self.outcomes, device=state.device) < self.vocab
         return tokens & ~self.done(state)[..., None]
+
+    def possible(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
+        """The tokens at any time, stop where it is legal."""
+        if self.outcomes == self.actions:
+            return self.legal(state)
+        return torch.ones(*state.shape[:-1], self.outcomes, dtype=torch.bool, device=state.device)
 
     def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
         """Tokens written."""
@@ -84,7 +94,7 @@ class SequenceEnv(Env):
     def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
         """Just the last symbol written."""
         root = (state == self.blank).all(-1)
-        return (one_hot(self.last(state), self.actions) > 0) | root[..., None]
+        return (one_hot(self.last(state), self.outcomes) > 0) | root[..., None]
 
     def parent(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
         """Erase the last symbol, whichever outcome is named."""
@@ -107,7 +117,7 @@ class SequenceEnv(Env):
         """The next token of the goal, or stop; a blank goal at the next position is action V by its very code."""
         position = self.written(state).clamp(max=self.length - 1)
         following = goal.gather(-1, position[..., None])[..., 0]
-        return one_hot(following, self.actions)
+        return one_hot(following, self.outcomes)
 
     def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
         """The tokens, blanks behind."""

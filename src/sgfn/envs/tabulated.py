@@ -1,71 +1,103 @@
 """Any enumerable environment, compiled into look-up tables: every question becomes one gather."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env
-from sgfn.noise import slip_row
+from sgfn.envs.base import Enumerable, Env
+from sgfn.noise import UniformSlip
+from sgfn.noise.operators import SMALL, DenseKernel, Kernel, TableKernel
 
 MAX_ENTRIES = 64_000_000
 
 
-class TabulatedEnv(Env):
-    """The same environment with states numbered: unfinished ones by `Env.index`, then the objects.
+class TabulatedEnv(Enumerable):
+    """The same environment with states numbered: unfinished ones by `Enumerable.index`, then the objects.
 
-    A state is a row with one integer. Made from another environment's own methods, so it cannot disagree with them.
+    A state is a row with one integer, and that numbering is private to whoever made the table: raw states come in
+    through `embed`, and every other method refuses them. Made from another environment's own methods, so it cannot
+    disagree with them.
     """
 
     width = 1
 
-    def __init__(self, env: Env, device: torch.device | str = "cpu") -> None:
-        self.env = env
-        for name in ("actions", "horizon", "object_width", "features", "tree", "num_states", "num_objects"):
+    def __init__(self, env: Enumerable, device: torch.device | str = "cpu") -> None:
+        self.env, self.device = env, torch.device(device)
+        copied = ("actions", "outcomes", "horizon", "object_width", "features", "tree", "unmasked", "distance", "noise")
+        for name in (*copied, "num_states", "num_objects"):
             setattr(self, name, getattr(env, name))
-        self.distance, self.noise = env.distance, env.noise
         self.level_rows = [env.index(states).to(device) for states in env.levels()]
         self.level_sizes = [rows.shape[0] for rows in self.level_rows]
         raw = self._raw_states()
-        numbers = torch.arange(raw.shape[0])
         tables = {
             "raw": raw,
             "following": self._following(raw),
             "legal_table": env.legal(raw),
-            "slippable_table": env.slippable(raw),
-            "position_table": env.position(raw),
-            "parents_table": env.parents(raw),
-            "support_table": env.support(raw),
-            "kernel_table": env.kernel(raw),
             "feature_table": env.encode(raw),
             "object_table": env.objects(raw),
         }
-        tables["preceding"] = self._preceding(tables["following"], numbers)
         for name, table in tables.items():
             setattr(self, name, table.to(device))
 
     raw: Int[Tensor, "R S"]
     following: Int[Tensor, "R K"]
-    preceding: Int[Tensor, "R K"]
     legal_table: Bool[Tensor, "R A"]
-    slippable_table: Bool[Tensor, "R A"]
-    position_table: Int[Tensor, " R"]
-    parents_table: Bool[Tensor, "R K"]
-    support_table: Bool[Tensor, "R K A"]
-    kernel_table: Float[Tensor, "R A K"]
     feature_table: Float[Tensor, "R F"]
     object_table: Int[Tensor, "R O"]
+
+    # tables that only some runs read are made when they are first asked for
+
+    def _made(self, question: Callable[[Tensor], Tensor]) -> Tensor:
+        """What a method of the original environment says of every state."""
+        return question(self.raw.cpu()).to(self.device)
+
+    @cached_property
+    def possible_table(self) -> Bool[Tensor, "R K"]:
+        """Which outcomes may happen, by state."""
+        return self.legal_table if self.outcomes == self.actions else self._made(self.env.possible)
+
+    @cached_property
+    def slippable_table(self) -> Bool[Tensor, "R A"]:
+        """Where noise acts, by state."""
+        return self._made(self.env.slippable)
+
+    @cached_property
+    def position_table(self) -> Int[Tensor, " R"]:
+        """Steps made, by state."""
+        return self._made(self.env.position)
+
+    @cached_property
+    def parents_table(self) -> Bool[Tensor, "R K"]:
+        """Outcomes that may have led to each state."""
+        return self._made(self.env.parents)
+
+    @cached_property
+    def support_table(self) -> Bool[Tensor, "R K A"]:
+        """Pairs of outcome and intention that may have led to each state."""
+        return self._made(self.env.support)
+
+    @cached_property
+    def kernel_table(self) -> Float[Tensor, "R A K"]:
+        """The kernel of the original environment at each state, in single precision."""
+        return self._made(self.env.kernel)
+
+    @cached_property
+    def preceding(self) -> Int[Tensor, "R K"]:
+        """The number of the parent by each outcome."""
+        return self._preceding(self.following.cpu(), torch.arange(self.raw.shape[0])).to(self.device)
 
     def _raw_states(self) -> Int[Tensor, "R S"]:
         """Unfinished states in order, then for each object the finished state that stands for it."""
         raw = torch.zeros(self.num_states + self.num_objects, self.env.width, dtype=torch.int64)
         for states in self.env.levels():
             raw[self.env.index(states)] = states
-            for k in range(self.actions):
+            for k in range(self.outcomes):
                 reached = self.env.apply(states, torch.full((states.shape[0],), k))
-                reached = reached[self.env.legal(states)[:, k] & self.env.done(reached)]
+                reached = reached[self.env.possible(states)[:, k] & self.env.done(reached)]
                 raw[self.num_states + self.env.object_index(self.env.objects(reached))] = reached
         return raw
 
@@ -75,16 +107,16 @@ class TabulatedEnv(Env):
         return torch.where(self.env.done(raw), finished, self.env.index(raw))
 
     def _following(self, raw: Int[Tensor, "R S"]) -> Int[Tensor, "R K"]:
-        legal = self.env.legal(raw)
+        possible = self.env.possible(raw)
         columns = []
-        for k in range(self.actions):
+        for k in range(self.outcomes):
             reached = self.env.apply(raw, torch.full((raw.shape[0],), k))
-            columns.append(self.number(torch.where(legal[:, k, None], reached, raw)))
+            columns.append(self.number(torch.where(possible[:, k, None], reached, raw)))
         return torch.stack(columns, -1)
 
     def _preceding(self, following: Int[Tensor, "R K"], numbers: Int[Tensor, " R"]) -> Int[Tensor, "R K"]:
-        back = numbers[:, None].repeat(1, self.actions)
-        for k in range(self.actions):
+        back = numbers[:, None].repeat(1, self.outcomes)
+        for k in range(self.outcomes):
             moved = following[:, k] != numbers
             back[following[moved, k], k] = numbers[moved]
         return back
@@ -93,21 +125,36 @@ class TabulatedEnv(Env):
         """The root is state 0."""
         return torch.zeros(batch, 1, dtype=torch.int64, device=device)
 
+    def row(self, state: Int[Tensor, "*batch _"]) -> Int[Tensor, "*batch"]:
+        """The number of a numbered state; a raw state, which is wider, is refused."""
+        if state.shape[-1] != 1:
+            raise ValueError(f"states here are numbers, got a row of {state.shape[-1]}: `embed` raw states first")
+        return state[..., 0]
+
     def done(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch"]:
-        """Objects come after the states."""
-        return state[..., 0] >= self.num_states
+        """Whether the number is that of an object: objects come after the states."""
+        return self.row(state) >= self.num_states
 
     def legal(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch A"]:
-        """Looked up."""
-        return self.legal_table[state[..., 0]]
+        """Which actions may be intended, looked up."""
+        return self.legal_table[self.row(state)]
+
+    def possible(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch K"]:
+        """Which outcomes may happen, looked up."""
+        return self.possible_table[self.row(state)]
 
     def slippable(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch A"]:
-        """Looked up."""
-        return self.slippable_table[state[..., 0]]
+        """Where noise acts, looked up."""
+        return self.slippable_table[self.row(state)]
 
     def position(self, state: Int[Tensor, "*batch 1"]) -> Int[Tensor, "*batch"]:
-        """Looked up."""
-        return self.position_table[state[..., 0]]
+        """Steps made, looked up."""
+        return self.position_table[self.row(state)]
+
+    @property
+    def noise_by_state(self) -> bool:
+        """Whether the original environment has overridden `kernel`."""
+        return self.env.noise_by_state
 
     def kernel(
         self,
@@ -115,53 +162,61 @@ class TabulatedEnv(Env):
         dtype: torch.dtype = torch.float32,
         rate: float | Float[Tensor, "*batch"] | None = None,
     ) -> Float[Tensor, "*batch A K"]:
-        """Looked up in single precision, computed otherwise; the table holds the kernel of the mean rate."""
-        if dtype != torch.float32 or rate is not None:
-            return super().kernel(state, dtype, rate)
-        return self.kernel_table[state[..., 0]]
+        """Looked up in single precision, else asked of the original; the table holds the kernel of the mean rate."""
+        if dtype == torch.float32 and rate is None:
+            return self.kernel_table[self.row(state)]
+        return self.env.kernel(self.raw[self.row(state)], dtype, rate)
 
-    def kernel_row(
+    def operator(
         self,
         state: Int[Tensor, "*batch 1"],
-        action: Int[Tensor, "*batch"],
-        rate: Float[Tensor, "*batch"] | None = None,
-    ) -> Float[Tensor, "*batch K"]:
-        """Looked up, or computed for a hidden rate."""
-        if rate is not None:
-            return slip_row(self.slippable_table[state[..., 0]], action, rate)
-        return self.kernel_table[state[..., 0], action]
+        dtype: torch.dtype = torch.float32,
+        rate: float | Float[Tensor, "*batch"] | None = None,
+    ) -> Kernel:
+        """The kernel as an operator: by table where matrices are small or differ by state, else as the noise has it."""
+        if dtype == torch.float32 and rate is None and (self.noise_by_state or self._small):
+            return TableKernel(self.kernel_table, self.row(state))
+        if self.noise_by_state:
+            return DenseKernel(self.kernel(state, dtype, rate))
+        return self._by_noise(state, dtype, rate)
+
+    @property
+    def _small(self) -> bool:
+        """Whether matrices are so small that a look-up beats computing them; without noise there is nothing to gain."""
+        silent = isinstance(self.noise, UniformSlip) and self.noise.alpha == 0.0
+        return not silent and self.actions * self.outcomes <= SMALL
 
     def apply(self, state: Int[Tensor, "*batch 1"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
-        """Looked up."""
-        return self.following[state[..., 0], outcome][..., None]
+        """The next state's number, looked up."""
+        return self.following[self.row(state), outcome][..., None]
 
     def parents(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch K"]:
-        """Looked up."""
-        return self.parents_table[state[..., 0]]
+        """Outcomes that may have led here, looked up."""
+        return self.parents_table[self.row(state)]
 
     def parent(self, state: Int[Tensor, "*batch 1"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
-        """Looked up."""
-        return self.preceding[state[..., 0], outcome][..., None]
+        """The parent's number, looked up."""
+        return self.preceding[self.row(state), outcome][..., None]
 
     def support(self, state: Int[Tensor, "*batch 1"]) -> Bool[Tensor, "*batch K A"]:
-        """Looked up."""
-        return self.support_table[state[..., 0]]
+        """Pairs of outcome and intention that may have led here, looked up."""
+        return self.support_table[self.row(state)]
 
     def encode(self, state: Int[Tensor, "*batch 1"]) -> Float[Tensor, "*batch F"]:
-        """Looked up."""
-        return self.feature_table[state[..., 0]]
+        """Features, looked up."""
+        return self.feature_table[self.row(state)]
 
     def toward(self, state: Int[Tensor, "*batch 1"], goal: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch K"]:
-        """Asked of the original environment."""
-        return self.env.toward(self.raw[state[..., 0]], goal)
+        """A law over outcomes that lead to the goal, asked of the original environment."""
+        return self.env.toward(self.raw[self.row(state)], goal)
 
     def objects(self, state: Int[Tensor, "*batch 1"]) -> Int[Tensor, "*batch O"]:
-        """Looked up."""
-        return self.object_table[state[..., 0]]
+        """The objects of finished states, looked up."""
+        return self.object_table[self.row(state)]
 
-    def embed(self, raw: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch 1"]:
-        """A state of the original environment as one of this."""
-        return self.number(raw)[..., None]
+    def embed(self, raw: Int[Tensor, "*batch _"]) -> Int[Tensor, "*batch 1"]:
+        """A raw state by its number; a number, which is narrower than any raw state here, is its own."""
+        return raw if raw.shape[-1] == 1 else self.number(raw)[..., None]
 
     def law(self, policy: Float[Tensor, "M A"]) -> Float[Tensor, " N"]:
         """Probability of each object under a policy given for all unfinished states: `exact.law`, on any device."""
@@ -178,7 +233,7 @@ class TabulatedEnv(Env):
         return mass[self.num_states :]
 
     def levels(self) -> Iterator[Int[Tensor, "N 1"]]:
-        """As the original's."""
+        """The original's levels, numbered."""
         for states in self.env.levels():
             yield self.embed(states)
 
@@ -187,19 +242,19 @@ class TabulatedEnv(Env):
         return state[..., 0]
 
     def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
-        """As the original's."""
+        """Number of an object, as the original counts."""
         return self.env.object_index(objects)
 
     def all_objects(self) -> Int[Tensor, "N O"]:
-        """As the original's."""
+        """Every object of the original."""
         return self.env.all_objects()
 
     def decode(self, objects: Int[Tensor, "N O"]) -> list[str]:
-        """As the original's."""
+        """Objects as text, by the original."""
         return self.env.decode(objects)
 
     def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
-        """As the original's."""
+        """Text as objects, by the original."""
         return self.env.parse(texts)
 
 
@@ -208,8 +263,13 @@ TABLES: WeakKeyDictionary[Env, WeakValueDictionary[str, TabulatedEnv]] = WeakKey
 
 
 def tabulate(env: Env, device: torch.device | str) -> Env:
-    """The environment as tables where they are small enough, else the environment itself."""
-    per_state = env.features + env.width + env.object_width + 3 * env.actions**2 + 6 * env.actions
+    """The environment as tables where it can be enumerated and they are small enough, else the environment itself.
+
+    States of one integer are left alone: a number could not be told from them.
+    """
+    if not isinstance(env, Enumerable) or env.width == 1:
+        return env
+    per_state = env.features + env.width + env.object_width + 3 * env.actions * env.outcomes + 6 * env.outcomes
     if (env.num_states + env.num_objects) * per_state > MAX_ENTRIES:
         return env
     made = TABLES.setdefault(env, WeakValueDictionary())

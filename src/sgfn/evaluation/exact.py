@@ -10,22 +10,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env
+from sgfn.envs.base import Enumerable, Env
 from sgfn.envs.laws import MAX_STATES, Policy, check_size, children, law, table_policy, uniform_policy
 from sgfn.noise import HiddenRate, slip_project
 
 MAX_PROGRAMME = 1_100  # a grid of 32 x 32 fits
 
 
-def flows(env: Env, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, " M"], dict[int, Float[Tensor, "n K"]]]:
+def flows(env: Enumerable, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, " M"], dict[int, Float[Tensor, "n K"]]]:
     r"""State flows and target conditionals per depth, with the uniform backward policy (on a tree: the only one).
 
     .. math:: F(s) = \sum_k F(s')\,P_B(s|s'), \qquad c(k|s) = F(s')\,P_B(s|s')/F(s), \qquad F(x) = R(x)^\beta
     """
     flow = torch.zeros(env.num_states, dtype=torch.float64)
-    conditionals, uniform = {}, uniform_policy(env)  # where a flow underflows to zero any conditional will do
+    conditionals = {}
     for depth, states in reversed(list(enumerate(env.levels()))):
-        out = torch.zeros(states.shape[0], env.actions, dtype=torch.float64)
+        out = torch.zeros(states.shape[0], env.outcomes, dtype=torch.float64)
         for rows, k, target, finished in children(env, states):
             if finished:
                 out[rows, k] = reward[target]
@@ -34,7 +34,9 @@ def flows(env: Env, reward: Float[Tensor, " N"]) -> tuple[Float[Tensor, " M"], d
                 out[rows, k] = flow[target] / env.parents(reached).sum(-1)
         total = out.sum(-1)
         flow[env.index(states)] = total
-        conditionals[depth] = torch.where(total[:, None] > 0, out / total[:, None], uniform(states))
+        possible = env.possible(states).double()  # where a flow underflows to zero any conditional will do
+        uniform = possible / possible.sum(-1, keepdim=True)
+        conditionals[depth] = torch.where(total[:, None] > 0, out / total[:, None], uniform)
     return flow, conditionals
 
 
@@ -43,18 +45,18 @@ def target(log_reward: Float[Tensor, " N"], beta: float) -> Float[Tensor, " N"]:
     return torch.softmax(beta * log_reward.double(), 0)
 
 
-def best_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+def best_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
     """On a tree: the forward-KL optimum, node by node (KL to the target is a sum over nodes, so this is global).
 
     Under a hidden rate it is the optimum for a rate that were always the mean, no more.
     """
     best = {}
     for depth, states in enumerate(env.levels()):
-        best[depth] = env.noise.project(conditionals[depth], env.slippable(states), env.position(states))[0]
+        best[depth] = env.operator(states, torch.float64).project(conditionals[depth])[0]
     return table_policy(env, best)
 
 
-def eflow_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
+def eflow_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]]) -> Policy:
     r"""On a tree: the expected-flow solution, $\pi(a|s) = \sum_k P(k|s,a)\,c(k|s)$ normalised.
 
     With uniform slip it is $(1-\alpha) c + \alpha/V$.
@@ -68,7 +70,9 @@ def eflow_policy(env: Env, conditionals: dict[int, Float[Tensor, "n K"]]) -> Pol
     return table_policy(env, expected)
 
 
-def soft_policy(env: Env, log_reward: Float[Tensor, " N"], temperature: float) -> dict[int, Float[Tensor, "n A"]]:
+def soft_policy(
+    env: Enumerable, log_reward: Float[Tensor, " N"], temperature: float
+) -> dict[int, Float[Tensor, "n A"]]:
     r"""Probabilities by depth of the best policy for reward plus entropy, where an object earns its log-reward.
 
     .. math:: Q(s,a) = \sum_k P(k|s,a)\,V(s'), \qquad V(s) = \tau\log\sum_a e^{Q(s,a)/\tau}, \qquad
@@ -98,16 +102,16 @@ def soft_policy(env: Env, log_reward: Float[Tensor, " N"], temperature: float) -
 
 
 def _expected(
-    env: Env, states: Int[Tensor, "n S"], inner: Float[Tensor, " M"], final: Float[Tensor, " N"]
+    env: Enumerable, states: Int[Tensor, "n S"], inner: Float[Tensor, " M"], final: Float[Tensor, " N"]
 ) -> Float[Tensor, "n A"]:
     """Mean, after each intention, of a table over states and one over objects."""
-    reached = torch.zeros(states.shape[0], env.actions, dtype=torch.float64)
+    reached = torch.zeros(states.shape[0], env.outcomes, dtype=torch.float64)
     for rows, k, target, finished in children(env, states):
         reached[rows, k] = (final if finished else inner)[target]
     return torch.einsum("nak,nk->na", env.kernel(states, torch.float64), reached)
 
 
-def grid_floor(env: Env, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
+def grid_floor(env: Enumerable, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
     r"""On a graph: the law of least total variation, by a linear programme over state-action flows.
 
     .. math:: \min \sum_x |p(x) - p^*(x)| \quad\text{s.t.}\quad \sum_a u(s,a) = 1[s=s_0] +
@@ -134,7 +138,7 @@ def grid_floor(env: Env, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
     return torch.from_numpy(ends @ solution.x[:count])
 
 
-def _flow_matrices(env: Env) -> tuple:
+def _flow_matrices(env: Enumerable) -> tuple:
     """Flow balance per state, and arrival per object, as sparse maps of the flows u(s, a), legal pairs only."""
     import numpy as np
     from scipy.sparse import coo_array, csr_array
@@ -170,8 +174,8 @@ class Reference:
     target: Float[Tensor, " N"]
     floor: Float[Tensor, " N"] | None
     """Best reachable law: on a tree the forward-KL optimum, on a graph the least total variation (up to a size)."""
-    blind: Float[Tensor, " N"]
-    """Law of the policy that would be exact without noise."""
+    blind: Float[Tensor, " N"] | None
+    """Law of the policy that would be exact without noise; None where intentions are no outcomes."""
     uniform: Float[Tensor, " N"]
     floor_kind: str
 
@@ -180,7 +184,7 @@ def reference(
     env: Env, scores: Float[Tensor, " N"], log_reward: Float[Tensor, " N"], beta: float, max_states: int = MAX_STATES
 ) -> Reference:
     """Target, floor, noise-ignoring and uniform laws of a task."""
-    check_size(env, max_states)
+    env = check_size(env, max_states)
     wanted = target(log_reward, beta)
     _, conditionals = flows(env, wanted)
     best, kind = _floor(env, wanted, conditionals)
@@ -188,17 +192,17 @@ def reference(
         scores=scores.double(),
         target=wanted,
         floor=best,
-        blind=law(env, table_policy(env, conditionals)),
+        blind=law(env, table_policy(env, conditionals)) if env.actions == env.outcomes else None,
         uniform=law(env, uniform_policy(env)),
         floor_kind=kind,
     )
 
 
 def _floor(
-    env: Env, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
+    env: Enumerable, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
 ) -> tuple[Float[Tensor, " N"] | None, str]:
     """The best reachable law, and in which sense it is best."""
-    if isinstance(env.noise, HiddenRate):
+    if isinstance(env.noise, HiddenRate) and not env.noise_by_state:
         return _hidden_floor(env, env.noise, wanted, conditionals)
     if env.tree:
         return law(env, best_policy(env, conditionals)), "forward-KL optimum"
@@ -208,7 +212,7 @@ def _floor(
 
 
 def _hidden_floor(
-    env: Env, noise: HiddenRate, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
+    env: Enumerable, noise: HiddenRate, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
 ) -> tuple[Float[Tensor, " N"] | None, str]:
     """The target itself where a policy that remembers can reach every conditional after every history, else unknown.
 
@@ -250,7 +254,7 @@ def distances(p: Float[Tensor, " N"] | None, known: Reference) -> dict[str, Any]
     return {
         "tv": tv,
         "tv_floor": None if floor is None else total_variation(floor, known.target),
-        "tv_blind": total_variation(known.blind, known.target),
+        "tv_blind": None if known.blind is None else total_variation(known.blind, known.target),
         "tv_uniform": total_variation(known.uniform, known.target),
         "l1_mean": None if tv is None else 2 * tv / known.target.shape[0],
         "js": None if p is None else jensen_shannon(p, known.target),

@@ -38,8 +38,7 @@ EXACT_KEYS = [
 
 def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.Reference:
     """Target, floor, noise-ignoring and uniform laws of a task."""
-    laws.check_size(task.env, max_states)
-    objects = task.env.all_objects()
+    objects = laws.check_size(task.env, max_states).all_objects()
     scores = task.landscape.scores(objects)
     return exact.reference(task.env, scores, task.log_reward(objects), task.beta, max_states)
 
@@ -177,8 +176,8 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
     facts: dict[str, Any] = {
         "task": task.name,
         "summary": task.summary,
-        "objects": task.env.num_objects,
-        "states": task.env.num_states,
+        "objects": getattr(task.env, "num_objects", None),
+        "states": getattr(task.env, "num_states", None),
         "actions": task.env.actions,
         "horizon": task.env.horizon,
         "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
@@ -196,6 +195,8 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
 
 def known_facts(task: Task) -> dict[str, Any]:
     """What the landscape knows without enumeration, at the configured reward."""
+    if task.env.noise_by_state:
+        return {}  # a landscape's own formulas know noise by position
     facts = task.landscape.facts(task.beta, task.env.noise)
     if "log_z" in facts:
         facts["log_z"] -= task.beta * math.log(task.config.reward.norm)
@@ -216,7 +217,12 @@ def _row(name: str, config: TrainConfig, max_states: int) -> dict[str, Any]:
         return row | {"summary": (BUILDERS[name].__doc__ or "").splitlines()[0]}
     task = make_task(name, config)
     letters = task.env.alphabet if isinstance(task.env, SequenceEnv) else None
-    row |= {"objects": task.env.num_objects, "alphabet": letters, "beta": task.beta, "summary": task.summary}
+    row |= {
+        "objects": getattr(task.env, "num_objects", None),
+        "alphabet": letters,
+        "beta": task.beta,
+        "summary": task.summary,
+    }
     return row | {"exact": _exactness(task, max_states)}
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from sgfn.envs import Env, SequenceEnv
 from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.base import Landscape
-from sgfn.learning.rollout import clocks, draw
+from sgfn.learning.rollout import clocks
 
 LARGEST_TABLE = 2_000_000
 SHORTLIST = 64
@@ -43,8 +43,8 @@ def expected_scores(
 
 
 def tabulable(env: SequenceEnv) -> bool:
-    """Whether expectations come from a complete table of scores."""
-    return not env.stop and env.num_objects <= LARGEST_TABLE
+    """Whether expectations come from a complete table of scores: noise that reads the letters before needs draws."""
+    return not env.stop and not env.noise_by_state and env.num_objects <= LARGEST_TABLE
 
 
 def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, " N"]:
@@ -64,7 +64,8 @@ def _garble(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Gener
     state, rate = env.initial(orders.shape[0]), env.noise.draw_rates(orders.shape[0], generator)
     for t in range(env.horizon):
         action = orders[:, t].clamp(max=env.actions - 1)  # a blank is the stop action by its very code
-        outcome = draw(env.kernel_row(state, action, rate), clocks((orders.shape[0], env.actions), generator))
+        clock = clocks((orders.shape[0], env.outcomes), generator)
+        outcome = env.operator(state, rate=rate).sample(action, clock)
         state = env.apply(state, outcome)
     return env.objects(state)
 
@@ -88,7 +89,7 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
     What was measured beforehand stands for choice too.
     Where expectations must be drawn, only a shortlist is looked at, and with fewer draws where scores are dear.
     """
-    if not isinstance(env, SequenceEnv):
+    if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
         return []
     orders, known = as_orders(env, samples.intended), landscape.offline_objects()
     orders = (orders if known is None else torch.cat([orders, known.to(orders.device)])).unique(dim=0)
@@ -117,7 +118,7 @@ def _intact_at(env: SequenceEnv, orders: Int[Tensor, "N O"], rate: float | None)
     chance, state = torch.ones(orders.shape[0], dtype=torch.float64), env.initial(orders.shape[0])
     for t in range(env.horizon):
         action = orders[:, t].clamp(max=env.actions - 1)
-        here = env.kernel(state, torch.float64, rate)[torch.arange(orders.shape[0]), action, action]
+        here = env.operator(state, torch.float64, rate).log_prob(action, action).exp()
         chance = torch.where(env.done(state), chance, chance * here)
         state = env.apply(state, action)
     return chance

@@ -130,7 +130,8 @@ class Motif(Landscape):
         """
         conditional = self.target_conditional(beta)
         position = torch.arange(self.length, device=conditional.device)
-        return noise.project(conditional, torch.ones_like(conditional, dtype=torch.bool), position)[1]
+        anything = torch.ones_like(conditional, dtype=torch.bool)
+        return noise.operator(anything, conditional.dtype, position).project(conditional)[1]
 
     def floor_kl(self, beta: float, noise: Noise) -> float:
         """KL from the target to the best reachable law: no policy does better."""

@@ -4,13 +4,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.nets.dynamics import NoiseModel
 from sgfn.nets.encoders import Reader
-from sgfn.nets.heads import DynamicsNet, FlowNets, Heads
+from sgfn.nets.heads import FlowNets, Heads
 from sgfn.nets.transformer import Cache
+from sgfn.noise.operators import Kernel
 
 
-class Along:
-    """Judges the states of a batch of trajectories, in their order, with the thoughts that go with them."""
+class TrajectoryScorer:
+    """Scores the states of a batch of trajectories, in their order, with the thoughts that go with them."""
 
     def __init__(self, nets: FlowNets, thoughts: Float[Tensor, "B N W"] | None) -> None:
         self.nets, self.thoughts = nets, thoughts
@@ -22,13 +24,13 @@ class Along:
         return self.nets.heads_of(self.nets.represent_along(state), state, thought)
 
 
-class Walker:
-    """Acts step by step with what it has read so far in caches; starts anew whenever it is asked for step 0.
+class CachedActor:
+    """A policy that acts step by step and keeps what it has read in caches; it starts anew at step 0.
 
-    It gives the laws that `Along` gives in one pass; what it keeps has the same shape at every step.
+    It gives the laws that `TrajectoryScorer` gives in one pass; what it keeps has the same shape at every step.
     """
 
-    def __init__(self, nets: FlowNets, model: DynamicsNet) -> None:
+    def __init__(self, nets: FlowNets, model: NoiseModel) -> None:
         self.nets, self.model = nets, model
         self.tokens: Cache | None = None
         self.pairs: Cache | None = None
@@ -36,18 +38,18 @@ class Walker:
 
     @torch.no_grad()
     def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
-        """log pi(.|s, history)."""
+        """log pi(.|s, history) at step t."""
         if t == 0 and self.model.thought is not None:
             self.pairs, self.thought = self.model.thought.start(state.shape[0], state.device)
         return self.nets.log_policy_of(self._represent(t, state), state, self.thought)
 
     @torch.no_grad()
-    def log_kernel(self, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A K"]:
-        """log P^(.|s,a, history) at the present step."""
-        return self.model.log_kernel(state, self.thought)
+    def kernel(self, state: Int[Tensor, "B S"]) -> Kernel:
+        """P^(.|s,a, history) at the present step."""
+        return self.model.operator(state, self.thought)
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
-        """One more pair for the history; after the last step nobody asks."""
+        """Add a pair to the history; after the last step it is not read."""
         if self.model.thought is not None and self.pairs is not None and t + 1 < self.nets.env.horizon:
             self.thought = self.model.thought.step(intended, realised, self.pairs, t + 1)
 

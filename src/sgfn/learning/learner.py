@@ -18,7 +18,7 @@ from sgfn.envs.trajectories import Samples, gathered
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.rollout import LogPolicy, Policy, rollout
-from sgfn.learning.table_sampling import MOST_STATES, TableWalk, look_up
+from sgfn.learning.table_sampling import MOST_STATES, TableSampler, look_up
 from sgfn.noise import HiddenRate
 
 SMALL, NARROW = 128, 256
@@ -31,7 +31,7 @@ class NonFiniteError(RuntimeError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Glance:
+class MetricsSnapshot:
     """Figures of one moment, on their way from the device."""
 
     names: tuple[str, ...]
@@ -129,7 +129,7 @@ class Learner(ABC):
         """Add one step to the meters, in the order of their names."""
         self.meters += torch.stack([*(v.detach().to(torch.float32) for v in values), torch.ones_like(self.meters[0])])
 
-    def glance(self) -> Glance:
+    def glance(self) -> MetricsSnapshot:
         """Means since the last one, and all else that a line of metrics says, without waiting for the device."""
         sums, count = self.meters[:-1].double(), self.meters[-1].double().clamp(min=1.0)
         readings = {name: value.detach().to(self.device, torch.float64) for name, value in self.readings().items()}
@@ -139,9 +139,9 @@ class Learner(ABC):
         if self.device.type == "cuda":
             arrived = torch.cuda.Event()
             arrived.record()
-        return Glance(names=(*self.meter_names, *readings), values=values, arrived=arrived, step=self.done)
+        return MetricsSnapshot(names=(*self.meter_names, *readings), values=values, arrived=arrived, step=self.done)
 
-    def read(self, glance: Glance) -> dict[str, float]:
+    def read(self, glance: MetricsSnapshot) -> dict[str, float]:
         """What a glance saw; raises if training had left the finite numbers."""
         if glance.arrived is not None:
             glance.arrived.synchronize()
@@ -204,12 +204,12 @@ class Learner(ABC):
         """Exact law of the current policy under the true noise."""
         log_policy = self.memoryless()
         if not isinstance(self.env, TabulatedEnv) or log_policy is None:
-            return laws.law(self.task.env, self.policy)
-        return self.env.law(self._everywhere(log_policy)).cpu()
+            return laws.law(laws.check_size(self.task.env), self.policy)
+        return self.env.law(self._everywhere(self.env, log_policy)).cpu()
 
-    def _everywhere(self, log_policy: LogPolicy) -> Float[Tensor, "M A"]:
+    def _everywhere(self, env: TabulatedEnv, log_policy: LogPolicy) -> Float[Tensor, "M A"]:
         """Probabilities at all unfinished states of a tabulated environment."""
-        rows = torch.arange(self.env.num_states, device=self.device)[:, None]
+        rows = torch.arange(env.num_states, device=self.device)[:, None]
         return torch.cat([log_policy(block).exp() for block in rows.split(self.block)])
 
     def draw(self, n: int, seed: int) -> Samples:
@@ -223,12 +223,12 @@ class Learner(ABC):
         log_policy, block = self.memoryless(), min(SAMPLE_BLOCK, self.block)
         draw = self._roll
         if isinstance(self.env, TabulatedEnv) and self.env.num_states <= MOST_STATES and log_policy is not None:
-            policy = self._everywhere(log_policy)
+            policy = self._everywhere(self.env, log_policy)
             if isinstance(self.env.noise, HiddenRate):  # outcomes cannot be tabulated: each episode has a rate
                 draw = partial(self._roll, actor=look_up(policy))
             else:
                 block = SAMPLE_BLOCK * (1 if self.device.type == "cpu" else 16)
-                draw = TableWalk(self.env, policy, self.task.landscape, block).draw
+                draw = TableSampler(self.env, policy, self.task.landscape, block).draw
         for start in range(0, n, block):
             yield draw(min(block, n - start), generator)
 

@@ -19,8 +19,7 @@ from sgfn.learning.peers.orders import check_orders
 from sgfn.learning.peers.ppo import PPO
 from sgfn.learning.peers.random import UniformPolicy
 from sgfn.learning.peers.sac import SAC
-from sgfn.learning.trainer import Trainer
-from sgfn.nets.encoders import sequence_of
+from sgfn.learning.trainer import Trainer, check_task
 
 LEARNERS: dict[str, Callable[[Task, torch.device], Learner]] = {
     "gfn": Trainer,
@@ -85,14 +84,6 @@ def refuse_unread(config: TrainConfig, methods: Mapping[str, str]) -> None:
         raise ValueError(f"{who} {', '.join(flags)}: leave {it} out (a preset may have set {it})")
 
 
-def check_flows(task: Task) -> None:
-    """Refuse an objective or a network that the task's states do not suit."""
-    if task.config.objective == "eflow" and not task.env.tree:
-        raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
-    if task.config.net.encoder == "transformer" and sequence_of(task.env) is None:
-        raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
-
-
 def check_series(task: Task) -> None:
     """Refuse what is no time series."""
     if task.series is None:
@@ -100,7 +91,7 @@ def check_series(task: Task) -> None:
 
 
 FITS: dict[str, Callable[[Task], None]] = {
-    "gfn": check_flows,
+    "gfn": check_task,
     "random": lambda task: None,
     "mh": lambda task: check_orders(task.env),
     "mars": check_proposals,

@@ -35,25 +35,26 @@ class Replay:
 
     def sample(self, batch: int, generator: torch.Generator) -> Trajectories:
         """Uniform draws, with replacement, from what has been added."""
-        return self.rebuild(*self.pick(chances(batch, generator)))
+        return rebuild(self.env, *self.pick(uniform_draws(batch, generator)))
 
     def pick(self, uniform: Float64[Tensor, " B"]) -> tuple[Tensor, Tensor, Tensor]:
         """Intentions, outcomes and log-rewards where uniform numbers point to."""
         rows = (uniform * self.added.clamp(max=self.capacity)).long()
         return self.intended[rows].long(), self.realised[rows].long(), self.log_reward[rows]
 
-    def rebuild(
-        self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"], log_reward: Float[Tensor, " B"]
-    ) -> Trajectories:
-        """With the states passed through."""
-        states, valid = unroll(self.env, realised)
-        return Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=log_reward)
-
     def state(self) -> dict[str, Tensor]:
         """Tensors that a checkpoint keeps."""
         return {name: getattr(self, name) for name in ("intended", "realised", "log_reward", "added")}
 
 
-def chances(count: int, generator: torch.Generator) -> Float64[Tensor, " N"]:
+def uniform_draws(count: int, generator: torch.Generator) -> Float64[Tensor, " N"]:
     """Uniform numbers for `Replay.pick`, fine enough for any buffer."""
     return torch.rand(count, generator=generator, device=generator.device, dtype=torch.float64)
+
+
+def rebuild(
+    env: Env, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"], log_reward: Float[Tensor, " B"]
+) -> Trajectories:
+    """Trajectories with the states they pass through, from intentions, outcomes and log-rewards."""
+    states, valid = unroll(env, realised)
+    return Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=log_reward)

@@ -1,4 +1,4 @@
-"""Rollouts: env + policy + random numbers -> Trajectories."""
+"""Rollouts: an environment, a policy and random numbers give trajectories."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,30 +10,43 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
+from sgfn.noise.operators import Kernel
 
 LogPolicy = Callable[[Int[Tensor, "*batch S"]], Float[Tensor, "*batch A"]]
 """States to log pi(.|s), minus infinity where illegal."""
-LogKernel = Callable[[Int[Tensor, "*batch S"]], Float[Tensor, "*batch A K"]]
-"""States to log P(.|s,a), minus infinity where impossible."""
+KernelOf = Callable[[Int[Tensor, "*batch S"]], Kernel]
+"""States to the kernel there, known or learned."""
 LogReward = Callable[[Int[Tensor, "B O"]], Float[Tensor, " B"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutDraws:
+    """All that is random in a batch of rollouts, drawn before it, and how the policy is followed."""
+
+    clock: Float[Tensor, "T 2 B W"]
+    """Waiting times for the races of intentions and of outcomes, see `draw`; W is the larger of A and K."""
+    rate: Float[Tensor, " B"] | None
+    """The hidden rate of each trajectory, where noise has one."""
+    explore: float
+    temperature: float | Float[Tensor, ""]
 
 
 @runtime_checkable
 class Actor(Protocol):
-    """Who acts in a rollout: asked for a policy at each step, then told what was intended and what happened."""
+    """A policy at work in a rollout: asked for log pi at each step, then told what was intended and what happened."""
 
     def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
         """log pi(.|s) at step t."""
         ...
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
-        """What step t brought; an actor with a memory keeps it."""
+        """Take note of what step t brought, where the policy remembers."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
-    """What an actor did that walked the whole way by itself."""
+class RolloutSteps:
+    """Intentions, outcomes and states of rollouts that were made in one call."""
 
     intended: Int[Tensor, "B T"]
     realised: Int[Tensor, "B T"]
@@ -41,22 +54,22 @@ class Steps:
 
 
 @runtime_checkable
-class WholeWalker(Actor, Protocol):
-    """An actor that may do all steps at once, with the same random numbers and the same result."""
+class WholeRolloutActor(Actor, Protocol):
+    """An actor that may make all steps in one call, with the same random numbers and the same result."""
 
-    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> Steps | None:
+    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> RolloutSteps | None:
         """All steps; None where it has to be asked one by one."""
         ...
 
 
 @dataclass(frozen=True)
-class Memoryless:
-    """A policy that reads the state alone, or one such policy for each step."""
+class StatePolicy:
+    """An actor that reads the state alone: one policy for all steps, or one for each."""
 
     policies: LogPolicy | list[LogPolicy]
 
     def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
-        """The policy of the step."""
+        """log pi(.|s) by the policy of the step."""
         return self.policies[t](state) if isinstance(self.policies, list) else self.policies(state)
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
@@ -67,8 +80,8 @@ Policy = Actor | LogPolicy | list[LogPolicy]
 
 
 def as_actor(policy: Policy) -> Actor:
-    """Whoever can act; a plain policy acts without a memory."""
-    return policy if isinstance(policy, Actor) else Memoryless(policy)
+    """The policy itself where it can act, else an actor that reads the state alone."""
+    return policy if isinstance(policy, Actor) else StatePolicy(policy)
 
 
 def behaviour(
@@ -94,7 +107,15 @@ def draw(probabilities: Float[Tensor, "B A"], clock: Float[Tensor, "B A"]) -> In
     return (probabilities / clock).argmax(-1)
 
 
-@torch.no_grad()
+def rollout_draws(
+    env: Env, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
+) -> RolloutDraws:
+    """The random numbers of a batch of rollouts."""
+    clock = clocks((env.horizon, 2, batch, max(env.actions, env.outcomes)), generator)
+    rate = env.noise.draw_rates(batch, generator)  # no policy sees it
+    return RolloutDraws(clock=clock, rate=rate, explore=explore, temperature=temperature)
+
+
 def rollout(
     env: Env,
     policy: Policy,
@@ -105,20 +126,25 @@ def rollout(
     explore: float = 0.0,
     temperature: float | Tensor = 1.0,
 ) -> Trajectories:
-    """Act in the noisy environment: intend by the policy, let the kernel realise."""
-    actor = as_actor(policy)
-    device = generator.device
-    clock = clocks((env.horizon, 2, batch, env.actions), generator)
-    rate = env.noise.draw_rates(batch, generator)  # hidden from whoever acts
-    whole = actor.walk(clock, explore, temperature) if rate is None and isinstance(actor, WholeWalker) else None
-    if whole is not None:
-        valid = ~env.done(whole.states[:, :-1])
-        return Trajectories(**vars(whole), valid=valid, log_reward=log_reward(env.objects(whole.states[:, -1])))
-    state = env.initial(batch, device)
+    """A batch of trajectories with random numbers of a generator: `rollout_draws`, then `act`."""
+    return act(env, policy, log_reward, rollout_draws(env, batch, generator, explore, temperature))
+
+
+@torch.no_grad()
+def act(env: Env, policy: Policy, log_reward: LogReward, draws: RolloutDraws) -> Trajectories:
+    """Trajectories in the noisy environment: intentions drawn from the policy, outcomes from the kernel."""
+    actor, clock = as_actor(policy), draws.clock
+    if draws.rate is None and isinstance(actor, WholeRolloutActor) and env.actions == env.outcomes:
+        whole = actor.walk(clock, draws.explore, draws.temperature)
+        if whole is not None:
+            valid = ~env.done(whole.states[:, :-1])
+            return Trajectories(**vars(whole), valid=valid, log_reward=log_reward(env.objects(whole.states[:, -1])))
+    state = env.initial(clock.shape[2], clock.device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
-        action = draw(behaviour(actor.log_policy(t, state), env.legal(state), explore, temperature), clock[t, 0])
-        outcome = draw(env.kernel_row(state, action, rate), clock[t, 1])
+        followed = behaviour(actor.log_policy(t, state), env.legal(state), draws.explore, draws.temperature)
+        action = draw(followed, clock[t, 0, :, : env.actions])
+        outcome = env.operator(state, rate=draws.rate).sample(action, clock[t, 1, :, : env.outcomes])
         actor.observe(t, action, outcome)
         valid.append(~env.done(state))
         intended.append(action)
@@ -133,9 +159,9 @@ def retrace(
     env: Env,
     goals: Int[Tensor, "B O"],
     policy: Policy,
-    log_kernel: LogKernel,
+    kernel: KernelOf,
     log_reward: LogReward,
-    generator: torch.Generator,
+    clock: Float[Tensor, "T 2 B W"],
 ) -> Trajectories:
     r"""Trajectories that end in known objects, with intentions from the posterior.
 
@@ -144,18 +170,17 @@ def retrace(
     Data from elsewhere has realised tokens only; this supplies what could have been meant.
     """
     actor = as_actor(policy)
-    batch, device = goals.shape[0], goals.device
-    clock = clocks((env.horizon, 2, batch, env.actions), generator)
-    state, rows = env.initial(batch, device), torch.arange(batch, device=device)
+    state = env.initial(goals.shape[0], goals.device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
         done = env.done(state)
-        outcome = torch.where(done, 0, draw(env.toward(state, goals), clock[t, 0]))
+        outcome = torch.where(done, 0, draw(env.toward(state, goals), clock[t, 0, :, : env.outcomes]))
         # A learned P^ never rules anything out; pi_B does, so what cannot have been meant is left out here too.
-        meant = actor.log_policy(t, state).masked_fill(env.kernel(state)[rows, :, outcome] == 0, -torch.inf)
-        posterior = torch.softmax(meant + log_kernel(state)[rows, :, outcome], -1)
+        impossible = env.operator(state).log_column(outcome) == -torch.inf
+        meant = actor.log_policy(t, state).masked_fill(impossible, -torch.inf)
+        posterior = torch.softmax(meant + kernel(state).log_column(outcome), -1)
         valid.append(~done)
-        intended.append(torch.where(done, 0, draw(posterior, clock[t, 1])))
+        intended.append(torch.where(done, 0, draw(posterior, clock[t, 1, :, : env.actions])))
         realised.append(outcome)
         actor.observe(t, intended[-1], outcome)
         state = env.apply(state, outcome)

@@ -1,4 +1,4 @@
-"""Scoring: networks + Trajectories -> Scores. The only place where networks meet batches."""
+"""Scoring: what networks and noise say of trajectories, as objectives read it."""
 
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -11,6 +11,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.rollout import LogReward
 from sgfn.nets.heads import Heads
+from sgfn.noise.operators import Kernel
 from sgfn.objectives.scores import Scores
 
 
@@ -33,18 +34,18 @@ class Scorer(Protocol):
         ...
 
 
-def score_blind(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+def score_blind(heads: Heads, kernel: Kernel, batch: Trajectories, log_z: Tensor) -> Scores:
     """Noise-blind form: pi is read at the outcome, as if the agent had meant it. The published baselines."""
     log_policy = heads.log_policy[:, : batch.valid.shape[1]]
     log_pf = _pick(log_policy, batch.realised)
-    _, log_intention = _posterior(log_policy, log_kernel, batch)
+    _, log_intention = kernel.posterior(log_policy, batch.realised)
     return _scores(batch, heads, log_z, log_pf=log_pf, log_pb=_log_parent(heads, batch), log_intention=log_intention)
 
 
-def score_published(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+def score_published(heads: Heads, kernel: Kernel, batch: Trajectories, log_z: Tensor) -> Scores:
     """Published form (Pan et al. 2023): pi at the intention, P^ at the outcome, pi_B over (parent, intention)."""
     log_pf = _pick(heads.log_policy[:, : batch.valid.shape[1]], batch.intended)
-    log_dynamics = _pick(_row(log_kernel, batch.intended), batch.realised)
+    log_dynamics = kernel.log_prob(batch.intended, batch.realised)
     assert heads.log_joint_backward is not None
     joint = _row(heads.log_joint_backward[:, 1:], batch.realised)  # B T A
     # A padded step has no parent, and nothing to normalise.
@@ -54,13 +55,13 @@ def score_published(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z
     return replace(scores, log_dynamics=torch.where(batch.valid, log_dynamics, 0.0))
 
 
-def score_marginal(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+def score_marginal(heads: Heads, kernel: Kernel, batch: Trajectories, log_z: Tensor) -> Scores:
     r"""Marginal form: the intention is summed out, $\log\bar P(k|s) = \log\sum_a \pi(a|s) \hat P(k|s,a)$."""
-    log_pf, log_intention = _posterior(heads.log_policy[:, : batch.valid.shape[1]], log_kernel, batch)
+    log_pf, log_intention = kernel.posterior(heads.log_policy[:, : batch.valid.shape[1]], batch.realised)
     return _scores(batch, heads, log_z, log_pf=log_pf, log_pb=_log_parent(heads, batch), log_intention=log_intention)
 
 
-def score_outcome(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: Tensor) -> Scores:
+def score_outcome(heads: Heads, kernel: Kernel, batch: Trajectories, log_z: Tensor) -> Scores:
     r"""For the KL objective: balance over outcomes alone, and how far the policy is from making them happen.
 
     .. math:: KL\big(c(\cdot|s)\,\|\,\textstyle\sum_a \pi(a|s) \hat P(\cdot|s,a)\big), \quad c \text{ detached}
@@ -69,22 +70,10 @@ def score_outcome(heads: Heads, log_kernel: Tensor, batch: Trajectories, log_z: 
     log_outcome = heads.log_outcome[:, : batch.valid.shape[1]]  # B T K
     log_policy = heads.log_policy[:, : batch.valid.shape[1]]
     log_pf, log_pb = _pick(log_outcome, batch.realised), _log_parent(heads, batch)
-    _, log_intention = _posterior(log_policy, log_kernel, batch)
+    _, log_intention = kernel.posterior(log_policy, batch.realised)
     scores = _scores(batch, heads, log_z, log_pf=log_pf, log_pb=log_pb, log_intention=log_intention)
-    # An outcome that cannot happen has a column of minus infinity: its gradient would be nan though its weight is zero.
-    possible = (log_outcome > -torch.inf)[..., None, :]
-    log_law = torch.logsumexp(torch.where(possible, log_policy[..., None] + log_kernel, 0.0), -2)  # B T K
-    projection = kl_divergence(log_outcome.detach(), log_law)
+    projection = kl_divergence(log_outcome.detach(), kernel.outcome_law(log_policy))
     return replace(scores, projection=torch.where(batch.valid, projection, 0.0))
-
-
-def _posterior(
-    log_policy: Float[Tensor, "B T A"], log_kernel: Float[Tensor, "B T A K"], batch: Trajectories
-) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T A"]]:
-    r"""$\log\bar P(k|s)$ of the realised outcomes, and $\log\pi(a|s)\hat P(k|s,a) - \log\bar P(k|s)$."""
-    joint = log_policy + _row(log_kernel.transpose(-1, -2), batch.realised)  # B T A
-    log_law = torch.logsumexp(joint, -1)
-    return log_law, joint - log_law[..., None]
 
 
 def kl_divergence(log_p: Float[Tensor, "*batch K"], log_q: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch"]:
@@ -97,31 +86,30 @@ def kl_divergence(log_p: Float[Tensor, "*batch K"], log_q: Float[Tensor, "*batch
 FORMS = {"blind": score_blind, "published": score_published, "marginal": score_marginal}
 
 
-def score(scorer: Scorer, batch: Trajectories, form: str, log_kernel: Float[Tensor, "B T A K"]) -> Scores:
-    """Judge a batch in one pass over all its states; `log_kernel` is log P^ at the states before each step."""
+def score(scorer: Scorer, batch: Trajectories, form: str, kernel: Kernel) -> Scores:
+    """What an objective reads of a batch, by one pass over all its states; `kernel` is P^ at those before each step."""
     heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
     scorings = {**FORMS, "outcome": score_outcome}
-    return scorings[form](heads, log_kernel.detach(), batch, scorer.log_z)
+    return scorings[form](heads, kernel.detach(), batch, scorer.log_z)
 
 
-def score_expected(
-    env: Env, scorer: Scorer, batch: Trajectories, log_kernel: Float[Tensor, "B T A K"], log_reward: LogReward
-) -> Scores:
+def score_expected(env: Env, scorer: Scorer, batch: Trajectories, kernel: Kernel, log_reward: LogReward) -> Scores:
     r"""For expected flows, on a tree: $\log\sum_k \hat P(k|s,a) F(s'_k)$ from the flows of all children.
 
     `log_reward` gives the (raised) reward of finished children, most of which the batch did not reach.
     """
     heads = scorer.heads(batch.states[:, :-1])
-    scores = score_marginal(heads, log_kernel.detach(), batch, scorer.log_z)
-    states = batch.states[:, :-1, None].expand(-1, -1, env.actions, -1)  # B T K S
-    outcome = torch.arange(env.actions, device=states.device).expand(states.shape[:-1])
+    kernel = kernel.detach()
+    scores = score_marginal(heads, kernel, batch, scorer.log_z)
+    states = batch.states[:, :-1, None].expand(-1, -1, env.outcomes, -1)  # B T K S
+    outcome = torch.arange(env.outcomes, device=states.device).expand(states.shape[:-1])
     children = env.apply(states, outcome)
-    possible = env.legal(batch.states[:, :-1]) & batch.valid[..., None]
+    possible = env.possible(batch.states[:, :-1]) & batch.valid[..., None]
     done, finished = env.done(children), env.objects(batch.states[:, -1])[:, None, None]
     objects = torch.where(done[..., None], env.objects(children), finished)  # an unfinished one has no score
     reward = log_reward(objects.flatten(0, 2)).view(outcome.shape)
     log_flow = torch.where(done, reward, scorer.heads(children).log_flow)
-    terms = torch.where(possible[..., None, :], log_kernel.detach() + log_flow[..., None, :], -torch.inf)
+    terms = torch.where(possible[..., None, :], kernel.log_matrix() + log_flow[..., None, :], -torch.inf)
     finite = (terms > -torch.inf).any(-1, keepdim=True)
     log_expected = torch.logsumexp(torch.where(finite, terms, 0.0), -1)  # B T A
     return replace(scores, log_expected=log_expected)

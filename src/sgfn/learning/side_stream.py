@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 
-class Beside:
+class SideStream:
     """Does one thing at a time beside the current stream, until `settle` makes that stream wait for it."""
 
     def __init__(self) -> None:

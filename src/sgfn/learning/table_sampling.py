@@ -23,7 +23,7 @@ def look_up(policy: Float[Tensor, "M A"]) -> LogPolicy:
     return lambda state: log_policy[state[..., 0].clamp(max=last)]
 
 
-class TableWalk:
+class TableSampler:
     r"""A step is one uniform number u, and a search among the cumulative chances of what may be meant and happen.
 
     .. math:: (a, k) = \min\{j : u < C_j(s)\}, \qquad C_j(s) = \sum_{(a,k) \le j} \pi(a|s)\,P(k|s,a)

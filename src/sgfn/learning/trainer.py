@@ -1,7 +1,7 @@
-"""The trainer: rollout -> score -> objective -> update. It knows no environment by name."""
+"""The trainer of flow networks: a batch of rollouts, its update and what follows from it. It knows no task by name."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Float64, Int
@@ -9,51 +9,50 @@ from torch import Tensor, nn
 
 from sgfn.envs import histories
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, tempered
+from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
-from sgfn.learning.along import Along, Walker
+from sgfn.learning.backend import Backend, Learned, Objective, Setup
 from sgfn.learning.compilation import compiled
-from sgfn.learning.kernels.fixed_length import AppendOnly, Lesson, Past, fits
-from sgfn.learning.kernels.fixed_length_rollout import LARGEST_KEPT, Draws, KernelRoller, Walked
-from sgfn.learning.kernels.layered import Layered, walking_kernel
-from sgfn.learning.kernels.shared_states import Judge, share, shared_levels
+from sgfn.learning.general import GeneralBackend
+from sgfn.learning.kernels import fixed_length
+from sgfn.learning.kernels.fixed_length import FixedLengthBackend
+from sgfn.learning.kernels.fixed_length_rollout import LARGEST_KEPT, KernelRoller
 from sgfn.learning.learner import Learner, seeded
-from sgfn.learning.optimisation import Optimiser, schedule, step_together
-from sgfn.learning.replay import Replay, chances
-from sgfn.learning.rollout import LogKernel, LogPolicy, retrace, rollout
-from sgfn.learning.scoring import Scorer, score, score_expected
-from sgfn.learning.side_stream import Beside
-from sgfn.nets.encoders import MLP, FeatureEncoder, sequence_of
-from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.learning.optimisation import Optimiser, schedule
+from sgfn.learning.replay import Replay, uniform_draws
+from sgfn.learning.rollout import LogPolicy, Policy, rollout
+from sgfn.learning.scoring import score
+from sgfn.learning.side_stream import SideStream
+from sgfn.nets.dynamics import NoiseModel, make_noise_model
+from sgfn.nets.encoders import sequence_of
+from sgfn.nets.heads import FlowNets
 from sgfn.noise import HiddenRate
-from sgfn.objectives import Objective, make_objective
-from sgfn.objectives.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
+from sgfn.objectives import make_objective
+from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.objectives.scores import Scores
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
-LARGEST_WALK = 4096
-"""In general updates (see `AppendOnly` for others) a GPU is faster up to here with what its walk kept; beyond, judging
-shared states once is less work."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chances:
+class StepDraws:
     """All that is random in a step, drawn before it."""
 
-    draws: Draws | Walked | None
-    """For rollouts of append-only sequences; others draw their own on the way."""
+    rollouts: Any
+    """Of the batch of rollouts, as the backend draws them."""
     replay: list[Float64[Tensor, " B"]]
-    """What is recalled from the buffer, update by update."""
-    fits: list[Float64[Tensor, " B"]]
-    """What the noise model learns from, round by round."""
+    """Which past trajectories are learned from again, update by update."""
+    refits: list[Float64[Tensor, " B"]]
+    """Which past trajectories the noise model learns from, round by round."""
 
 
-class Rest(NamedTuple):
-    """What a step leaves for later: nobody waits for it before the next rollouts."""
+class StepRemainder(NamedTuple):
+    """What a step leaves for later: the next rollouts do not depend on it."""
 
-    lesson: Lesson | None
+    pending: Any
+    """The noise model's update; None where it is done."""
     loss: Float[Tensor, ""]
     nll: Float[Tensor, ""]
     log_reward: Float[Tensor, " B"]
@@ -61,7 +60,11 @@ class Rest(NamedTuple):
 
 
 class Trainer(Learner):
-    """Networks, optimisers, buffer and random state of one run; `step` never waits for the device."""
+    """Networks, optimisers, buffer and random state of one run; `step` never waits for the device.
+
+    In place of the configured ones, `objective` may be any function of (scores, trajectories) that gives one loss per
+    trajectory, and `encoder` any module from features to representations.
+    """
 
     def __init__(
         self,
@@ -73,37 +76,70 @@ class Trainer(Learner):
         encoder: nn.Module | None = None,
     ) -> None:
         super().__init__(task, device, METERS + (ENTROPY_METERS if task.config.watches_entropy else ()))
-        self.given_encoder, self.given_objective = encoder, objective
-        self.offline = None if offline is None else offline.to(device)
-        if self.config.objective == "eflow" and not self.env.tree:
-            raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
-        if self.config.net.encoder == "transformer" and sequence_of(self.env) is None:
-            raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
+        check_task(task)
+        self.offline, self.encoder = None if offline is None else offline.to(device), encoder
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
-        self.objective = make_objective(self.config) if objective is None else objective
-        self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # what the newest batch says of its entropy
+        self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # of the newest batch's entropy
         self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.terms = torch.zeros(2, device=device)
         self.steps = torch.tensor(float(self.config.steps), device=device, dtype=torch.float64)  # for schedules
         self.plan()
-        self.beside: Beside | None = None
-        self.kernel = walking_kernel(self.env, self.nets.encoder, device)
-        self._guess_log_z()
+        self.side_stream: SideStream | None = None
+        self.is_compiled = False
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
-        self.append_only = self._append_only()
-        self.quick = self.append_only
-        if needs_buffer and self.kernel is not None and not self.hidden_rate:
-            self.quick = None  # until steps are compiled
+        self._configured = make_objective(self.config)
+        self.objective = objective or self._configured
+        self._guess_log_z()
 
-    def _networks(self) -> tuple[FlowNets, DynamicsNet]:
+    # the objective, and the backends that serve it
+
+    @property
+    def objective(self) -> Objective:
+        """What is minimised: a function of (scores, trajectories), one loss per trajectory."""
+        return self._objective
+
+    @objective.setter
+    def objective(self, objective: Objective) -> None:
+        """Learn by another objective from now on; one that is not the configured one may read all scores."""
+        if self.is_compiled:
+            raise ValueError("the objective is part of the compiled step: set it before training begins")
+        self._objective = objective
+        own = objective is not self._configured
+        setup = Setup(
+            task=self.task,
+            env=self.env,
+            nets=self.nets,
+            noise_model=self.dynamics,
+            optimiser=self.optimiser,
+            noise_optimiser=self.dynamics_optimiser,
+            offline=self.offline,
+            objective=checked(objective) if own else objective,
+            reads_flow=own or self.config.reads_flow,
+            reads_intentions=own or self.config.watches_entropy,
+        )
+        self.general = GeneralBackend(setup)
+        self.fixed_length = self._fixed_length(setup)
+        waits = self.buffer is not None and self.general.kernel is not None and not self.hidden_rate
+        self.backend: Backend = self.general if self.fixed_length is None or waits else self.fixed_length
+
+    def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
+        """The backend for sequences of one length, where it fits."""
+        if not fixed_length.fits(setup):
+            return None
+        backend = FixedLengthBackend(setup)
+        if self.general.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:
+            backend.walk_by(self.general.kernel, self.env)
+        backend.prepare()
+        return backend
+
+    def _networks(self) -> tuple[FlowNets, NoiseModel]:
         with seeded(self.config.seed):
-            thought = self.config.thought
+            thought, form = self.config.thought, self.config.scored_as
             width = thought.width if thought.layers else 0
-            given = None if self.given_encoder is None else FeatureEncoder(self.given_encoder, self.env.features)
-            nets = FlowNets(self.env, self.config.scored_as, self.config.net, width, given)
-            model = DynamicsNet(self.env, self.config.dynamics, thought)
+            nets = FlowNets(self.env, form, self.config.net, width, self.encoder)
+            model = make_noise_model(self.env, self.config.dynamics, thought)
         return nets.to(self.device), model.to(self.device)
 
     def _optimisers(self) -> tuple[Optimiser, Optimiser]:
@@ -115,19 +151,6 @@ class Trainer(Learner):
             Optimiser([(list(self.dynamics.parameters()), model.lr)], model.clip, self.device),
         )
 
-    def _append_only(self) -> AppendOnly | None:
-        """The way of append-only sequences of one length, where it can be gone."""
-        if self.given_objective is not None or self.config.offline_batch > 0:
-            return None
-        if not fits(self.env, self.nets, self.config):
-            return None
-        table = isinstance(self.env, TabulatedEnv) and not self.task.landscape.on_host
-        way = AppendOnly(self.task, self.nets, self.dynamics, (self.optimiser, self.dynamics_optimiser), table)
-        if self.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:
-            way.walk_by(self.kernel, self.env)
-        way.prepare()
-        return way
-
     @property
     def hidden_rate(self) -> bool:
         """Whether episodes have rates of their own, which tables and the kernel that reads them do not know."""
@@ -136,103 +159,65 @@ class Trainer(Learner):
     @torch.no_grad()
     def _guess_log_z(self) -> None:
         """Start log Z where the first trajectories balance on average, instead of spending hundreds of steps on it."""
-        judge = self.judge(self.config.batch)
-        batch = self.collect(judge)[1]
-        thoughts = self.thoughts(batch)
-        log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
-        scores = score(self.scorer(judge, thoughts), batch, self.config.scored_as, log_kernel)
+        general, beta = self.general, beta_at(self.index, self.task.beta, self.config.reward.ramp)
+        states = general.state_scorer(self.config.batch)
+        batch = general.collect(states, general.draw(self.generator, self.temperature))[1]
+        thoughts = general.thoughts(batch)
+        kernel = general.noise_kernel(batch.states[:, :-1], thoughts)
+        scores = score(general.scorer(states, thoughts), batch, self.config.scored_as, kernel)
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
-        beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
 
-    def thoughts(self, batch: Trajectories) -> Float[Tensor, "B N W"] | None:
-        """What the history before each state tells; None where nobody remembers."""
-        return self.dynamics.thoughts(batch.intended, batch.realised)
-
-    def log_kernel(
-        self, states: Int[Tensor, "*batch S"], thoughts: Float[Tensor, "B N W"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """log P^ at the states: known, or learned; of whole trajectories where it remembers."""
-        if self.config.dynamics.mode == "known":
-            return dynamics.log_known(self.env, states)
-        if thoughts is not None:
-            return self.dynamics.log_kernel(states, thoughts[:, : states.shape[1]])
-        levels = self.levels(states.shape[0]) if states.ndim == 3 else 0
-        if levels and isinstance(self.env, TabulatedEnv):
-            return share(self.dynamics.log_kernel, self.env, states, levels)
-        return self.dynamics.log_kernel(states)
-
-    def kernel_along(self, batch: Trajectories) -> LogKernel:
-        """log P^ for the states of one batch: what it says there, history included."""
-        thoughts = self.thoughts(batch)
-        return lambda states: self.log_kernel(states, thoughts)
-
-    def actor(self) -> Walker | Layered | LogPolicy:
-        """Who acts in a rollout, at the present weights: with a cache or a memory where there is one."""
-        if self.nets.reads_along:
-            return Walker(self.nets, self.dynamics)
-        encoder = self.nets.encoder
-        return Layered(self.env, encoder, self.nets.policy) if isinstance(encoder, MLP) else self.nets.log_policy
-
-    def levels(self, batch: int) -> int:
-        """How many levels of states to judge once for all; where a kernel walks, only for large batches."""
-        return 0 if self.kernel is not None and batch <= LARGEST_WALK else shared_levels(self.env, self.nets, batch)
-
-    def judge(self, batch: int) -> FlowNets | Judge:
-        """The networks as they are now, set to act for and to judge a batch of that size."""
-        plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along
-        return Judge(self.env, self.nets, self.levels(batch)) if plain else self.nets
-
-    def scorer(self, judge: FlowNets | Judge, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
-        """Who judges a batch with those thoughts: the judge, unless states are read along their trajectories."""
-        return Along(self.nets, thoughts) if self.nets.reads_along else judge
+    # steps
 
     def step(self) -> None:
         """One batch of rollouts, the updates that follow from it, and the meters."""
-        chances = self.chances()
-        if self.beside is None:
-            return self.advance(chances)
-        self.beside.settle()
-        return self.beside.do(self.conclude, self.begin(chances))
+        draws = self.draws()
+        if self.side_stream is None:
+            return self.advance(draws)
+        self.side_stream.settle()
+        return self.side_stream.do(self.conclude, self.begin(draws))
 
     def settle(self) -> None:
-        """What is asked of the device from here on comes after what runs beside."""
-        if self.beside is not None:
-            self.beside.settle()
+        """Make what is asked of the device from here on come after what runs on the side stream."""
+        if self.side_stream is not None:
+            self.side_stream.settle()
 
-    def chances(self) -> Chances:
+    def draws(self) -> StepDraws:
         """The random numbers of a step, in the same order however steps are run."""
-        config, draws = self.config, None
+        config = self.config
         rounds = config.dynamics.rounds if config.dynamics.mode == "replay" else 0
-        replay = [chances(config.replay.batch or config.batch, self.generator) for _ in range(config.replay.updates)]
-        fits = [chances(config.batch, self.generator) for _ in range(rounds)]
-        if self.quick is not None:
-            draws = self.quick.roller.draw(config.batch, self.generator, config.explore, self.temperature)
-        return Chances(draws=draws, replay=replay, fits=fits)
+        size = config.replay.batch or config.batch
+        replay = [uniform_draws(size, self.generator) for _ in range(config.replay.updates)]
+        refits = [uniform_draws(config.batch, self.generator) for _ in range(rounds)]
+        rollouts = self.backend.draw(self.generator, self.temperature)
+        return StepDraws(rollouts=rollouts, replay=replay, refits=refits)
 
-    def advance(self, chances: Chances) -> None:
-        """A step that follows from its random numbers, but for rollouts that draw their own."""
-        self.conclude(self.begin(chances))
+    def advance(self, draws: StepDraws) -> None:
+        """A step as a function of its random numbers."""
+        self.conclude(self.begin(draws))
 
-    def begin(self, chances: Chances) -> Rest:
+    def begin(self, draws: StepDraws) -> StepRemainder:
         """A step up to what the next rollouts depend on."""
         beta, rate = self.terms.unbind()
-        own, loss, nll, lesson = self.learn(chances.draws, beta, rate)
+        own, found = self.backend.learn(draws.rollouts, beta, rate)
+        self._keep_entropy(found)
+        pending, nll = found.pending, found.noise_loss
         if self.buffer is not None:
-            if lesson is not None and self.quick is not None:  # recalled batches are judged by it
-                self.quick.teach(lesson, rate)
-                lesson = None
+            if pending is not None:  # past batches are scored by the noise model as it is then
+                self.backend.update_noise_model(pending, rate)
+                pending = None
             self.buffer.add(own)
-            for uniform in chances.replay:
-                self.recall(self.buffer.pick(uniform), beta, rate)
-            for uniform in chances.fits:
-                nll = self.refit(self.buffer.pick(uniform), rate)
-        return Rest(lesson=lesson, loss=loss, nll=nll, log_reward=own.log_reward, length=own.length)
+            for uniform in draws.replay:
+                self.backend.relearn(self.buffer.pick(uniform), beta, rate)
+            for uniform in draws.refits:
+                nll = self.backend.refit_noise_model(self.buffer.pick(uniform), rate)
+        return StepRemainder(pending=pending, loss=found.loss, nll=nll, log_reward=own.log_reward, length=own.length)
 
-    def conclude(self, rest: Rest) -> None:
-        """What is left of a step: the noise model's lesson, the meters and the plan."""
-        if rest.lesson is not None and self.quick is not None:
-            self.quick.teach(rest.lesson, self.terms[1])
+    def conclude(self, rest: StepRemainder) -> None:
+        """The rest of a step: the noise model's update, the meters and the schedules."""
+        if rest.pending is not None:
+            self.backend.update_noise_model(rest.pending, self.terms[1])
         if self.optimiser.counted_later:
             self.optimiser.tick()
         self._record(rest)
@@ -240,7 +225,7 @@ class Trainer(Learner):
         self.plan()
 
     def plan(self) -> None:
-        """What the schedules say of the step to come: the reward's exponent, and the share of the learning rate."""
+        """Put down what the schedules say of the next step: the reward's exponent, the share of the learning rate."""
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
         self.terms.copy_(torch.stack([beta, schedule(self.index, self.steps, self.config.optim)]))
 
@@ -249,122 +234,19 @@ class Trainer(Learner):
         super().load(state)
         self.plan()
 
-    def learn(
-        self, draws: Draws | Walked | None, beta: Tensor, rate: Tensor
-    ) -> tuple[Episodes, Tensor, Tensor, Lesson | None]:
-        """A batch of rollouts and an update: the agent's own part, both losses, what the noise model has to learn."""
-        if self.quick is not None and draws is not None:
-            own, found = self.quick.learn(draws, beta, rate)
-            if found.figures is not None:
-                self.heed(found.figures)
-            return own, found.loss, found.nll, found.lesson
-        judge = self.judge(self.config.batch)
-        own, batch = self.collect(judge)
-        return own, *self.update(judge, own, batch, beta, rate), None
-
-    def collect(self, judge: FlowNets | Judge) -> tuple[Trajectories, Trajectories]:
-        """The agent's own trajectories, and the whole batch with its offline share."""
-        config = self.config
-        known = self.config.offline_batch if self.offline is not None else 0
-        own = rollout(
-            self.env,
-            judge if isinstance(judge, Judge) else self.actor(),
-            self.task.log_reward,
-            batch=config.batch - known,
-            generator=self.generator,
-            explore=config.explore,
-            temperature=self.temperature,
-        )
-        if self.offline is None or known == 0:
-            return own, own
-        if isinstance(judge, Judge):
-            judge.forget()
-        rows = torch.randint(self.offline.shape[0], (known,), generator=self.generator, device=self.device)
-        return own, concatenate(own, self.retraced(self.offline[rows]))
-
     @property
     def temperature(self) -> float | Tensor:
-        """Of sampling: constant, or heated by the entropy ratio of the batch before."""
+        """Temperature of sampling: constant, or heated by the entropy ratio of the batch before."""
         config = self.config
         return config.temperature * self.heat if config.exploration == "entropy" else config.temperature
 
-    def retraced(self, goals: Int[Tensor, "N O"]) -> Trajectories:
-        """Known objects as trajectories, with intentions from the posterior at the present weights."""
-        actor, log_kernel = self.actor(), self.log_kernel
-        if isinstance(actor, Walker) and self.dynamics.thought is not None:
-            log_kernel = actor.log_kernel
-        return retrace(self.env, goals, actor, log_kernel, self.task.log_reward, self.generator)
+    def _keep_entropy(self, found: Learned) -> None:
+        """Keep a batch's figures for the meters, and the ratio that the next rollout's temperature may follow."""
+        if found.entropy is not None:
+            self.figures.copy_(found.entropy)
+            self.heat.copy_(found.entropy[ENTROPY_METERS.index("ratio")])
 
-    def update(
-        self, judge: FlowNets | Judge, own: Trajectories, batch: Trajectories, beta: Tensor, rate: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Balance objective on the whole batch; in `batch` mode the dynamics model learns from the agent's own part."""
-        with torch.set_grad_enabled(self.config.dynamics.mode == "batch"):
-            thoughts = self.thoughts(batch)
-            log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
-            nll = dynamics.negative_log_likelihood(log_kernel[: own.valid.shape[0]], own)
-        scores, raised = self.judged(self.scorer(judge, thoughts), batch, beta, log_kernel)
-        loss = self.objective(scores, raised).mean()
-        if self.config.dynamics.mode == "batch":
-            step_together([(self.optimiser, loss), (self.dynamics_optimiser, nll)], rate)
-        else:
-            self.optimiser.step(loss, rate)
-        if self.config.watches_entropy:
-            self.watch(scores, batch)
-        return loss.detach(), nll.detach()
-
-    def recall(self, past: Past, beta: Tensor, rate: Tensor) -> None:
-        """Balance objective on past trajectories: balance holds off-policy."""
-        if self.quick is not None:
-            return self.quick.recall(past, beta, rate)
-        assert self.buffer is not None
-        batch = self.buffer.rebuild(*past)
-        with torch.no_grad():
-            thoughts = self.thoughts(batch)
-            log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
-        scorer = self.scorer(self.judge(batch.valid.shape[0]), thoughts)
-        return self.optimiser.step(self.balance(scorer, batch, beta, log_kernel), rate)
-
-    def balance(self, scorer: Scorer, batch: Trajectories, beta: Tensor, log_kernel: Tensor) -> Float[Tensor, ""]:
-        """Mean objective of a batch at a reward exponent."""
-        return self.objective(*self.judged(scorer, batch, beta, log_kernel)).mean()
-
-    def judged(
-        self, scorer: Scorer, batch: Trajectories, beta: Tensor, log_kernel: Tensor
-    ) -> tuple[Scores, Trajectories]:
-        """What the objective reads: scores, and the batch at the current reward exponent."""
-        raised = tempered(batch, beta)
-        if self.config.objective == "eflow":
-            reward = lambda x: beta * self.task.log_reward(x)  # noqa: E731
-            return score_expected(self.env, self.nets, batch, log_kernel, reward), raised
-        return score(scorer, batch, self.config.scored_as, log_kernel), raised
-
-    @torch.no_grad()
-    def watch(self, scores: Scores, batch: Episodes) -> None:
-        """Note the entropy's figures."""
-        self.heed(entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch))
-
-    def heed(self, figures: Float[Tensor, " N"]) -> None:
-        """Keep figures for the meters, and the ratio that the next rollout's temperature may follow."""
-        self.figures.copy_(figures)
-        self.heat.copy_(figures[ENTROPY_METERS.index("ratio")])
-
-    def refit(self, past: Past, rate: Tensor) -> Tensor:
-        """One round of maximum likelihood on past outcomes."""
-        if self.quick is not None:
-            return self.quick.refit(past, rate)
-        assert self.buffer is not None
-        return self.fit_dynamics(self.buffer.rebuild(*past), rate)
-
-    def fit_dynamics(self, batch: Trajectories, rate: Tensor) -> Tensor:
-        """Maximum likelihood on outcomes."""
-        thoughts = self.thoughts(batch)
-        log_kernel = self.dynamics.log_kernel(batch.states[:, :-1], None if thoughts is None else thoughts[:, :-1])
-        nll = dynamics.negative_log_likelihood(log_kernel, batch)
-        self.dynamics_optimiser.step(nll, rate)
-        return nll.detach()
-
-    def _record(self, rest: Rest) -> None:
+    def _record(self, rest: StepRemainder) -> None:
         log_reward = rest.log_reward
         plain = [rest.loss, rest.nll, log_reward.mean(), rest.length.float().mean(), log_reward.exp().mean()]
         self.record(*plain, *(self.figures.unbind() if self.config.watches_entropy else ()))
@@ -373,45 +255,49 @@ class Trainer(Learner):
         """The partition function as learned."""
         return {"log_z": self.nets.log_z}
 
-    def calibrated(self, batch: int, seed: int) -> dict[str, float | None]:
-        """The noise model against the true kernel, on the policy's own trajectories."""
+    def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
+        """The noise model's kind, and how good it is beside the true kernel on the policy's own trajectories."""
         generator = torch.Generator(self.device).manual_seed(seed)
         own = rollout(self.env, self.actor(), self.task.log_reward, batch=batch, generator=generator)
+        kind = "known" if self.config.dynamics.mode == "known" else self.dynamics.kind
         with torch.no_grad():
-            return {**dynamics.calibration(self.env, self.kernel_along(own), own)}
+            return {"dynamics_model": kind, **dynamics.calibration(self.env, self.general.kernel_along(own), own)}
 
     @property
     def trajectories(self) -> int:
-        """A batch more than the steps had was drawn, to guess log Z; offline ones are no environment calls."""
+        """Environment calls so far: a batch more than the steps had, to guess log Z; offline ones are no calls."""
         return (self.done + 1) * (self.config.batch - self.config.offline_batch)
 
-    @property
-    def capturable(self) -> bool:
-        """Not where an objective or an encoder from elsewhere may wait for the device."""
-        return super().capturable and self.given_objective is None and self.given_encoder is None
+    # how steps are run
 
     @property
     def compilable(self) -> bool:
-        """Where rollouts are append-only and scores are looked up: compiling an edit distance takes minutes."""
-        return self.append_only is not None and self.append_only.rewards is not None
+        """Whether rollouts are of one length and scores are looked up: compiling an edit distance takes minutes."""
+        return self.fixed_length is not None and self.fixed_length.rewards is not None
 
     def compile(self) -> None:
-        """All but random numbers, and rollouts where a kernel makes them."""
-        assert self.append_only is not None
-        self.quick = self.append_only
+        """Compile all but random numbers, and rollouts where a kernel makes them."""
+        assert self.fixed_length is not None
+        self.backend, self.is_compiled = self.fixed_length, True
         for optimiser in self.optimisers().values():
             optimiser.correct()
-        if not isinstance(self.quick.roller, KernelRoller):
+        if not isinstance(self.fixed_length.roller, KernelRoller):
             self.advance = compiled(self.advance, self.device)
             return
         self.optimiser.counted_later = self.buffer is None  # one update in a step
         self.begin, self.conclude = compiled(self.begin, self.device), compiled(self.conclude, self.device)
-        if self.config.batch <= LARGEST_KEPT:  # the walk leaves most of the GPU to others
-            self.beside = Beside()
+        if self.config.batch <= LARGEST_KEPT:  # the kernel leaves most of the GPU to others
+            self.side_stream = SideStream()
+
+    # what comes out
+
+    def actor(self) -> Policy:
+        """The policy at work in a rollout, at the present weights: with a cache or a memory where there is one."""
+        return self.general.actor()
 
     @property
     def block(self) -> int:
-        """A transformer holds a row for every prefix of each state."""
+        """States scored at once outside of training: a transformer holds a row for every prefix of each."""
         return 65536 if not self.nets.reads_along else max(64, 65536 // (self.env.horizon + 1))
 
     def memoryless(self) -> LogPolicy | None:
@@ -420,7 +306,7 @@ class Trainer(Learner):
 
     @property
     def has_law(self) -> bool:
-        """A policy with a memory has a law where every history can be followed."""
+        """Whether the policy has an exact law: one with a memory where every history can be followed."""
         return self.dynamics.thought is None or histories.enumerable(self.task.env)
 
     def law(self) -> Float[Tensor, " N"]:
@@ -435,27 +321,52 @@ class Trainer(Learner):
     def believe(
         self, states: Int[Tensor, "N S"], intended: Int[Tensor, "N t"], realised: Int[Tensor, "N t"]
     ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N A K"]]:
-        """pi(.|s, history) and log P^(.|s,a, history), in blocks."""
+        """pi(.|s, history) and log P^(.|s,a, history) of raw states, in blocks."""
         found = []
         for rows in torch.arange(states.shape[0]).split(self.block):
             state = self.env.embed(states[rows]).to(self.device)
             thoughts = self.dynamics.thoughts(intended[rows].to(self.device), realised[rows].to(self.device))
             thought = None if thoughts is None else thoughts[:, -1]
             policy = self.nets.log_policy_of(self.nets.represent(state), state, thought).exp()
-            log_kernel = self.log_kernel(state) if thought is None else self.dynamics.log_kernel(state, thought)
-            found.append((policy.cpu().double(), log_kernel.cpu().double()))
+            kernel = self.general.noise_kernel(state) if thought is None else self.dynamics.operator(state, thought)
+            found.append((policy.cpu().double(), kernel.log_matrix().cpu().double()))
         policies, kernels = zip(*found, strict=True)
         return torch.cat(policies), torch.cat(kernels)
 
-    def modules(self) -> dict[str, torch.nn.Module]:
+    def modules(self) -> dict[str, nn.Module]:
         """Networks by name."""
         return {"nets": self.nets, "dynamics": self.dynamics}
 
     def optimisers(self) -> dict[str, Optimiser]:
-        """Of the balance, and of the noise model."""
+        """Optimisers by name: of the balance, and of the noise model."""
         return {"optimiser": self.optimiser, "dynamics_optimiser": self.dynamics_optimiser}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
         """The replay buffer, and the ratio that heats the next rollout."""
         heat = {"exploration": {"heat": self.heat}} if self.config.watches_entropy else {}
         return heat | ({} if self.buffer is None else {"buffer": self.buffer.state()})
+
+
+def check_task(task: Task) -> None:
+    """Refuse an objective, a form or a network that the task's states do not suit."""
+    config, env = task.config, task.env
+    if config.objective == "eflow" and not env.tree:
+        raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
+    if config.net.encoder == "transformer" and sequence_of(env) is None:
+        raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
+    if config.scored_as == "blind" and env.actions != env.outcomes:
+        raise ValueError("form 'blind' takes outcomes for intentions, which are another set here: use marginal")
+
+
+def checked(objective: Objective) -> Objective:
+    """An objective of the user's whose result must be one loss per trajectory."""
+
+    def loss(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
+        found = objective(scores, batch)
+        if not isinstance(found, Tensor) or found.shape != batch.log_reward.shape:
+            shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            size = batch.log_reward.shape[0]
+            raise ValueError(f"an objective gives one loss per trajectory, here {size} of them; this one gave {shape}")
+        return found
+
+    return loss

@@ -38,38 +38,6 @@ class MLP(nn.Module):
         return features
 
 
-class FeatureEncoder(nn.Module):
-    """Any module that maps features [*, F] to a representation [*, H]; H is found by a dry run.
-
-    >>> FeatureEncoder(nn.Linear(5, 3), 5).width
-    3
-    """
-
-    def __init__(self, module: nn.Module, features: int) -> None:
-        super().__init__()
-        self.module, self.width = module, output_width(module, features)
-
-    def forward(self, features: Float[Tensor, "*batch F"]) -> Float[Tensor, "*batch H"]:
-        """What the module says."""
-        return self.module(features)
-
-
-@torch.no_grad()
-def output_width(module: nn.Module, features: int) -> int:
-    """H of a module that maps [*, F] to [*, H]; raises one line where it does not."""
-    like = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(()))
-    probe = torch.zeros(2, 3, features, device=like.device)
-    wanted = f"the encoder must map features [*, {features}] to [*, H]"
-    try:
-        found = module(probe)
-    except Exception as error:
-        raise ValueError(f"{wanted}; on {list(probe.shape)} it raised {' '.join(str(error).split())}") from error
-    if not isinstance(found, Tensor) or found.ndim != 3 or found.shape[:2] != (2, 3) or not found.is_floating_point():
-        got = f"{list(found.shape)} of {found.dtype}" if isinstance(found, Tensor) else type(found).__name__
-        raise ValueError(f"{wanted}; of {list(probe.shape)} it made {got}")
-    return found.shape[-1]
-
-
 class Reader(nn.Module, ABC):
     """Reads states along their trajectories: whole ones in one pass, or step by step with a cache."""
 
@@ -149,6 +117,36 @@ def sequence_of(env: Env) -> SequenceEnv | None:
     """The environment if its states are sequences of tokens, behind look-up tables too; else None."""
     inner = env.env if isinstance(env, TabulatedEnv) else env
     return inner if isinstance(inner, SequenceEnv) else None
+
+
+def width_of(encoder: nn.Module, env: Env) -> int:
+    """Width of what an encoder gives: as ours say themselves, or as another module gives for features of zeros."""
+    return encoder.width if isinstance(encoder, Reader | MLP) else output_width(encoder, env.features)
+
+
+@torch.no_grad()
+def output_width(module: nn.Module, features: int) -> int:
+    """H of a module that maps [*, F] to [*, H], found by a dry run; raises one line where it does not.
+
+    >>> output_width(nn.Linear(5, 3), 5)
+    3
+    """
+    like = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(()))
+    probe = torch.zeros(2, 3, features, device=like.device)
+    wanted = f"the encoder must map features [*, {features}] to [*, H]"
+    try:
+        found = module(probe)
+    except Exception as error:
+        raise ValueError(f"{wanted}; on {list(probe.shape)} it raised {' '.join(str(error).split())}") from error
+    if not isinstance(found, Tensor) or found.ndim != 3 or found.shape[:2] != (2, 3) or not found.is_floating_point():
+        got = f"{list(found.shape)} of {found.dtype}" if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"{wanted}; of {list(probe.shape)} it made {got}")
+    return found.shape[-1]
+
+
+def masked_log_softmax(logits: Float[Tensor, "*batch A"], mask: Tensor) -> Float[Tensor, "*batch A"]:
+    """Log-softmax over the true entries, minus infinity elsewhere; at least one entry must be true."""
+    return torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
 
 
 def make_encoder(env: Env, config: NetConfig) -> MLP | SequenceReader:

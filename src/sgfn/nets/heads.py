@@ -1,4 +1,4 @@
-"""Heads: policy, backward policy, flow and outcome policy on one encoder; the dynamics model on its own."""
+"""Heads: policy, backward policy, flow and outcome policy on one encoder."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from sgfn.config import DynamicsConfig, NetConfig, ThoughtConfig
+from sgfn.config import NetConfig
 from sgfn.envs.base import Env
-from sgfn.nets.encoders import MLP, FeatureEncoder, Join, Reader, make_encoder
-from sgfn.nets.transformer import PairEncoder
+from sgfn.nets.encoders import Join, Reader, make_encoder, masked_log_softmax, width_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,23 +34,19 @@ class FlowNets(nn.Module):
     """
 
     def __init__(
-        self,
-        env: Env,
-        form: str,
-        config: NetConfig,
-        thought: int = 0,
-        encoder: Reader | FeatureEncoder | None = None,
+        self, env: Env, form: str, config: NetConfig, thought: int = 0, encoder: nn.Module | None = None
     ) -> None:
         super().__init__()
         self.env, self.form = env, form
         self.encoder = make_encoder(env, config) if encoder is None else encoder
-        self.join = Join(self.encoder.width, thought, config.activation) if thought else None
-        self.policy = small(nn.Linear(self.encoder.width, env.actions))
-        self.flow = small(nn.Linear(self.encoder.width, 1))
-        size = env.actions**2 if form == "published" else 0 if env.tree else env.actions
-        self.backward = small(nn.Linear(self.encoder.width, size)) if size else None
+        self.width = width_of(self.encoder, env)
+        self.join = Join(self.width, thought, config.activation) if thought else None
+        self.policy = small(nn.Linear(self.width, env.actions))
+        self.flow = small(nn.Linear(self.width, 1))
+        size = env.outcomes * env.actions if form == "published" else 0 if env.tree else env.outcomes
+        self.backward = small(nn.Linear(self.width, size)) if size else None
         self.reads_final = self.backward is not None
-        self.outcome = small(nn.Linear(self.encoder.width, env.actions)) if form == "outcome" else None
+        self.outcome = small(nn.Linear(self.width, env.outcomes)) if form == "outcome" else None
         self.log_z = nn.Parameter(torch.zeros(()))
 
     @property
@@ -60,7 +55,7 @@ class FlowNets(nn.Module):
         return isinstance(self.encoder, Reader) or self.join is not None
 
     def represent(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
-        """Any states, each by itself."""
+        """Representations of any states, each by itself: a `Reader` reads states, any other module their features."""
         return self.encoder(state if isinstance(self.encoder, Reader) else self.env.encode(state))
 
     def represent_along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
@@ -68,7 +63,8 @@ class FlowNets(nn.Module):
         return self.encoder.along(states) if isinstance(self.encoder, Reader) else self.represent(states)
 
     def log_policy(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
-        """log pi(.|s) alone: what a rollout needs."""
+        """log pi(.|s) of raw states, or of states as the environment of these networks numbers them."""
+        state = self.env.embed(state)
         return self.log_policy_of(self.represent(state), state)
 
     def log_policy_of(
@@ -81,7 +77,8 @@ class FlowNets(nn.Module):
         return self._log_policy(self._joined(hidden, thought), state)
 
     def heads(self, state: Int[Tensor, "*batch S"]) -> Heads:
-        """Everything, in one pass over the states."""
+        """Everything the networks say of raw states, or of numbered ones, in one pass."""
+        state = self.env.embed(state)
         return self.heads_of(self.represent(state), state)
 
     def heads_of(
@@ -95,7 +92,7 @@ class FlowNets(nn.Module):
         log_flow = self.flow(joined)[..., 0]
         log_policy, log_outcome = self._log_policy(joined, state), None
         if self.outcome is not None:
-            log_outcome = masked_log_softmax(self.logits(self.outcome, hidden), self.env.legal(state))
+            log_outcome = masked_log_softmax(self.logits(self.outcome, hidden), self.env.possible(state))
         log_backward, log_joint = self._log_backward(hidden, state)
         return Heads(
             log_policy=log_policy,
@@ -123,7 +120,7 @@ class FlowNets(nn.Module):
         if self.form != "published":
             return masked_log_softmax(logits, self.env.parents(state)), None
         joint = masked_log_softmax(logits, self.env.support(state).flatten(-2))
-        return None, joint.unflatten(-1, (self.env.actions, self.env.actions))
+        return None, joint.unflatten(-1, (self.env.outcomes, self.env.actions))
 
     def _log_policy(self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]) -> Tensor:
         return masked_log_softmax(self.logits(self.policy, hidden), self.env.legal(state))
@@ -131,50 +128,6 @@ class FlowNets(nn.Module):
     def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch A"]:
         """What a head over actions says; networks that begin at a known law add it here."""
         return head(hidden)
-
-
-class DynamicsNet(nn.Module):
-    """P^(k|s,a) for every intention at once: one pass gives the whole matrix of a state.
-
-    With a thought encoder it is P^(k|s,a,history), and the encoder is its own: it learns where the history shows.
-    """
-
-    def __init__(self, env: Env, config: DynamicsConfig, thought: ThoughtConfig | None = None) -> None:
-        super().__init__()
-        self.env = env
-        self.encoder = MLP(env.features, config.hidden, config.layers, "relu")
-        self.thought = self.join = None
-        if thought is not None and thought.layers > 0:
-            shape = {"width": thought.width, "layers": thought.layers, "heads": thought.heads}
-            self.thought = PairEncoder(env.actions, env.actions, **shape, length=env.horizon)
-            self.join = Join(self.encoder.width, thought.width, "relu")
-        self.outcome = nn.Linear(self.encoder.width, env.actions**2)
-        # Start near "what is intended happens": right for the stop action, a mild prior elsewhere.
-        nn.init.zeros_(self.outcome.weight)
-        with torch.no_grad():
-            self.outcome.bias.copy_(2.0 * torch.eye(env.actions).flatten())
-
-    def thoughts(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Float[Tensor, "B T+1 W"] | None:
-        """What each history tells: row t reads the t steps before it. None without a thought encoder."""
-        return None if self.thought is None else self.thought(intended, realised)
-
-    def log_kernel(
-        self, state: Int[Tensor, "*batch S"], thought: Float[Tensor, "*batch W"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """log P^(.|s,a), minus infinity for illegal outcomes."""
-        hidden = self.encoder(self.env.encode(state))
-        if self.join is not None:
-            if thought is None:
-                raise ValueError("this noise model remembers: give it the thought of the history")
-            hidden = self.join(hidden, thought)
-        logits = self.outcome(hidden)
-        logits = logits.unflatten(-1, (self.env.actions, self.env.actions))
-        return masked_log_softmax(logits, self.env.legal(state)[..., None, :].expand(logits.shape))
-
-
-def masked_log_softmax(logits: Float[Tensor, "*batch A"], mask: Tensor) -> Float[Tensor, "*batch A"]:
-    """Log-softmax over the true entries, minus infinity elsewhere; at least one entry must be true."""
-    return torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
 
 
 def small(layer: nn.Linear) -> nn.Linear:

@@ -5,6 +5,7 @@ from sgfn.noise.kinds import (
     ByPosition,
     ConfusionMatrix,
     HiddenRate,
+    Mixtures,
     Noise,
     Slip,
     UniformSlip,
@@ -15,7 +16,6 @@ from sgfn.noise.kinds import (
     read_rates,
     slip_kernel,
     slip_project,
-    slip_row,
 )
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ByPosition",
     "ConfusionMatrix",
     "HiddenRate",
+    "Mixtures",
     "Noise",
     "Slip",
     "UniformSlip",
@@ -33,5 +34,4 @@ __all__ = [
     "read_rates",
     "slip_kernel",
     "slip_project",
-    "slip_row",
 ]

@@ -15,23 +15,33 @@ from torch import Tensor
 from sgfn.config import NoiseConfig
 from sgfn.config.checks import in_range
 from sgfn.config.files import read_lines
-from sgfn.noise.projection import nearest_law, water_fill
+from sgfn.noise.operators import (
+    ConfusionKernel,
+    DenseKernel,
+    Identity,
+    Kernel,
+    Rate,
+    TableKernel,
+    UniformSlipKernel,
+)
 
 STOP = "stop"
 """Label of the stop action in a confusion matrix."""
-
-Rate = float | Float[Tensor, "*batch"]
 
 
 class Noise(ABC):
     """How an intention becomes an outcome, within the set of slippable actions that the environment names.
 
-    A noise may have a rate that each episode draws anew and nobody sees: `rates`, `draw_rates` and `posterior_rates`
-    speak of it, and say None where there is none. Given the rate, noise is the uniform slip of that strength.
+    `kernel` is all that a noise of one's own needs; a class that can answer without a matrix per state says so in
+    `operator`. A noise may have a rate that each episode draws anew and nobody sees: `rates`, `draw_rates` and
+    `posterior_rates` speak of it, and say None where there is none. Given the rate, noise is the uniform slip of that
+    strength.
     """
 
-    stop: bool
+    stop: bool = False
     """Whether the stop action takes part."""
+    by_position: bool = True
+    """Whether `kernel` reads the position; an environment that does not count steps suits only noise that does not."""
 
     @property
     @abstractmethod
@@ -45,14 +55,21 @@ class Noise(ABC):
         """P(k|s,a), rows intentions, columns outcomes; `position` counts the steps made and may be left out where
         noise is the same at all of them."""
 
-    def project(
+    def operator(
         self,
-        conditional: Float[Tensor, "N K"],
-        slippable: Bool[Tensor, "N K"],
-        position: Int[Tensor, " N"] | None = None,
-    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
-        """The policy whose outcome law is nearest to a target conditional in forward KL, and that law."""
-        return nearest_law(conditional.double(), self.kernel(slippable, torch.float64, position))
+        slippable: Bool[Tensor, "*batch A"],
+        dtype: torch.dtype,
+        position: Int[Tensor, "*batch"] | None = None,
+        rate: Rate | None = None,
+    ) -> Kernel:
+        """The kernel at a batch of states as an operator; with a rate, that of episodes whose hidden rate it is."""
+        if rate is not None:
+            return UniformSlipKernel(slippable, rate, dtype)
+        return DenseKernel(self.kernel(slippable, dtype, position))
+
+    def intentions(self, outcomes: int) -> int:
+        """How many intentions there are for so many outcomes: as many, unless the kernel is rectangular."""
+        return outcomes
 
     @abstractmethod
     def check(self, slipping: int, positions: int) -> None:
@@ -74,50 +91,15 @@ class Noise(ABC):
 
 
 def slip_kernel(slippable: Bool[Tensor, "*batch A"], alpha: Rate, dtype: torch.dtype) -> Float[Tensor, "*batch A K"]:
-    r"""A slippable action is replaced, with probability alpha, by a uniform draw from the slippable set S.
-
-    .. math:: P(k|s,a) = (1-\alpha)\,1[k=a] + \alpha\,1[k \in S]/|S| \quad (a \in S), \qquad 1[k=a] \quad (a \notin S)
-    """
-    inside = slippable.to(dtype)  # A
-    spread = inside / inside.sum(-1, keepdim=True).clamp(min=1.0)  # K
-    slip = (_column(alpha, dtype) * inside)[..., None]  # A 1
-    kept = torch.eye(inside.shape[-1], dtype=dtype, device=inside.device) * (1.0 - slip)
-    return kept + slip * spread[..., None, :]
-
-
-def slip_row(
-    slippable: Bool[Tensor, "*batch A"], action: Int[Tensor, "*batch"], alpha: Rate
-) -> Float[Tensor, "*batch K"]:
-    """The row of `slip_kernel` that belongs to one intention, in single precision."""
-    inside = slippable.float()
-    slip = _column(alpha, torch.float32) * inside.gather(-1, action[..., None])
-    kept = (torch.arange(inside.shape[-1], device=inside.device) == action[..., None]) * (1.0 - slip)
-    return kept + slip * inside / inside.sum(-1, keepdim=True).clamp(min=1.0)
+    """The matrix of a uniform slip at every state: see `UniformSlipKernel`."""
+    return UniformSlipKernel(slippable, alpha, dtype).matrix()
 
 
 def slip_project(
     conditional: Float[Tensor, "N K"], slippable: Bool[Tensor, "N K"], alpha: Rate
 ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
-    r"""Projection under uniform slip, in closed form.
-
-    Noise moves mass only within the slippable set S, so the mass of S is kept and water-filling acts inside it:
-
-    .. math:: \bar P_k = m\,\max(\nu c_k/m,\ \alpha/|S|), \quad m = \sum_{k \in S} c_k,
-              \qquad \pi_k = (\bar P_k - \alpha m/|S|)/(1-\alpha)
-    """
-    inside, alpha = slippable.to(conditional.dtype), _column(alpha, conditional.dtype)
-    size = inside.sum(-1, keepdim=True).clamp(min=1.0)
-    mass = (conditional * inside).sum(-1, keepdim=True)
-    floor = alpha * inside / size
-    share = torch.where(mass > 0, conditional * inside / mass.clamp(min=1e-300), inside / size)
-    law = water_fill(share, floor) * mass
-    policy = ((law - floor * mass) / (1.0 - alpha)).clamp(min=0.0)
-    outside = conditional * (1.0 - inside)
-    return policy + outside, law + outside
-
-
-def _column(alpha: Rate, dtype: torch.dtype) -> float | Tensor:
-    return alpha[..., None].to(dtype) if isinstance(alpha, Tensor) else alpha
+    """The nearest law under a uniform slip, in closed form: see `UniformSlipKernel.project`."""
+    return UniformSlipKernel(slippable, alpha, conditional.dtype).project(conditional)
 
 
 class Slip(Noise):
@@ -133,14 +115,20 @@ class Slip(Noise):
         """See `slip_kernel`."""
         return slip_kernel(slippable, self.strength(position, dtype), dtype)
 
-    def project(
+    def operator(
         self,
-        conditional: Float[Tensor, "N K"],
-        slippable: Bool[Tensor, "N K"],
-        position: Int[Tensor, " N"] | None = None,
-    ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N K"]]:
-        """See `slip_project`."""
-        return slip_project(conditional, slippable, self.strength(position, conditional.dtype))
+        slippable: Bool[Tensor, "*batch A"],
+        dtype: torch.dtype,
+        position: Int[Tensor, "*batch"] | None = None,
+        rate: Rate | None = None,
+    ) -> Kernel:
+        """The closed form, unless a subclass has written a kernel of its own."""
+        if type(self).kernel is not Slip.kernel:
+            return super().operator(slippable, dtype, position, rate)
+        strength = self.strength(position, dtype) if rate is None else rate
+        if not isinstance(strength, Tensor) and strength == 0.0:
+            return Identity(slippable.shape[-1], dtype, slippable.shape[:-1], slippable.device)
+        return UniformSlipKernel(slippable, strength, dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +140,7 @@ class UniformSlip(Slip):
 
     alpha: float
     stop: bool = False
+    by_position = False
 
     @property
     def summary(self) -> str:
@@ -179,6 +168,7 @@ class HiddenRate(Slip):
     mean: float
     concentration: float
     stop: bool = False
+    by_position = False
 
     @property
     def summary(self) -> str:
@@ -310,15 +300,75 @@ class ConfusionMatrix(Noise):
         self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
     ) -> Float[Tensor, "*batch A K"]:
         """The matrix on the slippable set, the identity outside it."""
+        return self._confusion(slippable, dtype, position).matrix()
+
+    def operator(
+        self,
+        slippable: Bool[Tensor, "*batch A"],
+        dtype: torch.dtype,
+        position: Int[Tensor, "*batch"] | None = None,
+        rate: Rate | None = None,
+    ) -> Kernel:
+        """Products with the matrix, unless a subclass has written a kernel of its own."""
+        if type(self).kernel is not ConfusionMatrix.kernel:
+            return super().operator(slippable, dtype, position, rate)
+        return self._confusion(slippable, dtype, position)
+
+    def _confusion(
+        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None
+    ) -> ConfusionKernel:
         full = self._full(slippable.shape[-1], dtype, slippable.device)
-        if full.dim() == 3:
-            if position is None:
-                raise ValueError("noise by position needs to know the position")
-            full = full[position.clamp(max=full.shape[0] - 1)]
-        eye = torch.eye(slippable.shape[-1], dtype=dtype, device=slippable.device)
-        open_ = slippable[..., None, :].to(dtype)  # 1 K
-        stays = (full * (1.0 - open_)).sum(-1, keepdim=True)  # A 1
-        return torch.where(slippable[..., None], full * open_ + eye * stays, eye)
+        if full.dim() == 2:
+            return ConfusionKernel(TableKernel.shared(full, slippable.shape[:-1]), slippable)
+        if position is None:
+            raise ValueError("noise by position needs to know the position")
+        return ConfusionKernel(TableKernel(full, position.clamp(max=full.shape[0] - 1)), slippable)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mixtures(Noise):
+    """Every intention is a mixture of outcomes, as a degenerate codon is one of residues: A rows, K columns.
+
+    The matrix is the same at all states, and A may differ from K.
+    """
+
+    matrix: Float64[Tensor, "A K"]
+    stop: bool = False
+    by_position = False
+
+    @property
+    def summary(self) -> str:
+        """Numbers of intentions and outcomes."""
+        return f"{self.matrix.shape[0]} mixtures of {self.matrix.shape[1]} outcomes"
+
+    def intentions(self, outcomes: int) -> int:
+        """As many as the matrix has rows."""
+        return self.matrix.shape[0]
+
+    def check(self, slipping: int, positions: int) -> None:
+        """Rows that are laws over as many outcomes as there are."""
+        if self.matrix.shape[-1] != slipping:
+            raise ValueError(f"the mixtures are over {self.matrix.shape[-1]} outcomes, the task has {slipping}")
+        if not (bool((self.matrix >= 0).all()) and bool(((self.matrix.sum(-1) - 1.0).abs() <= 1e-6).all())):
+            raise ValueError("every mixture must be probabilities that sum to one")
+
+    def kernel(
+        self, slippable: Bool[Tensor, "*batch _"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch A K"]:
+        """The matrix at every state."""
+        return self.matrix.to(slippable.device, dtype).expand(*slippable.shape[:-1], *self.matrix.shape)
+
+    def operator(
+        self,
+        slippable: Bool[Tensor, "*batch _"],
+        dtype: torch.dtype,
+        position: Int[Tensor, "*batch"] | None = None,
+        rate: Rate | None = None,
+    ) -> Kernel:
+        """One matrix shared by all states."""
+        if type(self).kernel is not Mixtures.kernel:
+            return super().operator(slippable, dtype, position, rate)
+        return TableKernel.shared(self.matrix.to(slippable.device, dtype), slippable.shape[:-1])
 
 
 def bayes_filter(

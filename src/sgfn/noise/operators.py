@@ -169,31 +169,34 @@ class UniformSlipKernel(Kernel):
 class TableKernel(Kernel):
     """One matrix of a table for each state: shared by all (a table of one), by position, or by number of the state."""
 
-    def __init__(
-        self, table: Float[Tensor, "R A K"], index: Int[Tensor, "*batch"] | None, *, log: bool = False
-    ) -> None:
+    def __init__(self, table: Float[Tensor, "R A K"], index: Int[Tensor, "*batch"], *, log: bool = False) -> None:
         self.table, self.index, self.log = table, index, log
+
+    @classmethod
+    def shared(cls, matrix: Float[Tensor, "A K"], shape: torch.Size, *, log: bool = False) -> "TableKernel":
+        """One matrix for states of a batch of that shape."""
+        return cls(matrix[None], torch.zeros((), dtype=torch.int64, device=matrix.device).expand(shape), log=log)
 
     def row(self, intention: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch K"]:
         """Looked up by state and intention."""
-        found = self.table[self._rows(intention), intention]
+        found = self.table[self.index, intention]
         return found.exp() if self.log else found
 
     def log_column(self, outcome: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch A"]:
         """Looked up by state and outcome."""
-        found = self.table.transpose(-1, -2)[self._rows(outcome), outcome]
+        found = self.table.transpose(-1, -2)[self.index, outcome]
         return found if self.log else found.log()
 
     def log_prob(self, intention: Int[Tensor, "*batch"], outcome: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """One entry of the table per state."""
-        found = self.table[self._rows(intention), intention, outcome]
+        found = self.table[self.index, intention, outcome]
         return found if self.log else found.log()
 
     def outcome_law(self, log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
         """One product with a shared matrix; by table row where matrices are large, so that none stands there twice."""
         table = self.table.exp() if self.log else self.table
         policy = log_policy.exp()
-        if self.index is None:
+        if table.shape[0] == 1:
             return floored_log(policy @ table[0])
         if table[0].numel() <= SMALL:
             return floored_log((policy[..., None, :] @ table[self.index])[..., 0, :])
@@ -204,15 +207,12 @@ class TableKernel(Kernel):
 
     def matrix(self) -> Float[Tensor, "*batch A K"]:
         """The table's matrices, one for each state."""
-        found = self.table if self.index is None else self.table[self.index]
+        found = self.table[self.index]
         return found.exp() if self.log else found
 
     def detach(self) -> Kernel:
         """The same numbers without gradients."""
         return TableKernel(self.table.detach(), self.index, log=self.log)
-
-    def _rows(self, like: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch"]:
-        return torch.zeros_like(like) if self.index is None else self.index
 
 
 class ConfusionKernel(Kernel):
@@ -252,7 +252,7 @@ class ConfusionKernel(Kernel):
     def _leaving(self) -> Float[Tensor, "*batch A"]:
         """Mass of each intention's row that lies outside the slippable set."""
         outside = 1.0 - self.inside
-        if self.table.index is None:
+        if self.table.table.shape[0] == 1:
             return outside @ self.table.table[0].t()
         return (outside[..., None, :] @ self.table.matrix().transpose(-1, -2))[..., 0, :]
 

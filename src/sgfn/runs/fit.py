@@ -68,7 +68,7 @@ def fit(
     made = make(parts, config)
     check(made)
     learner = learner_of(parts, made, where, training_objects(made))
-    return Model(learner, parts, _train(learner, progress))
+    return Model(learner, parts, _train(learner, progress, parts.objective is None and parts.encoder is None))
 
 
 def given_parts(task: Any, reward: Any, noise: Any, objective: Any, encoder: Any) -> Parts:
@@ -150,10 +150,10 @@ def learner_of(parts: Parts, task: Task, device: torch.device, offline: Int[Tens
     return Trainer(task, device, offline, objective=objective, encoder=parts.encoder)
 
 
-def _train(learner: Learner, progress: Any) -> list[dict[str, Any]]:
+def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]:
     """Train to the end, or until Ctrl-C; returns the rows of metrics."""
     memory, steps, name = Memory(), learner.config.steps, learner.task.name
-    advance = stepper(learner, "auto", insist=False)
+    advance = stepper(learner, "auto" if plain else "eager", insist=False)  # functions of others may wait for a GPU
     at_once = "stopped at once: there is no model"
     with shown(progress, name, steps) as display, stoppable((signal.SIGINT,), at_once) as stop:
         told = (None, None) if display is None else (display.line, display.pulse)

@@ -208,28 +208,28 @@ class Model:
 
         On a tree it is the product of the outcome laws along the one path; elsewhere it is read from `law`.
         """
-        objects, learner = self.env.parse(list(sequences)), self.learner
-        log_policy = learner.memoryless()
-        if self.env.tree and log_policy is not None:
+        env, learner = self.env, self.learner
+        objects, log_policy = env.parse(list(sequences)), learner.memoryless()
+        if env.tree and log_policy is not None:
             blocks = objects.to(learner.device).split(SCORED)
             return torch.cat([log_law(learner.env, log_policy, block).cpu() for block in blocks])
-        if not laws.enumerable(self.env) or not learner.has_law:
-            raise ValueError(
-                f"log_prob needs one path to each sequence or a space of at most {laws.MAX_STATES:,} states, and "
-                f"{self.task.name} has neither: count samples instead"
-            )
-        return learner.law()[self.env.object_index(objects)].log()
+        if laws.enumerable(env) and learner.has_law:
+            return learner.law()[env.object_index(objects)].log()
+        raise ValueError(
+            f"log_prob needs one path to each sequence or a space of at most {laws.MAX_STATES:,} states, and "
+            f"{self.task.name} has neither: count samples instead"
+        )
 
     def law(self, *, target: bool = True, max_states: int = laws.MAX_STATES) -> pd.DataFrame:
         """The exact probability of every object, in a column `probability` beside `sequence`.
 
         With `target` also `score` and `target`, the law in proportion to the reward: every object is scored for it.
         """
-        laws.check_size(self.env, max_states)
+        env = laws.check_size(self.env, max_states)
         if not self.learner.has_law:
             raise ValueError(f"method {self.config.method!r} has no exact law on {self.task.name}: count samples")
-        objects = self.env.all_objects()
-        columns = {"sequence": self.env.decode(objects), "probability": self.learner.law().numpy()}
+        objects = env.all_objects()
+        columns = {"sequence": env.decode(objects), "probability": self.learner.law().numpy()}
         if target:
             there = objects.to(self.learner.device)
             columns["score"] = self.task.landscape.scores(there).cpu().numpy()

@@ -32,9 +32,10 @@ from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import seeded
 from sgfn.learning.rollout import Policy, rollout
 from sgfn.learning.scoring import score
-from sgfn.learning.trainer import Rest, Trainer
+from sgfn.learning.trainer import StepRemainder, Trainer
+from sgfn.nets.dynamics import NoiseModel, make_noise_model
 from sgfn.nets.encoders import Reader
-from sgfn.nets.heads import DynamicsNet, FlowNets
+from sgfn.nets.heads import FlowNets
 from sgfn.nets.transformer import Cache
 from sgfn.series.data import cuts_of, forecast_env
 from sgfn.series.ensemble import Drawn, Ensemble
@@ -113,8 +114,8 @@ class TiltedPaths(Paths):
         """log p(path): of the bins as measured."""
         paths = objects.flatten(0, -2)
         states = paths[:, None].expand(-1, self.env.horizon, -1)
-        kernel = self.env.kernel(self.env.initial(1, objects.device))[0]
-        log_law = (self.law.log_along(states).exp() @ kernel).clamp(min=1e-30).log()
+        kernel = self.env.operator(self.env.initial(1, objects.device)[:, None])
+        log_law = kernel.outcome_law(self.law.log_along(states))
         return log_law.gather(-1, paths[:, 1:, None])[..., 0].sum(-1).view(objects.shape[:-1])
 
 
@@ -168,21 +169,21 @@ class TiltTrainer(Trainer):
         self.beginning = encoder
         super().__init__(task, device)
 
-    def _networks(self) -> tuple[FlowNets, DynamicsNet]:
+    def _networks(self) -> tuple[FlowNets, NoiseModel]:
         with seeded(self.config.seed):
             nets = TiltNets(self.beginning.env, self.config.scored_as, self.beginning)
-            model = DynamicsNet(self.env, self.config.dynamics)
+            model = make_noise_model(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 
-    def _record(self, rest: Rest) -> None:
+    def _record(self, rest: StepRemainder) -> None:
         """Without rewards above one: exp(cost/T) may be larger than any number, and nobody reads its mean."""
         super()._record(rest._replace(log_reward=rest.log_reward.clamp(max=0.0)))
 
     @torch.no_grad()
     def log_drawn(self, batch: Trajectories) -> Float[Tensor, " B"]:
         """Log-probability of the paths of a batch under the policy and the measurement error."""
-        log_kernel = self.log_kernel(batch.states[:, :-1])
-        return score(self.scorer(self.nets, None), batch, "marginal", log_kernel).log_pf.sum(1)
+        kernel = self.general.noise_kernel(batch.states[:, :-1])
+        return score(self.general.scorer(self.nets, None), batch, "marginal", kernel).log_pf.sum(1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

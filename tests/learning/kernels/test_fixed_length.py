@@ -15,7 +15,7 @@ from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.tasks import make_task
-from sgfn.learning.kernels.fixed_length import AppendOnly
+from sgfn.learning.kernels.fixed_length import FixedLengthBackend
 from sgfn.learning.kernels.fixed_length_net import Spread
 from sgfn.learning.kernels.fixed_length_rollout import Walk
 from sgfn.learning.rollout import unroll
@@ -57,7 +57,7 @@ def trainer_on(noise: str, length: int = 4, **changes: Any) -> Trainer:
     return trainer
 
 
-def way_of(trainer: Trainer) -> AppendOnly:
+def way_of(trainer: Trainer) -> FixedLengthBackend:
     assert trainer.quick is not None
     return trainer.quick
 
@@ -90,7 +90,7 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
     return loss, nll, list(nets), list(model)
 
 
-def as_on_a_gpu(way: AppendOnly, walk: Walk, levels: int) -> Walk:
+def as_on_a_gpu(way: FixedLengthBackend, walk: Walk, levels: int) -> Walk:
     """The same sequences, in rows that are judged one by one but for those of some levels."""
     way.compare, way.net.upright, way.model.upright = True, False, False
     numbers = way.env.index(unroll(way.env, walk.realised.t())[0])

@@ -15,7 +15,7 @@ from sgfn.learning.kernels import fixed_length_rollout as append_rollout
 from sgfn.learning.kernels import walk as kernel
 from sgfn.learning.kernels.fixed_length import visited
 from sgfn.learning.kernels.fixed_length_rollout import KernelRoller
-from sgfn.learning.kernels.layered import Layered
+from sgfn.learning.kernels.layered import MLPActor
 from sgfn.learning.kernels.walk import fits, walk
 from sgfn.learning.rollout import clocks, rollout
 from sgfn.learning.trainer import Trainer
@@ -42,7 +42,7 @@ def compare(name: str, changes: dict[str, object], temperature: float | torch.Te
     encoder, head, env = trainer.nets.encoder, trainer.nets.policy, trainer.env
     for parameter in head.parameters():
         torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(1))
-    twin = Layered(env, encoder, head, keep=True)
+    twin = MLPActor(env, encoder, head, keep=True)
     settings = {"batch": BATCH, "explore": config.explore, "temperature": temperature}
     plain = rollout(env, twin, trainer.task.log_reward, generator=torch.Generator().manual_seed(3), **settings)
     found = {"fits": fits(encoder.linear, env.actions)}
@@ -84,7 +84,7 @@ def judge(batch: int, most: int, **changes: object) -> dict[str, float]:
     here = visited(found.outputs, done.index)
     plain = rollout(
         trainer.env,
-        Layered(trainer.env, trainer.nets.encoder, trainer.nets.policy),
+        MLPActor(trainer.env, trainer.nets.encoder, trainer.nets.policy),
         trainer.task.log_reward,
         batch=batch,
         explore=0.1,

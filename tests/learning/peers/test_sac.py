@@ -12,7 +12,7 @@ from sgfn.envs import Env, laws
 from sgfn.evaluation import exact
 from sgfn.learning.peers.actor_critic import soft_value
 from sgfn.learning.peers.sac import SAC, actor_loss, critic_errors
-from sgfn.nets.heads import masked_log_softmax
+from sgfn.nets.encoders import masked_log_softmax
 
 CASES = TINY | {name: make for name, make in KINDS.items() if "hidden" not in name}
 

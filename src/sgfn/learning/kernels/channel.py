@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.sequence import SequenceEnv
-from sgfn.noise import Slip
+from sgfn.noise import Slip, slip_kernel
 
 
 def kernels(env: SequenceEnv, device: torch.device) -> Float[Tensor, "T A K"]:
@@ -20,8 +20,17 @@ def waiting_times(shape: tuple[int, ...], generator: torch.Generator) -> Float[T
     return torch.empty(shape, device=generator.device).exponential_(generator=generator)
 
 
+def slip_rates(env: SequenceEnv, table: Float[Tensor, "T A K"]) -> Float[Tensor, "T 1"] | None:
+    """The strength of a uniform slip at each position, where the kernels are just that; None where they are not."""
+    if not isinstance(env.noise, Slip):
+        return None
+    strength = torch.as_tensor(env.noise.strength(torch.arange(env.length), torch.float32)).expand(env.length)
+    slips = slip_kernel(torch.ones(env.length, env.vocab, dtype=torch.bool), strength, torch.float32)
+    return strength[:, None].to(table.device) if torch.allclose(slips, table.cpu()) else None
+
+
 class Channel:
-    """The noise of an environment, ready for batches of one size."""
+    """The noise of an environment by position, as tables, and how outcomes are drawn from it."""
 
     def __init__(self, env: SequenceEnv, device: torch.device) -> None:
         self.env, self.noise = env, env.noise
@@ -29,18 +38,16 @@ class Channel:
         self.log_table = self.table.log()
         identity = torch.eye(env.vocab, device=device)
         self.silent = bool((self.table == identity).all())
-        position = torch.arange(env.length)
-        strength = env.noise.strength(position, torch.float32) if isinstance(env.noise, Slip) else 0.0
-        self.rates = torch.as_tensor(strength).expand(env.length)[:, None].to(device)  # of a slip, by position
+        self.rates = slip_rates(env, self.table)
 
     def draw(self, batch: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         """Random numbers for one batch of rollouts: none, uniform ones and the rates of slips, or waiting times."""
         hidden = self.noise.draw_rates(batch, generator)
         if hidden is None and self.silent:
             return ()
-        if isinstance(self.noise, Slip):
-            uniform = torch.rand(self.env.length, batch, generator=generator, device=generator.device)
-            return uniform, self.rates if hidden is None else hidden
+        rates = self.rates if hidden is None else hidden
+        if rates is not None:
+            return torch.rand(self.env.length, batch, generator=generator, device=generator.device), rates
         return (waiting_times((self.env.length, batch, self.env.vocab), generator),)
 
     def ready(self, drawn: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -13,34 +13,50 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.config import TrainConfig
-from sgfn.envs.base import Env
+from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, tempered
-from sgfn.landscapes.tasks import Task
+from sgfn.learning.backend import Backend, Learned, Past, Setup
 from sgfn.learning.kernels.channel import Channel
 from sgfn.learning.kernels.fixed_length_net import Coded, Pass, RowNet
 from sgfn.learning.kernels.fixed_length_rollout import Draws, KernelRoller, Roller, Walk, Walked
-from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.scoring import kl_divergence
+from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import MLP, sequence_of
-from sgfn.nets.heads import DynamicsNet, FlowNets
-from sgfn.objectives import make_objective
-from sgfn.objectives.entropy import entropy_figures, entropy_terms
+from sgfn.nets.heads import FlowNets
 from sgfn.objectives.scores import Scores
 
-Past = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Float[Tensor, " B"]]
-"""Intentions, outcomes and log-rewards, as a buffer keeps them."""
+READ = (
+    "kernel",
+    "initial",
+    "done",
+    "legal",
+    "possible",
+    "slippable",
+    "apply",
+    "encode",
+    "objects",
+    "position",
+    "levels",
+)
+"""Methods of `SequenceEnv` that this backend has put into its own formulas: a subclass that overrides one is another
+environment."""
 
 
-def fits(env: Env, nets: FlowNets, config: TrainConfig) -> bool:
-    """Whether a run can go this way: fixed length, an MLP that reads states alone, no backward policy to be read."""
-    sequence = sequence_of(env)
-    plain = isinstance(nets.encoder, MLP) and not nets.reads_along and not nets.reads_final
-    return plain and config.objective != "eflow" and sequence is not None and not sequence.stop
+def fits(setup: Setup) -> bool:
+    """Whether this backend gives what the general one gives: sequences of one length as `SequenceEnv` writes them, an
+    MLP that reads states alone, no backward policy, and a noise model of the state, or the true kernel."""
+    env, nets, config = sequence_of(setup.env), setup.nets, setup.config
+    if env is None or env.stop or env.actions != env.outcomes:
+        return False
+    if any(getattr(type(env), name) is not getattr(SequenceEnv, name) for name in READ):
+        return False
+    plain = type(nets) is FlowNets and isinstance(nets.encoder, MLP) and not nets.reads_along and not nets.reads_final
+    modelled = config.dynamics.mode == "known" or type(setup.noise_model) is FullNoiseModel
+    return plain and modelled and config.objective != "eflow" and config.offline_batch == 0
 
 
-class Lesson(NamedTuple):
+class NoiseModelGradient(NamedTuple):
     """What a batch tells the noise model: what it said, and how its loss changes with that.
 
     A tuple, as `Pass` and `Coded` are: compiled functions hand those on.
@@ -55,76 +71,85 @@ class Lesson(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slopes:
-    """The loss of a batch, the noise model's, and what both tell the weights."""
+class Gradients:
+    """The loss of a batch, the noise model's, and their gradients."""
 
     loss: Float[Tensor, ""]
     nll: Float[Tensor, ""]
-    figures: Float[Tensor, " N"] | None
+    entropy: Float[Tensor, " N"] | None
     """`ENTROPY_METERS` of the batch, where a run watches them."""
     nets: list[Tensor]
-    """For `AppendOnly.parameters`."""
-    lesson: Lesson | None
+    """With respect to `FixedLengthBackend.parameters`."""
+    noise_model: NoiseModelGradient | None
     """For the noise model, where it was asked to learn."""
 
 
-class AppendOnly:
-    """How one run samples, scores and learns; `table` says that all rewards may be looked up."""
+class FixedLengthBackend(Backend):
+    """Sequences of one length: rollouts that carry the first layer along, gradients of the MLP by hand."""
 
-    def __init__(
-        self, task: Task, nets: FlowNets, model: DynamicsNet, optimisers: tuple[Optimiser, Optimiser], table: bool
-    ) -> None:
-        env = sequence_of(task.env)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        env, nets, model = sequence_of(setup.env), setup.nets, setup.noise_model
         assert env is not None
         assert isinstance(nets.encoder, MLP)
-        self.env, self.task, self.nets, self.config = env, task, nets, task.config
-        self.device, self.learned = nets.log_z.device, self.config.dynamics.mode != "known"
+        self.env, self.task, self.nets = env, setup.task, nets
+        self.device, self.learned = setup.device, self.config.dynamics.mode != "known"
         self.compare = self.device.type == "cuda"  # see `picked`
         outcome = [] if nets.outcome is None else [nets.outcome]
-        heads = [nets.policy, *outcome, *([nets.flow] if self.config.reads_flow else [])]
-        self.net = RowNet(nets.encoder, heads, optimisers[0])
-        self.model = RowNet(model.encoder, [model.outcome], optimisers[1])
+        heads = [nets.policy, *outcome, *([nets.flow] if setup.reads_flow else [])]
+        self.net = RowNet(nets.encoder, heads, setup.optimiser)
+        self.model = None
+        if isinstance(model, FullNoiseModel) and self.learned:
+            self.model = RowNet(model.encoder, [model.outcome], setup.noise_optimiser)
         self.parameters = [*self.net.parameters, nets.log_z]  # what a balance teaches
         self.channel = Channel(env, self.device)
         self.roller = Roller(env, self.net, self.channel, self.device)
         self.places = torch.arange(env.length, device=self.device)[:, None] * env.vocab
         self.log_columns = self.channel.log_table.permute(1, 0, 2).flatten(1)  # A TK
         self.powers = env.vocab ** torch.arange(env.length - 1, -1, -1, device=self.device)[:, None]
-        self.rewards = task.log_reward(env.all_objects().to(self.device)) if table else None
-        self.objective, self.optimisers = make_objective(task.config), optimisers
+        tabulated = isinstance(setup.env, TabulatedEnv) and not self.task.landscape.on_host
+        self.rewards = self.task.log_reward(env.all_objects().to(self.device)) if tabulated else None
         self._nothing: dict[int, Tensor] = {}
 
     def walk_by(self, kernel: ModuleType, env: TabulatedEnv) -> None:
         """Leave rollouts to a kernel."""
         self.roller = KernelRoller(kernel, env, self.net, self.channel, self.config.batch)
 
-    def learn(self, draws: Draws | Walked, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
-        """A batch of rollouts and its update; where the noise model learns from batches, its lesson is left to do."""
-        own, slopes = self.measure(draws, beta)
-        self.optimisers[0].apply(slopes.nets, rate, self.parameters)
-        return own, slopes
+    def draw(self, generator: torch.Generator, temperature: float | Tensor) -> Draws | Walked:
+        """Random numbers of a batch of rollouts, or where a kernel makes them the rollouts."""
+        return self.roller.draw(self.config.batch, generator, self.config.explore, temperature)
 
-    def teach(self, lesson: Lesson, rate: Float[Tensor, ""]) -> None:
-        """An update of the noise model."""
-        self.optimisers[1].apply(self.learned_from(lesson), rate, self.model.parameters)
+    def learn(
+        self, draws: Draws | Walked, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
+    ) -> tuple[Episodes, Learned]:
+        """A batch of rollouts and its update; where the noise model learns from batches, its update is left to do."""
+        own, found = self.measure(draws, beta)
+        self.setup.optimiser.apply(found.nets, rate, self.parameters)
+        return own, Learned(loss=found.loss, noise_loss=found.nll, entropy=found.entropy, pending=found.noise_model)
 
-    def learned_from(self, lesson: Lesson) -> list[Tensor]:
-        """What a lesson tells the weights of the noise model."""
-        rows = lesson.rows or self.roller.rows(lesson.realised.shape[1])
-        return self.model.backward(rows, lesson.said, lesson.slope, lesson.last, lesson.realised)
+    def update_noise_model(self, pending: NoiseModelGradient, rate: Float[Tensor, ""]) -> None:
+        """One step along the gradient that a batch left."""
+        assert self.model is not None
+        self.setup.noise_optimiser.apply(self.noise_model_gradients(pending), rate, self.model.parameters)
 
-    def measure(self, draws: Draws | Walked, beta: Float[Tensor, ""]) -> tuple[Episodes, Slopes]:
+    def noise_model_gradients(self, pending: NoiseModelGradient) -> list[Tensor]:
+        """Gradients of the noise model's weights, from those of its outputs."""
+        assert self.model is not None
+        rows = pending.rows or self.roller.rows(pending.realised.shape[1])
+        return self.model.backward(rows, pending.said, pending.slope, pending.last, pending.realised)
+
+    def measure(self, draws: Draws | Walked, beta: Float[Tensor, ""]) -> tuple[Episodes, Gradients]:
         """A batch of rollouts, and what it tells the weights."""
         walk, found = self.roller.roll(draws)
         own = self.episodes(walk, self.log_reward(walk.realised))
-        return own, self.slopes(walk, found, own, beta, learn=self.config.dynamics.mode == "batch")
+        return own, self.gradients(walk, found, own, beta, learn=self.config.dynamics.mode == "batch")
 
-    def remeasure(self, past: Past, beta: Float[Tensor, ""]) -> Slopes:
+    def remeasure(self, past: Past, beta: Float[Tensor, ""]) -> Gradients:
         """What past trajectories tell the weights."""
         intended, realised, log_reward = past
         walk = self.roller.walk(intended, realised)
         found, batch = self.net.forced(walk.rows, walk.last, walk.realised), self.episodes(walk, log_reward)
-        return self.slopes(walk, found, batch, beta, learn=False)
+        return self.gradients(walk, found, batch, beta, learn=False)
 
     def prepare(self) -> None:
         """Make what is kept for the batch sizes of the run, so that nothing is made on the way."""
@@ -132,14 +157,15 @@ class AppendOnly:
             self.roller.rows(size)
             self.nothing(size)
 
-    def recall(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
+    def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """An update from past trajectories: balance holds off-policy."""
-        self.optimisers[0].apply(self.remeasure(past, beta).nets, rate, self.parameters)
+        self.setup.optimiser.apply(self.remeasure(past, beta).nets, rate, self.parameters)
 
-    def refit(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
         """An update of the noise model from past outcomes."""
-        nll, slopes = self.fit(past)
-        self.optimisers[1].apply(slopes, rate, self.model.parameters)
+        assert self.model is not None
+        nll, gradients = self.fit(past)
+        self.setup.noise_optimiser.apply(gradients, rate, self.model.parameters)
         return nll
 
     def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
@@ -153,44 +179,44 @@ class AppendOnly:
         valid = self.nothing(walk.realised.shape[1]) == 0
         return Episodes(intended=walk.intended.t(), realised=walk.realised.t(), valid=valid, log_reward=log_reward)
 
-    def slopes(
+    def gradients(
         self,
         walk: Walk,
         found: Pass,
         batch: Episodes,
         beta: Float[Tensor, ""],
         learn: bool,
-    ) -> Slopes:
+    ) -> Gradients:
         """Loss and gradients of a batch at a reward exponent; with `learn` a lesson for the noise model as well."""
-        said = self.model.forced(walk.rows, walk.last, walk.realised) if self.learned else None
+        said = None if self.model is None else self.model.forced(walk.rows, walk.last, walk.realised)
 
         def losses(outputs: Tensor, log_z: Tensor, kernel: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
             kernel = kernel if said is None or kernel is not None else said.outputs
             columns = self.columns(walk, kernel)
             scores = self.scores(walk, outputs, log_z, columns, kernel)
-            loss, nll = self.objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
+            loss, nll = self.setup.objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
             return loss + nll, (loss, nll, *self._figures(scores, batch))
 
-        (log_z,) = self.optimisers[0].present([self.nets.log_z])
+        (log_z,) = self.setup.optimiser.present([self.nets.log_z])
         inputs = [found.outputs, log_z.detach()]
-        lesson = None
+        pending = None
         if said is not None and learn:
-            slopes, (loss, nll, *figures) = gradients(losses, [*inputs, said.outputs])
+            slopes, (loss, nll, *figures) = output_gradients(losses, [*inputs, said.outputs])
             rows = walk.rows if isinstance(walk.rows, Coded) else None
-            lesson = Lesson(said=said, slope=slopes[2], rows=rows, last=walk.last, realised=walk.realised)
+            pending = NoiseModelGradient(said=said, slope=slopes[2], rows=rows, last=walk.last, realised=walk.realised)
         else:
-            slopes, (loss, nll, *figures) = gradients(losses, inputs)
+            slopes, (loss, nll, *figures) = output_gradients(losses, inputs)
         nets = [*self.net.backward(walk.rows, found, slopes[0], walk.last, walk.realised), slopes[1]]
-        return Slopes(loss=loss, nll=nll, figures=figures[0] if figures else None, nets=nets, lesson=lesson)
+        entropy = figures[0] if figures else None
+        return Gradients(loss=loss, nll=nll, entropy=entropy, nets=nets, noise_model=pending)
 
     def _figures(self, scores: Scores, batch: Episodes) -> list[Tensor]:
-        if not self.config.watches_entropy:
-            return []
-        with torch.no_grad():
-            return [entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch)]
+        found = self.setup.entropy(scores, batch)
+        return [] if found is None else [found]
 
     def fit(self, past: Past) -> tuple[Float[Tensor, ""], list[Tensor]]:
         """The noise model's loss and gradients on past outcomes, and nothing else."""
+        assert self.model is not None
         walk = self.roller.walk(past[0], past[1])
         said = self.model.forced(walk.rows, walk.last, walk.realised)
 
@@ -198,7 +224,7 @@ class AppendOnly:
             nll = self.nll(walk, self.columns(walk, kernel))
             return nll, (nll,)
 
-        (slope,), (nll,) = gradients(loss, [said.outputs])
+        (slope,), (nll,) = output_gradients(loss, [said.outputs])
         return nll, self.model.backward(walk.rows, said, slope, walk.last, walk.realised)
 
     def columns(self, walk: Walk, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
@@ -237,7 +263,7 @@ class AppendOnly:
             log_pf=log_pf.view(steps, batch).t(),
             log_dynamics=self.nothing(batch),
             log_pb=self.nothing(batch),
-            log_flow=self._log_flow(walk, outputs, log_z) if self.config.reads_flow else None,
+            log_flow=self._log_flow(walk, outputs, log_z) if self.setup.reads_flow else None,
             log_z=log_z,
             projection=projection,
             **self._intentions(walk, log_policy, columns),
@@ -273,7 +299,7 @@ class AppendOnly:
 
     def _intentions(self, walk: Walk, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
         """What only the entropy's ratio reads."""
-        if not self.config.watches_entropy:
+        if not self.setup.reads_intentions:
             return {}
         joint = log_policy + columns
         posterior = joint - torch.logsumexp(joint, 0)
@@ -290,7 +316,7 @@ class AppendOnly:
         return self._nothing[batch]
 
 
-def gradients(
+def output_gradients(
     function: Callable[..., tuple[Tensor, tuple[Tensor, ...]]], inputs: list[Tensor]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Gradients of a function's first result at some inputs, and its second; in a way that a compiler can follow."""

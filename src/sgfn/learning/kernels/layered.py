@@ -17,9 +17,8 @@ from torch import Tensor, nn
 
 from sgfn.envs.base import Env
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.learning.rollout import Steps
-from sgfn.nets.encoders import MLP
-from sgfn.nets.heads import masked_log_softmax
+from sgfn.learning.rollout import RolloutSteps
+from sgfn.nets.encoders import MLP, masked_log_softmax
 
 aten = torch.ops.aten
 BACKWARD: dict[type[nn.Module], Callable[[Tensor, Tensor], Tensor]] = {
@@ -76,7 +75,7 @@ def reuse(
     return hidden.view(*features.shape[:-1], -1)
 
 
-class Layered:
+class MLPActor:
     """Acts by an MLP and a head; what it computed at each step is kept until the next rollout begins."""
 
     def __init__(self, env: Env, encoder: MLP, head: nn.Linear, *, keep: bool = False) -> None:
@@ -99,7 +98,7 @@ class Layered:
         """A policy of the state alone."""
 
     @torch.no_grad()
-    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> Steps | None:
+    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> RolloutSteps | None:
         """The whole rollout at once, where a kernel can do it; None where it cannot."""
         kernel = walking_kernel(self.env, self.encoder, clock.device)
         if kernel is None:
@@ -107,7 +106,7 @@ class Layered:
         net = (self.encoder.linear, self.head, self.encoder.activation)
         intended, realised, states, kept = kernel.walk(*net, self.env, clock, temperature, explore, self.keep)
         self.whole = None if kept is None else list(kept.unbind())
-        return Steps(intended=intended, realised=realised, states=states[..., None])
+        return RolloutSteps(intended=intended, realised=realised, states=states[..., None])
 
     def sums(self) -> list[Float[Tensor, "B T H"]]:
         """What went into each activation, at the states before each step; nothing where nothing is kept."""

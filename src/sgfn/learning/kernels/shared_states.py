@@ -13,8 +13,8 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.learning.kernels.layered import Layered, reuse
-from sgfn.learning.rollout import Steps
+from sgfn.learning.kernels.layered import MLPActor, reuse
+from sgfn.learning.rollout import RolloutSteps
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets, Heads
 
@@ -26,7 +26,7 @@ def shared_levels(env: Env, nets: FlowNets, batch: int) -> int:
     return sum(size <= batch for size in env.level_sizes)  # a tree's levels grow with depth
 
 
-class Judge:
+class SharedStateScorer:
     """The networks at their present weights, for one batch: it may act, and judges the states that are passed through.
 
     The first levels are looked up, with gradients through the look-up. What was computed deeper down while acting is
@@ -40,7 +40,7 @@ class Judge:
         self.table = None
         if levels and isinstance(env, TabulatedEnv):
             self.table = nets.heads(first_rows(env, levels, nets.log_z.device))
-        self.actor = Layered(env, nets.encoder, nets.policy, keep=True)
+        self.actor = MLPActor(env, nets.encoder, nets.policy, keep=True)
 
     # acting
 
@@ -53,14 +53,14 @@ class Judge:
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
         """A policy of the state alone."""
 
-    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> Steps | None:
+    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> RolloutSteps | None:
         """The whole rollout at once where a kernel can; it keeps nothing where levels are shared."""
         self.actor.keep = self.levels == 0
         return self.actor.walk(clock, explore, temperature)
 
     def forget(self) -> None:
         """Judge states that were not acted on."""
-        self.actor = Layered(self.env, self.encoder, self.nets.policy)
+        self.actor = MLPActor(self.env, self.encoder, self.nets.policy)
 
     # judging
 

@@ -15,12 +15,12 @@ from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
-from sgfn.learning.kernels.layered import Layered
+from sgfn.learning.kernels.layered import MLPActor
 from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import LogPolicy, rollout
-from sgfn.nets.encoders import MLP
-from sgfn.nets.heads import masked_log_softmax, small
+from sgfn.nets.encoders import MLP, masked_log_softmax
+from sgfn.nets.heads import small
 
 METERS = ("loss", "log_reward", "length", "reward", "entropy", "value_error")
 
@@ -107,9 +107,9 @@ class ActionNet(nn.Module):
         """log pi(.|s), minus infinity where illegal."""
         return masked_log_softmax(self(state), self.env.legal(state))
 
-    def actor(self) -> Layered:
+    def actor(self) -> MLPActor:
         """Who acts in a rollout, as a policy."""
-        return Layered(self.env, self.encoder, self.head)
+        return MLPActor(self.env, self.encoder, self.head)
 
 
 class ValueNet(nn.Module):
@@ -173,7 +173,7 @@ class SoftLearner(Learner):
         for critic in critics:
             critic.head.bias.copy_(earned.expand_as(critic.head.bias))
 
-    def actor(self) -> Layered:
+    def actor(self) -> MLPActor:
         """The policy network at work."""
         return self.policy_net.actor()
 

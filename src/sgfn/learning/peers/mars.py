@@ -11,8 +11,8 @@ from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.peers.metropolis import METERS, MetropolisHastings, Moves
 from sgfn.learning.peers.orders import Orders, check_orders
 from sgfn.learning.peers.ring import Ring
-from sgfn.nets.encoders import MLP
-from sgfn.nets.heads import masked_log_softmax, small
+from sgfn.nets.encoders import MLP, masked_log_softmax
+from sgfn.nets.heads import small
 
 
 def check_proposals(task: Task) -> None:

@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from sgfn.envs import laws
+from sgfn.envs.base import Enumerable
+from sgfn.envs.laws import check_size
 from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
@@ -173,14 +175,15 @@ class MetropolisHastings(Learner):
     @property
     def has_law(self) -> bool:
         """Where the transition matrix is small, and the same at every step."""
-        return self.env.num_objects <= LARGEST_LAW and self.config.reward.ramp == 0.0
+        small = isinstance(self.env, Enumerable) and self.env.num_objects <= LARGEST_LAW
+        return small and self.config.reward.ramp == 0.0
 
     @cached_property
     def log_rewards(self) -> Float[Tensor, " N"]:
         """Of all objects, scored when the law is first asked for."""
         landscape = copy(self.task.landscape)  # whoever measures may have moved the task's own to the host
         landscape.to(self.device)
-        return landscape.log_reward(self.env.all_objects().to(self.device), self.config.reward)
+        return landscape.log_reward(check_size(self.env).all_objects().to(self.device), self.config.reward)
 
     @torch.no_grad()
     def law(self) -> Float64[Tensor, " N"]:
@@ -188,7 +191,7 @@ class MetropolisHastings(Learner):
         if self._transitions is None:
             self._transitions = self.transition_matrix()
         if self._followed is None or self._followed[0] > self.done:
-            self._followed = 0, laws.law(self.task.env, laws.uniform_policy(self.task.env)).to(self.device)
+            self._followed = 0, laws.law(check_size(self.task.env), laws.uniform_policy(self.task.env)).to(self.device)
         start, law = self._followed
         for _ in range(start, self.done):
             before, law = law, law @ self._transitions
@@ -207,9 +210,10 @@ class MetropolisHastings(Learner):
     @torch.no_grad()
     def proposals(self) -> Float64[Tensor, "N N"]:
         """q(y|x) over all objects, x in rows."""
-        objects = self.env.all_objects().to(self.device)
+        env = check_size(self.env)
+        objects = env.all_objects().to(self.device)
         rows, edit = self.orders.legal(objects).nonzero().unbind(1)
-        goals = self.env.object_index(self.orders.goals(objects[rows], edit))
+        goals = env.object_index(self.orders.goals(objects[rows], edit))
         chance = self.log_edits(objects)[rows, edit].exp()
         size = (objects.shape[0], objects.shape[0])
         edits = torch.sparse_coo_tensor(torch.stack([rows, goals]), chance, size, check_invariants=True)

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from sgfn.envs import laws
-from sgfn.envs.base import Env, one_hot
+from sgfn.envs.base import Enumerable, Env, one_hot
 from sgfn.envs.grid import GridEnv
 from sgfn.envs.sequence import SequenceEnv
 
@@ -168,6 +168,8 @@ class GridOrders(Orders):
 def check_orders(env: Env) -> None:
     """Refuse an environment without edits, or a grid whose table of orders would be too large; nothing is made."""
     if isinstance(env, SequenceEnv):
+        if env.noise_by_state:
+            raise ValueError("chains of edits need noise by position, and this noise reads the state: use tb or kl")
         return
     if not isinstance(env, GridEnv):
         raise ValueError(f"chains of edits are for sequences and grids, and {type(env).__name__} is neither")
@@ -190,7 +192,7 @@ def make_orders(env: Env, device: torch.device) -> Orders:
     return SequenceOrders(env, device)
 
 
-def outcome_table(env: Env) -> Float64[Tensor, "N N"]:
+def outcome_table(env: Enumerable) -> Float64[Tensor, "N N"]:
     r"""$G(y|g)$ for every pair of objects, g in rows, by dynamic programming over the states for all goals at once.
 
     Under a hidden rate, the mean over rates: each order draws its own.
@@ -201,7 +203,7 @@ def outcome_table(env: Env) -> Float64[Tensor, "N N"]:
     return total
 
 
-def _outcome_table(env: Env, rate: float | None) -> Float64[Tensor, "N N"]:
+def _outcome_table(env: Enumerable, rate: float | None) -> Float64[Tensor, "N N"]:
     goals = env.all_objects()
     states_mass = torch.zeros(env.num_objects, env.num_states, dtype=torch.float64)
     objects_mass = torch.zeros(env.num_objects, env.num_objects, dtype=torch.float64)

@@ -1,0 +1,174 @@
+"""The general backend: any environment, noise, network and objective, by `rollout`, `score` and autograd."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, tempered
+from sgfn.learning import dynamics
+from sgfn.learning.along import CachedActor, TrajectoryScorer
+from sgfn.learning.backend import Backend, Learned, Past, Setup
+from sgfn.learning.kernels.layered import MLPActor, walking_kernel
+from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
+from sgfn.learning.optimisation import step_together
+from sgfn.learning.replay import rebuild
+from sgfn.learning.rollout import KernelOf, LogPolicy, RolloutDraws, act, clocks, retrace, rollout_draws
+from sgfn.learning.scoring import Scorer, score, score_expected
+from sgfn.nets.dynamics import FullNoiseModel
+from sgfn.nets.encoders import MLP
+from sgfn.nets.heads import FlowNets
+from sgfn.noise.operators import DenseKernel, Kernel
+from sgfn.objectives.scores import Scores
+
+LARGEST_KEPT = 4096
+"""Batches up to which a GPU is faster with what its rollout kept; beyond, scoring shared states once is less work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchDraws:
+    """Random numbers of a batch: of its rollouts, and of its offline share."""
+
+    rollout: RolloutDraws
+    rows: Int[Tensor, " N"] | None
+    """Which known objects are taken."""
+    clock: Float[Tensor, "T 2 N W"] | None
+    """Waiting times for the intentions that may have led to them."""
+
+
+class GeneralBackend(Backend):
+    """Rollouts step by step, scores by one pass over all states, gradients by autograd."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.env, self.nets, self.noise_model = setup.env, setup.nets, setup.noise_model
+        self.learns_noise = self.config.dynamics.mode != "known"
+        self.kernel = walking_kernel(self.env, self.nets.encoder, setup.device)
+
+    # what networks say of states
+
+    def thoughts(self, batch: Trajectories) -> Float[Tensor, "B N W"] | None:
+        """What the history before each state tells; None where the noise model does not remember."""
+        return self.noise_model.thoughts(batch.intended, batch.realised)
+
+    def noise_kernel(self, states: Int[Tensor, "*batch S"], thoughts: Float[Tensor, "B N W"] | None = None) -> Kernel:
+        """P^ at the states: the true kernel, or the learned one; of whole trajectories where it remembers."""
+        if not self.learns_noise:
+            return self.env.operator(states)
+        if thoughts is not None:
+            return self.noise_model.operator(states, thoughts[:, : states.shape[1]])
+        levels = self.levels(states.shape[0]) if states.ndim == 3 else 0
+        if levels and isinstance(self.env, TabulatedEnv) and isinstance(self.noise_model, FullNoiseModel):
+            return DenseKernel(share(self.noise_model.log_matrix, self.env, states, levels), log=True)
+        return self.noise_model.operator(states)
+
+    def kernel_along(self, batch: Trajectories) -> KernelOf:
+        """P^ for the states of one batch: what it says there, history included."""
+        thoughts = self.thoughts(batch)
+        return lambda states: self.noise_kernel(states, thoughts)
+
+    def actor(self) -> CachedActor | MLPActor | LogPolicy:
+        """The policy at work at the present weights: with a cache or a memory where there is one."""
+        if self.nets.reads_along:
+            return CachedActor(self.nets, self.noise_model)
+        encoder = self.nets.encoder
+        return MLPActor(self.env, encoder, self.nets.policy) if isinstance(encoder, MLP) else self.nets.log_policy
+
+    def levels(self, batch: int) -> int:
+        """How many levels of states to score once for all; where a kernel makes rollouts, only for large batches."""
+        return 0 if self.kernel is not None and batch <= LARGEST_KEPT else shared_levels(self.env, self.nets, batch)
+
+    def state_scorer(self, batch: int) -> FlowNets | SharedStateScorer:
+        """The networks as they are now, set to act for and to score a batch of that size."""
+        plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along
+        return SharedStateScorer(self.env, self.nets, self.levels(batch)) if plain else self.nets
+
+    def scorer(self, states: FlowNets | SharedStateScorer, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
+        """What scores a batch with those thoughts: along trajectories where the networks read them so."""
+        return TrajectoryScorer(self.nets, thoughts) if self.nets.reads_along else states
+
+    # batches
+
+    def draw(self, generator: torch.Generator, temperature: float | Tensor) -> BatchDraws:
+        """Random numbers of the agent's own rollouts, then of the offline share."""
+        known, offline = self._known, self.setup.offline
+        own = rollout_draws(self.env, self.config.batch - known, generator, self.config.explore, temperature)
+        rows = clock = None
+        if offline is not None and known:
+            rows = torch.randint(offline.shape[0], (known,), generator=generator, device=generator.device)
+            clock = clocks((self.env.horizon, 2, known, own.clock.shape[-1]), generator)
+        return BatchDraws(rollout=own, rows=rows, clock=clock)
+
+    @property
+    def _known(self) -> int:
+        return self.config.offline_batch if self.setup.offline is not None else 0
+
+    def collect(self, states: FlowNets | SharedStateScorer, draws: BatchDraws) -> tuple[Trajectories, Trajectories]:
+        """The agent's own trajectories, and the whole batch with its offline share."""
+        actor = states if isinstance(states, SharedStateScorer) else self.actor()
+        own = act(self.env, actor, self.setup.task.log_reward, draws.rollout)
+        if self.setup.offline is None or draws.rows is None or draws.clock is None:
+            return own, own
+        if isinstance(states, SharedStateScorer):
+            states.forget()
+        return own, concatenate(own, self.retraced(self.setup.offline[draws.rows], draws.clock))
+
+    def retraced(self, goals: Int[Tensor, "N O"], clock: Float[Tensor, "T 2 N W"]) -> Trajectories:
+        """Known objects as trajectories, with intentions from the posterior at the present weights."""
+        actor, kernel = self.actor(), self.noise_kernel
+        if isinstance(actor, CachedActor) and self.noise_model.thought is not None:
+            kernel = actor.kernel
+        return retrace(self.env, goals, actor, kernel, self.setup.task.log_reward, clock)
+
+    # updates
+
+    def learn(self, draws: BatchDraws, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
+        """A batch of rollouts and an update; in `batch` mode the noise model learns from the agent's own part."""
+        states = self.state_scorer(self.config.batch)
+        own, batch = self.collect(states, draws)
+        learn_noise = self.config.dynamics.mode == "batch"
+        with torch.set_grad_enabled(learn_noise):
+            thoughts = self.thoughts(batch)
+            kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
+            nll = dynamics.negative_log_likelihood(kernel, batch, own.valid.shape[0])
+        scores, raised = self.scored(self.scorer(states, thoughts), batch, beta, kernel)
+        loss = self.setup.objective(scores, raised).mean()
+        if learn_noise:
+            step_together([(self.setup.optimiser, loss), (self.setup.noise_optimiser, nll)], rate)
+        else:
+            self.setup.optimiser.step(loss, rate)
+        entropy = self.setup.entropy(scores, batch)
+        return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), entropy=entropy, pending=None)
+
+    def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
+        """The balance objective on past trajectories."""
+        batch = rebuild(self.env, *past)
+        with torch.no_grad():
+            thoughts = self.thoughts(batch)
+            kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
+        scorer = self.scorer(self.state_scorer(batch.valid.shape[0]), thoughts)
+        self.setup.optimiser.step(self.setup.objective(*self.scored(scorer, batch, beta, kernel)).mean(), rate)
+
+    def scored(
+        self, scorer: Scorer, batch: Trajectories, beta: Float[Tensor, ""], kernel: Kernel
+    ) -> tuple[Scores, Trajectories]:
+        """What the objective reads: scores, and the batch at the current reward exponent."""
+        raised = tempered(batch, beta)
+        if self.config.objective == "eflow":
+            reward = lambda x: beta * self.setup.task.log_reward(x)  # noqa: E731
+            return score_expected(self.env, self.nets, batch, kernel, reward), raised
+        return score(scorer, batch, self.config.scored_as, kernel), raised
+
+    def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """One round of maximum likelihood on past outcomes."""
+        return self.fit_noise_model(rebuild(self.env, *past), rate)
+
+    def fit_noise_model(self, batch: Trajectories, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """Maximum likelihood on the outcomes of a batch."""
+        thoughts = self.thoughts(batch)
+        kernel = self.noise_model.operator(batch.states[:, :-1], None if thoughts is None else thoughts[:, :-1])
+        nll = dynamics.negative_log_likelihood(kernel, batch)
+        self.setup.noise_optimiser.step(nll, rate)
+        return nll.detach()
