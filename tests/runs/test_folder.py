@@ -147,7 +147,8 @@ def test_an_existing_run_is_refused_and_untouched(grid_run: Path, capsys: pytest
 
 def test_overwrite_replaces_our_files_and_no_others(grid_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = {"notes.txt": b"mine", "samples.csv": b"a,b", "checkpoint/old.safetensors": b"mine too"}
-    for name, content in (mine | {"exact.json": b"{}", "report.png": b"old", "report.html": b"old"}).items():
+    stale = {"exact.json": b"{}", "report.png": b"old", "report.html": b"old", "library.json": b"{}"}
+    for name, content in (mine | stale).items():
         (grid_run / name).write_bytes(content)
     before = contents(grid_run)
     words = ["train", "grid", *FLAGS, "--out", str(grid_run), "--overwrite", "--seed", "1"]

@@ -85,6 +85,7 @@ def checked(answer: Any, texts: list[str], name: str) -> Float64[np.ndarray, " N
     except (TypeError, ValueError):
         values = None
     if values is None or values.ndim != 1:
+        refuse_words(answer, texts, name)
         raise ValueError(f"{name} must return a list of floats, one per string, got {type(answer).__name__}")
     if len(values) != count:
         raise ValueError(f"{name} gave {len(values)} scores for {count} strings (first {texts[0]!r}); return one each")
@@ -95,6 +96,17 @@ def checked(answer: Any, texts: list[str], name: str) -> Float64[np.ndarray, " N
         fix = "return max(0.0, score) or shift the scores" if values[first] < 0 else "scores must be finite in float32"
         raise ValueError(f"{name} gave {texts[first]!r} the score {values[first]:g}, must be 0 or above: {fix}")
     return values
+
+
+def refuse_words(answer: Any, texts: list[str], name: str) -> None:
+    """Name the first string whose score is no number, where there is one answer for each."""
+    if not hasattr(answer, "__len__") or isinstance(answer, str | dict) or len(answer) != len(texts):
+        return
+    for text, value in zip(texts, answer, strict=True):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} gave {text!r} the score {value!r}, must be a number") from None
 
 
 def first_failure(function: Callable[[list[str]], Any], texts: list[str], error: Exception) -> tuple[str, Exception]:

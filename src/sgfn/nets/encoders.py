@@ -120,15 +120,27 @@ def sequence_of(env: Env) -> SequenceEnv | None:
 
 
 def width_of(encoder: nn.Module, env: Env) -> int:
-    """Width of what an encoder gives: as it says itself, or as it gives for the root state's features."""
-    width = getattr(encoder, "width", None)
-    if isinstance(width, int):
-        return width
-    with torch.no_grad():
-        features = env.encode(env.initial(1)).to(next((p.device for p in encoder.parameters()), "cpu"))
-        found = encoder(features)
-    if found.shape[:-1] != features.shape[:-1]:
-        raise ValueError(f"an encoder maps features [*, F] to [*, H]; this one made {tuple(found.shape)} of 1 row")
+    """Width of what an encoder gives: as ours say themselves, or as another module gives for features of zeros."""
+    return encoder.width if isinstance(encoder, Reader | MLP) else output_width(encoder, env.features)
+
+
+@torch.no_grad()
+def output_width(module: nn.Module, features: int) -> int:
+    """H of a module that maps [*, F] to [*, H], found by a dry run; raises one line where it does not.
+
+    >>> output_width(nn.Linear(5, 3), 5)
+    3
+    """
+    like = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(()))
+    probe = torch.zeros(2, 3, features, device=like.device)
+    wanted = f"the encoder must map features [*, {features}] to [*, H]"
+    try:
+        found = module(probe)
+    except Exception as error:
+        raise ValueError(f"{wanted}; on {list(probe.shape)} it raised {' '.join(str(error).split())}") from error
+    if not isinstance(found, Tensor) or found.ndim != 3 or found.shape[:2] != (2, 3) or not found.is_floating_point():
+        got = f"{list(found.shape)} of {found.dtype}" if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"{wanted}; of {list(probe.shape)} it made {got}")
     return found.shape[-1]
 
 

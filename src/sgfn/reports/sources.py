@@ -1,7 +1,7 @@
 """Reads run folders: everything that figures and pages show comes from here."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
 from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.runs.folder import Run, refuse_forecast
+from sgfn.runs.parts import words_of
 
 Rows = list[dict[str, Any]]
 """Lines of metrics.jsonl."""
@@ -30,6 +31,8 @@ class Source:
     """Lines of metrics that hold means over steps."""
     results: dict[str, Any]
     """exact.json, empty where there is none."""
+    own: dict[str, str] = field(default_factory=dict)
+    """Words on a noise and an objective that the settings do not name."""
 
     @property
     def name(self) -> str:
@@ -44,7 +47,7 @@ class Source:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        return self.config.noise.words
+        return self.own.get("noise", self.config.noise.words)
 
     @property
     def objective(self) -> str:
@@ -52,6 +55,8 @@ class Source:
         config = self.config
         if config.method != "gfn":
             return config.method
+        if "objective" in self.own:
+            return f"{config.scored_as} {self.own['objective']}"
         plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
         if config.objective == "kl-entropy":
             base = config.entropy.base
@@ -73,4 +78,4 @@ def read_source(path: Path) -> Source:
     if not rows:
         raise ValueError(f"{path} has no metrics yet: train it first")
     results = read_json(path / "exact.json") if (path / "exact.json").is_file() else {}
-    return Source(path=path, task=task, config=config, rows=rows, results=results)
+    return Source(path=path, task=task, config=config, rows=rows, results=results, own=words_of(path))

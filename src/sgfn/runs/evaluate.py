@@ -7,7 +7,14 @@ from sgfn.config.files import write_json
 from sgfn.envs.laws import MAX_STATES
 from sgfn.evaluation.measure import measure
 from sgfn.learning.execution import pick_device
+from sgfn.learning.learner import Learner
 from sgfn.runs.folder import Run, refuse_forecast
+
+
+def figures(learner: Learner, samples: int, seed: int, max_states: int) -> dict[str, Any]:
+    """What `evaluate` writes and prints, of a learner in memory."""
+    head = {"task": learner.task.name, "step": learner.done, "samples": samples, "seed": seed}
+    return head | measure(learner, samples, seed, max_states)
 
 
 def evaluate(
@@ -16,8 +23,6 @@ def evaluate(
     """Compare a trained run with the exact answer; writes exact.json inside RUN."""
     folder = Run(path=Path(run))
     refuse_forecast(folder)
-    learner = folder.load(pick_device(device))
-    result = {"task": learner.task.name, "step": learner.done, "samples": samples, "seed": seed}
-    result |= measure(learner, samples, seed, max_states)
+    result = figures(folder.load(pick_device(device)), samples, seed, max_states)
     write_json(folder.path / "exact.json", result)
     return result

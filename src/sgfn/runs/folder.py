@@ -21,13 +21,18 @@ from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build
 from sgfn.runs.background import Background
+from sgfn.runs.parts import FILE as PARTS
+from sgfn.runs.parts import make, read_parts
 
 FORMAT = 1
 LOCK = ".lock"
 ERROR = "error.txt"
 """Why a cell of a comparison failed."""
 T = TypeVar("T")
-OWN_FILES = ("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json")
+OWN_FILES = (
+    *("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json"),
+    PARTS,
+)
 
 
 def holds_others(path: Path, own: tuple[str, ...]) -> bool:
@@ -140,7 +145,8 @@ class Run:
         """The task as configured, from the files that it was trained on."""
         task, config, files = self.read_all()
         refuse_changed(self.path, config, files)
-        return make_task(task, config)
+        parts = read_parts(self.path)
+        return make_task(task, config) if parts is None else make(parts, config)
 
     def save(self, learner: Learner, background: Background | None = None) -> None:
         """Write a checkpoint of the present moment, now or in the background."""
@@ -186,9 +192,14 @@ class Run:
         """
         made, state = self.task() if task is None else task, self.load_state()
         learner = build(made, device)
+        self.restore_networks(learner, state)
+        return learner
+
+    def restore_networks(self, learner: Learner, state: dict[str, Tensor] | None = None) -> None:
+        """Put the checkpoint's networks into a learner, on any device."""
+        state = self.load_state() if state is None else state
         self._put(learner.load_networks, state)
         learner.done = int(state["self.done"])
-        return learner
 
     def restore(self, learner: Learner) -> None:
         """Put the whole checkpoint into a learner, random state included: the next step is the next step."""

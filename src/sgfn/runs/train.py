@@ -1,64 +1,24 @@
 """`train`: run a task into a folder, with checkpoints, metrics and a clean stop."""
 
-import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from sgfn.config import LogConfig, TrainConfig, differing
+from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import require
-from sgfn.envs import laws
-from sgfn.evaluation import exact
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task, make_task
-from sgfn.learning.execution import COMPILING, Stepper, choose, pick_device, stepper
-from sgfn.learning.learner import Learner, MetricsSnapshot
+from sgfn.learning.execution import choose, pick_device, stepper
+from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check
-from sgfn.runs.background import Background
-from sgfn.runs.folder import Run
-
-Progress = Callable[[int, dict[str, Any]], None]
-"""Called with the step and the newest figures."""
-
-
-@dataclass
-class Stop:
-    """Whether someone asked the run to stop, and what to say to that."""
-
-    asked: bool = False
-    answer: Callable[[], None] | None = None
-
-
-WAITS = "stopping when the first step is compiled; once more to stop at once"
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextmanager
-def stoppable() -> Iterator[Stop]:
-    """Ctrl-C, SIGTERM and a closed terminal ask for a stop after the present step; a second one acts at once."""
-    stop = Stop()
-
-    def ask(number: int, _: object) -> None:
-        if stop.asked:
-            raise KeyboardInterrupt("stopped at once; --resume continues from the last checkpoint, or from the start")
-        stop.asked = True
-        if stop.answer:
-            stop.answer()
-
-    try:
-        before = {number: signal.signal(number, ask) for number in STOPS}
-    except ValueError:  # not the main thread: signals are somebody else's
-        before = {}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+from sgfn.runs.folder import PARTS, Run
+from sgfn.runs.loop import Lines as Lines
+from sgfn.runs.loop import Progress, loop
+from sgfn.runs.loop import Stop as Stop
+from sgfn.runs.loop import steps_ahead as steps_ahead
+from sgfn.runs.loop import stoppable as stoppable
 
 
 def train(
@@ -96,7 +56,7 @@ def train(
             learner = _resumed(run, task, config, where, lambda found: choose(found, accelerate, insist))
         else:
             run.create(task, learner.config, overwrite=overwrite)
-        _loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
+        loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
     if stop.asked and learner.done < learner.config.steps:
         how = "" if accelerate == "auto" else f" --accelerate {accelerate}"
         again = f"sgfn train {task} --resume{how} --out {run.path}"
@@ -111,6 +71,8 @@ def _resumed(
     found, config, files = run.read_all()
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
+    if (run.path / PARTS).is_file():
+        raise ValueError(f"{run.path} was saved by model.save with Python objects of its own: train it with sgfn.fit")
     wanted = wanted or config
     flags = differing(wanted, config.with_(steps=wanted.steps))
     if flags:
@@ -136,89 +98,3 @@ def _learner(task: Task, device: torch.device) -> Learner:
 def absolute(config: TrainConfig) -> TrainConfig:
     """Files by their full path, so that the run finds them again from any folder."""
     return config.with_(**{name.replace(".", "__"): file.resolve() for name, file in config.files.items()})
-
-
-def _loop(run: Run, learner: Learner, advance: Stepper, progress: Progress | None, stop: Stop) -> None:
-    config = learner.config.log
-    known = _known_target(learner) if config.exact_every else None
-    first, last = learner.done, learner.config.steps
-    if progress:
-        progress(first, {"notice": advance.notice} if advance.notice else {})
-    if progress and advance.notice == COMPILING:
-        stop.answer = lambda: progress(first, {"notice": WAITS})
-    lines = Lines(run, learner, progress)
-    with Background() as background:
-        while learner.done < last and not stop.asked:
-            burst = min(advance.burst, steps_ahead(learner.done, last, config))
-            advance(burst)
-            learner.done += burst
-            if learner.done == first + burst:
-                lines.begin()
-                stop.answer = None
-            ending = learner.done == last
-            looks = config.exact_every > 0 and learner.done % config.exact_every == 0
-            if learner.done % config.every == 0 or looks or ending:
-                judged = {}
-                if known is not None and (looks or ending):
-                    judged = {"tv": exact.total_variation(learner.law(), known)}
-                lines.add(judged)
-            if learner.done % config.checkpoint_every == 0 or ending:
-                _save(run, learner, lines, background)
-        if stop.asked and learner.done > first:
-            _save(run, learner, lines, background)
-
-
-class Lines:
-    """Metrics of a run; on a GPU a line is read when the next one is due, so that no step waits for it."""
-
-    def __init__(self, run: Run, learner: Learner, progress: Progress | None) -> None:
-        self.run, self.learner, self.progress = run, learner, progress
-        self.begun = self.started = (time.monotonic(), learner.done)
-        self.late = learner.device.type == "cuda"
-        self.waiting: tuple[dict[str, Any], MetricsSnapshot, dict[str, float]] | None = None
-        self.rate = 0.0  # of the line that waits
-
-    def begin(self) -> None:
-        """Rates count from here on: before the first steps there may have been a compilation."""
-        self.begun = (time.monotonic(), self.learner.done)
-
-    def add(self, more: dict[str, float]) -> None:
-        """The figures of this moment."""
-        self.settle()
-        head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
-        self.waiting = (head, self.learner.glance(), more)
-        moment, step = self.begun if self.learner.done > self.begun[1] else self.started
-        self.rate = (self.learner.done - step) * self.learner.config.batch / (time.monotonic() - moment)
-        if not self.late:
-            self.settle()
-
-    def settle(self) -> None:
-        """Write the line that waits, and show it."""
-        if self.waiting is None:
-            return
-        (head, glance, more), self.waiting = self.waiting, None
-        row = head | self.learner.read(glance) | more
-        self.run.append(row)
-        if self.progress:
-            self.progress(glance.step, row | {"rate": self.rate})
-
-
-def steps_ahead(done: int, last: int, config: LogConfig) -> int:
-    """Steps until there is something to do besides them."""
-    every = [config.every, config.checkpoint_every, *([config.exact_every] if config.exact_every else [])]
-    return min(last - done, *(period - done % period for period in every))
-
-
-def _save(run: Run, learner: Learner, lines: Lines, background: Background) -> None:
-    """Checkpoint after all lines up to here, but never one with weights that are not finite."""
-    lines.settle()
-    learner.check_finite()
-    run.save(learner, background)
-
-
-def _known_target(learner: Learner) -> torch.Tensor | None:
-    task = learner.task
-    if not laws.enumerable(task.env) or not learner.has_law:
-        return None
-    objects = task.env.all_objects().to(learner.device)
-    return exact.target(task.log_reward(objects).cpu(), task.beta)

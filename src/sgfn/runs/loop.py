@@ -1,0 +1,179 @@
+"""The loop of a training: steps, lines of metrics, checkpoints and a clean stop; in memory or into a folder."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+from sgfn.config import LogConfig
+from sgfn.envs import laws
+from sgfn.evaluation import exact
+from sgfn.learning.execution import COMPILING, Stepper
+from sgfn.learning.learner import Learner
+from sgfn.runs.background import Background
+
+Progress = Callable[[int, dict[str, Any]], None]
+"""Called with the step and the newest figures."""
+
+
+@dataclass
+class Stop:
+    """Whether someone asked the run to stop, and what to say to that."""
+
+    asked: bool = False
+    answer: Callable[[], None] | None = None
+
+
+WAITS = "stopping when the first step is compiled; once more to stop at once"
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AT_ONCE = "stopped at once; --resume continues from the last checkpoint, or from the start"
+
+
+@contextmanager
+def stoppable(signals: tuple[signal.Signals, ...] = STOPS, at_once: str = AT_ONCE) -> Iterator[Stop]:
+    """Ctrl-C, SIGTERM and a closed terminal ask for a stop after the present step; a second one acts at once."""
+    stop = Stop()
+
+    def ask(number: int, _: object) -> None:
+        if stop.asked:
+            raise KeyboardInterrupt(at_once)
+        stop.asked = True
+        if stop.answer:
+            stop.answer()
+
+    try:
+        before = {number: signal.signal(number, ask) for number in signals}
+    except ValueError:  # not the main thread: signals are somebody else's
+        before = {}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@runtime_checkable
+class Record(Protocol):
+    """Where a training leaves its lines of metrics and its checkpoints: a run folder, or memory."""
+
+    def append(self, row: dict[str, Any]) -> None:
+        """One more line of metrics."""
+        ...
+
+    def save(self, learner: Learner, background: Background | None = None) -> None:
+        """The learner as it is now."""
+        ...
+
+
+class Memory:
+    """Lines of metrics in a list; there are no checkpoints."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def append(self, row: dict[str, Any]) -> None:
+        """One more line of metrics."""
+        self.rows.append(row)
+
+    def save(self, learner: Learner, background: Background | None = None) -> None:
+        """Nothing: the learner itself stays."""
+
+
+def loop(
+    record: Record,
+    learner: Learner,
+    advance: Stepper,
+    progress: Progress | None,
+    stop: Stop,
+    pulse: Callable[[int], None] | None = None,
+) -> None:
+    """Train to the configured number of steps, or until somebody asks to stop; `pulse` is told every step's number."""
+    config = learner.config.log
+    known = _known_target(learner) if config.exact_every else None
+    first, last = learner.done, learner.config.steps
+    if progress:
+        progress(first, {"notice": advance.notice} if advance.notice else {})
+    if progress and advance.notice == COMPILING:
+        stop.answer = lambda: progress(first, {"notice": WAITS})
+    lines = Lines(record, learner, progress)
+    with Background() as background:
+        while learner.done < last and not stop.asked:
+            burst = min(advance.burst, steps_ahead(learner.done, last, config))
+            advance(burst)
+            learner.done += burst
+            if pulse:
+                pulse(learner.done)
+            if learner.done == first + burst:
+                lines.begin()
+                stop.answer = None
+            ending = learner.done == last
+            looks = config.exact_every > 0 and learner.done % config.exact_every == 0
+            if learner.done % config.every == 0 or looks or ending:
+                judged = {}
+                if known is not None and (looks or ending):
+                    judged = {"tv": exact.total_variation(learner.law(), known)}
+                lines.add(judged)
+            if learner.done % config.checkpoint_every == 0 or ending:
+                _save(record, learner, lines, background)
+        if stop.asked and learner.done > first:
+            _save(record, learner, lines, background)
+
+
+class Lines:
+    """Metrics of a run; on a GPU a line is read when the next one is due, so that no step waits for it."""
+
+    def __init__(self, record: Record, learner: Learner, progress: Progress | None) -> None:
+        self.record, self.learner, self.progress = record, learner, progress
+        self.begun = self.started = (time.monotonic(), learner.done)
+        self.late = learner.device.type == "cuda"
+        self.waiting: tuple[dict[str, Any], Any, dict[str, float]] | None = None  # head, figures on their way, more
+        self.rate = 0.0  # of the line that waits
+
+    def begin(self) -> None:
+        """Rates count from here on: before the first steps there may have been a compilation."""
+        self.begun = (time.monotonic(), self.learner.done)
+
+    def add(self, more: dict[str, float]) -> None:
+        """The figures of this moment."""
+        self.settle()
+        head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
+        self.waiting = (head, self.learner.glance(), more)
+        moment, step = self.begun if self.learner.done > self.begun[1] else self.started
+        self.rate = (self.learner.done - step) * self.learner.config.batch / (time.monotonic() - moment)
+        if not self.late:
+            self.settle()
+
+    def settle(self) -> None:
+        """Write the line that waits, and show it."""
+        if self.waiting is None:
+            return
+        (head, glance, more), self.waiting = self.waiting, None
+        row = head | self.learner.read(glance) | more
+        self.record.append(row)
+        if self.progress:
+            self.progress(glance.step, row | {"rate": self.rate})
+
+
+def steps_ahead(done: int, last: int, config: LogConfig) -> int:
+    """Steps until there is something to do besides them."""
+    every = [config.every, config.checkpoint_every, *([config.exact_every] if config.exact_every else [])]
+    return min(last - done, *(period - done % period for period in every))
+
+
+def _save(record: Record, learner: Learner, lines: Lines, background: Background) -> None:
+    """Checkpoint after all lines up to here, but never one with weights that are not finite."""
+    lines.settle()
+    learner.check_finite()
+    record.save(learner, background)
+
+
+def _known_target(learner: Learner) -> torch.Tensor | None:
+    task = learner.task
+    if not laws.enumerable(task.env) or not learner.has_law:
+        return None
+    objects = task.env.all_objects().to(learner.device)
+    return exact.target(task.log_reward(objects).cpu(), task.beta)

@@ -1,0 +1,307 @@
+"""A trained policy in memory: sample it, ask for its probabilities, evaluate it, save it and load it again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from sgfn.config import TrainConfig
+from sgfn.config.checks import in_range
+from sgfn.config.files import write_text
+from sgfn.envs import Env, GridEnv, SequenceEnv, laws
+from sgfn.envs.base import one_hot
+from sgfn.evaluation import exact
+from sgfn.evaluation.likelihood import log_law
+from sgfn.evaluation.orders import as_orders
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.learner import Learner
+from sgfn.learning.rollout import Actor, LogPolicy, as_actor, rollout
+from sgfn.runs.evaluate import figures
+from sgfn.runs.folder import Run
+from sgfn.runs.parts import Parts, write_parts
+from sgfn.runs.train import absolute
+
+BLOCK = 16384
+"""Samples drawn at once where the policy is changed by a temperature."""
+SCORED = 4096
+"""Sequences whose probability is computed at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Objects that came out, with their scores and what was intended."""
+
+    sequences: list[str]
+    """What came out, as text."""
+    intended: list[str]
+    """What was meant, as text; of environments that are no sequences, the numbers of the actions."""
+    scores: Float[Tensor, " N"]
+    tokens: Int[Tensor, "N O"]
+    """What came out, as integers; shorter sequences are filled up with the number after the last letter."""
+    intentions: Int[Tensor, "N T"]
+    """What was meant, step by step; -1 after the end."""
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table with the columns that `sgfn sample` writes."""
+        return pd.DataFrame({"sequence": self.sequences, "score": self.scores.numpy(), "intended": self.intended})
+
+
+class PolicyModule(nn.Module):
+    """The policy as a torch module: states of the environment [*, S] to log-probabilities of intentions [*, A].
+
+    It holds the model's own weights, so that training it trains the model.
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.networks = nn.ModuleDict({name: m for name, m in learner.modules().items() if name != "dynamics"})
+        self._learner = [learner]  # in a list, as it is no part of the module
+
+    def forward(self, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
+        """Minus infinity where an intention is illegal."""
+        (learner,) = self._learner
+        return memoryless(learner)(learner.env.embed(states.to(learner.device)))
+
+
+class Greedy:
+    """Acts by the most probable intention of another actor."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.actor = actor
+
+    def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
+        """Zero at the best intention, minus infinity elsewhere."""
+        found = self.actor.log_policy(t, state)
+        return one_hot(found.argmax(-1), found.shape[-1]).log()
+
+    def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
+        """Handed on."""
+        self.actor.observe(t, intended, realised)
+
+
+class Model:
+    """A trained policy, its environment and its metrics; made by `sgfn.fit` and `sgfn.load`."""
+
+    def __init__(self, learner: Learner, parts: Parts, rows: list[dict[str, Any]]) -> None:
+        self.learner, self.parts, self.rows = learner, parts, rows
+        for module in learner.modules().values():
+            module.eval()
+
+    @property
+    def task(self) -> Task:
+        """Environment, landscape and exponent."""
+        return self.learner.task
+
+    @property
+    def env(self) -> Env:
+        """The environment."""
+        return self.task.env
+
+    @property
+    def config(self) -> TrainConfig:
+        """The settings."""
+        return self.learner.config
+
+    @property
+    def step(self) -> int:
+        """Steps trained so far."""
+        return self.learner.done
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """Logged figures, a row for each logged step."""
+        return pd.DataFrame(self.rows)
+
+    @property
+    def actions(self) -> list[str]:
+        """Names of the intentions, in the order of the columns of `policy`."""
+        env = self.env
+        if isinstance(env, SequenceEnv):
+            return [*env.alphabet, *(["stop"] if env.stop else [])]
+        if isinstance(env, GridEnv):
+            return [*(f"+{i}" for i in range(env.ndim)), "stop"]
+        return [str(i) for i in range(env.actions)]
+
+    @cached_property
+    def policy_module(self) -> PolicyModule:
+        """The policy as a torch module of raw states."""
+        return PolicyModule(self.learner)
+
+    def __repr__(self) -> str:
+        last = self.rows[-1] if self.rows else {}
+        tv = f", TV {last['tv']:.3f}" if "tv" in last else ""
+        return f"Model({self.task.name}, {self.env.noise.summary}, step {self.step:,} of {self.config.steps:,}{tv})"
+
+    # what comes out
+
+    def sample(self, n: int, temperature: float = 1.0, greedy: bool = False, *, seed: int | None = None) -> Samples:
+        """Draw n objects from the policy in its noisy environment.
+
+        A temperature above 1 flattens the policy, one below 1 sharpens it; `greedy` always intends what is most
+        probable. The same seed gives the same samples on one device; without one, torch's global generator is asked.
+        """
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        in_range("temperature", temperature, 1e-3, 1e3)
+        seed = int(torch.randint(2**31 - 1, ())) if seed is None else seed
+        in_range("seed", seed, 0, 2**31 - 1)
+        if temperature == 1.0 and not greedy:
+            drawn = self.learner.draw(n, seed)
+            return self._spelled(drawn.objects, drawn.scores, drawn.intended)
+        return self._roll(n, temperature, greedy, torch.Generator(self.learner.device).manual_seed(seed))
+
+    def _roll(self, n: int, temperature: float, greedy: bool, generator: torch.Generator) -> Samples:
+        """Rollouts of the changed policy."""
+        learner, parts = self.learner, []
+        if learner.memoryless() is None and not learner.has_law:
+            raise ValueError(f"method {self.config.method!r} has no policy to change: leave temperature and greedy out")
+        for start in range(0, n, BLOCK):
+            actor = as_actor(learner.actor())
+            parts.append(
+                rollout(
+                    learner.env,
+                    Greedy(actor) if greedy else actor,
+                    self.task.landscape.scores,
+                    batch=min(BLOCK, n - start),
+                    generator=generator,
+                    temperature=temperature,
+                )
+            )
+        objects = torch.cat([learner.env.objects(part.states[:, -1]) for part in parts]).cpu()
+        intended = torch.cat([torch.where(part.valid, part.intended, -1) for part in parts]).cpu()
+        return self._spelled(objects, torch.cat([part.log_reward for part in parts]).cpu(), intended)
+
+    def _spelled(
+        self, objects: Int[Tensor, "N O"], scores: Float[Tensor, " N"], intended: Int[Tensor, "N T"]
+    ) -> Samples:
+        return Samples(
+            sequences=self.env.decode(objects),
+            intended=spell_intended(self.env, intended),
+            scores=scores,
+            tokens=objects,
+            intentions=intended,
+        )
+
+    # probabilities
+
+    @torch.no_grad()
+    def policy(self, prefixes: Sequence[str] | Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
+        """Log-probabilities of the next intention after each prefix, one column for each of `actions`.
+
+        Prefixes are strings ("" is the beginning; on a grid "0,2"), or states of the environment as a tensor.
+        """
+        return self.policy_module(states_of(self.env, prefixes)).cpu()
+
+    @torch.no_grad()
+    def log_prob(self, sequences: Sequence[str]) -> Float[Tensor, " N"]:
+        """Log-probability that each sequence comes out, by the policy and the noise; exact.
+
+        On a tree it is the product of the outcome laws along the one path; elsewhere it is read from `law`.
+        """
+        env, learner = self.env, self.learner
+        objects, log_policy = env.parse(list(sequences)), learner.memoryless()
+        if env.tree and log_policy is not None:
+            blocks = objects.to(learner.device).split(SCORED)
+            return torch.cat([log_law(learner.env, log_policy, block).cpu() for block in blocks])
+        if laws.enumerable(env) and learner.has_law:
+            return learner.law()[env.object_index(objects)].log()
+        raise ValueError(
+            f"log_prob needs one path to each sequence or a space of at most {laws.MAX_STATES:,} states, and "
+            f"{self.task.name} has neither: count samples instead"
+        )
+
+    def law(self, *, target: bool = True, max_states: int = laws.MAX_STATES) -> pd.DataFrame:
+        """The exact probability of every object, in a column `probability` beside `sequence`.
+
+        With `target` also `score` and `target`, the law in proportion to the reward: every object is scored for it.
+        """
+        env = laws.check_size(self.env, max_states)
+        if not self.learner.has_law:
+            raise ValueError(f"method {self.config.method!r} has no exact law on {self.task.name}: count samples")
+        objects = env.all_objects()
+        columns = {"sequence": env.decode(objects), "probability": self.learner.law().numpy()}
+        if target:
+            there = objects.to(self.learner.device)
+            columns["score"] = self.task.landscape.scores(there).cpu().numpy()
+            columns["target"] = exact.target(self.task.log_reward(there).cpu(), self.task.beta).numpy()
+        return pd.DataFrame(columns)
+
+    def evaluate(self, *, samples: int = 2048, seed: int = 0, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
+        """The figures of `sgfn evaluate`: exact distances where all objects can be listed, and those of samples.
+
+        To list them scores every one of them: where scores are dear, give a small `max_states`.
+        """
+        return figures(self.learner, samples, seed, max_states)
+
+    # folders
+
+    def save(self, path: Path | str, *, overwrite: bool = False) -> None:
+        """Write a run folder, which `sgfn.load` and the command line read; code is named in it, never stored."""
+        run = Run(path=Path(path))
+        run.check(overwrite=overwrite)
+        with run.locked():
+            run.create(self.task.name, absolute(self.config), overwrite=overwrite)
+            write_parts(run.path, self.parts, self.env)
+            write_text(run.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
+            run.save(self.learner)
+
+
+def memoryless(learner: Learner) -> LogPolicy:
+    """The policy as a function of the state; raises where there is none."""
+    log_policy = learner.memoryless()
+    if log_policy is None:
+        method = learner.config.method
+        why = "remembers what happened before" if method == "gfn" else "has no policy"
+        raise ValueError(f"method {method!r} {why}: it cannot be asked for a state's probabilities; draw samples")
+    return log_policy
+
+
+def spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> list[str]:
+    """Intentions as text: the order, or the numbers of the actions."""
+    if isinstance(env, SequenceEnv):
+        return env.decode(as_orders(env, intended))
+    return [" ".join(str(action) for action in row if action >= 0) for row in intended.tolist()]
+
+
+def states_of(env: Env, prefixes: Sequence[str] | Tensor) -> Int[Tensor, "N S"]:
+    """Unfinished states from their texts, or as they are."""
+    if isinstance(prefixes, str):
+        raise ValueError(f"prefixes must be a list of strings, got the string {prefixes!r}: write [{prefixes!r}]")
+    states = prefixes if isinstance(prefixes, Tensor) else _parsed(env, list(prefixes))
+    if states.ndim != 2 or states.shape[1] != env.width:
+        raise ValueError(f"states must have the shape [N, {env.width}], got {list(states.shape)}")
+    if bool((done := env.done(states)).any()):
+        row = int(done.int().argmax())
+        raise ValueError(f"entry {row + 1} ({prefixes[row]!r}) is finished: nothing can be intended after it")
+    return states
+
+
+def _parsed(env: Env, texts: list[str]) -> Int[Tensor, "N S"]:
+    if isinstance(env, SequenceEnv):
+        return torch.tensor([_prefix(env, number, text) for number, text in enumerate(texts, start=1)]).view(
+            -1, env.length
+        )
+    if isinstance(env, GridEnv):
+        cells = env.parse(texts)
+        return torch.cat([cells, torch.zeros_like(cells[:, :1])], -1)
+    raise ValueError(f"{type(env).__name__} has no prefixes as text: give states as a tensor [N, {env.width}]")
+
+
+def _prefix(env: SequenceEnv, number: int, text: str) -> list[int]:
+    """The codes of one prefix, blanks behind."""
+    wrong = sorted({letter for letter in text if letter not in env.alphabet})
+    if wrong:
+        raise ValueError(f"entry {number} ({text!r}): letters {wrong} are not in the alphabet {env.alphabet}")
+    if len(text) > env.length:
+        raise ValueError(f"entry {number} ({text!r}): {len(text)} letters, a sequence has at most {env.length}")
+    return [env.alphabet.index(letter) for letter in text] + [env.blank] * (env.length - len(text))
