@@ -16,6 +16,7 @@ from torch import Tensor
 from sgfn.config import TrainConfig
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
+from sgfn.landscapes.function import function_label
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.optimisation import Optimiser
 from sgfn.nets.dynamics import NoiseModel
@@ -107,3 +108,20 @@ class Backend(ABC):
     def update_noise_model(self, pending: Any, rate: Float[Tensor, ""]) -> None:
         """The update of the noise model that `learn` left for later."""
         raise NotImplementedError(f"{type(self).__name__} leaves no update for later")
+
+
+class CheckedObjective:
+    """An objective from elsewhere whose losses are checked: one for each trajectory, with a gradient."""
+
+    def __init__(self, function: Objective) -> None:
+        self.function, self.name = function, function_label(function)
+
+    def __call__(self, scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
+        """The losses of a batch; one line says what is wrong with them."""
+        loss, count = self.function(scores, batch), batch.valid.shape[0]
+        if not isinstance(loss, Tensor) or loss.shape != (count,):
+            got = f"shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            raise ValueError(f"objective {self.name} must return a tensor of shape [{count}], one loss each, got {got}")
+        if torch.is_grad_enabled() and not loss.requires_grad:
+            raise ValueError(f"objective {self.name} returned losses without a gradient: compute them from the scores")
+        return loss

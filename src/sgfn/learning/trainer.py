@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from sgfn.envs import histories
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Objective, Setup
+from sgfn.learning.backend import Backend, CheckedObjective, Learned, Objective, Setup
 from sgfn.learning.compilation import compiled
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.kernels import fixed_length
@@ -31,7 +30,6 @@ from sgfn.nets.heads import FlowNets
 from sgfn.noise import HiddenRate
 from sgfn.objectives import make_objective
 from sgfn.objectives.entropy import ENTROPY_METERS
-from sgfn.objectives.scores import Scores
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
@@ -115,7 +113,7 @@ class Trainer(Learner):
             optimiser=self.optimiser,
             noise_optimiser=self.dynamics_optimiser,
             offline=self.offline,
-            objective=checked(objective) if own else objective,
+            objective=CheckedObjective(objective) if own else objective,
             reads_flow=own or self.config.reads_flow,
             reads_intentions=own or self.config.watches_entropy,
         )
@@ -356,17 +354,3 @@ def check_task(task: Task) -> None:
         raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
     if config.scored_as == "blind" and env.actions != env.outcomes:
         raise ValueError("form 'blind' takes outcomes for intentions, which are another set here: use marginal")
-
-
-def checked(objective: Objective) -> Objective:
-    """An objective of the user's whose result must be one loss per trajectory."""
-
-    def loss(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
-        found = objective(scores, batch)
-        if not isinstance(found, Tensor) or found.shape != batch.log_reward.shape:
-            shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-            size = batch.log_reward.shape[0]
-            raise ValueError(f"an objective gives one loss per trajectory, here {size} of them; this one gave {shape}")
-        return found
-
-    return loss

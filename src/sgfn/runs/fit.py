@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from sgfn.config import TrainConfig
 from sgfn.envs import Env
-from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.base import Landscape
-from sgfn.landscapes.function import label, load_function
+from sgfn.landscapes.function import load_function
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.execution import pick_device, stepper
@@ -22,7 +21,6 @@ from sgfn.learning.methods import build, check
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import Noise
 from sgfn.objectives import Objective
-from sgfn.objectives.scores import Scores
 from sgfn.runs.loop import Memory, loop, stoppable
 from sgfn.runs.model import Model
 from sgfn.runs.parts import Parts, Reward, make
@@ -121,27 +119,10 @@ def _noted(parts: Parts, config: TrainConfig) -> TrainConfig:
     return config if parts.env is None or parts.noise is not None else _rated(config, parts.env.noise)
 
 
-class CheckedObjective:
-    """An objective from elsewhere whose losses are checked: one for each trajectory, with a gradient."""
-
-    def __init__(self, function: Objective) -> None:
-        self.function, self.name = function, label(function)
-
-    def __call__(self, scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
-        """The losses."""
-        loss, count = self.function(scores, batch), batch.valid.shape[0]
-        if not isinstance(loss, Tensor) or loss.shape != (count,):
-            got = f"shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            raise ValueError(f"objective {self.name} must return a tensor of shape [{count}], one loss each, got {got}")
-        if torch.is_grad_enabled() and not loss.requires_grad:
-            raise ValueError(f"objective {self.name} returned losses without a gradient: compute them from the scores")
-        return loss
-
-
 def learner_of(parts: Parts, task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> Learner:
     """The task's method at work, with the objective and the encoder that were given."""
     given = parts.objective  # a text where a loaded model was trained with a function that is not at hand
-    objective = None if given is None or isinstance(given, str) else CheckedObjective(given)
+    objective = None if given is None or isinstance(given, str) else given
     if objective is None and parts.encoder is None:
         return build(task, device, offline)
     if task.config.method != "gfn":

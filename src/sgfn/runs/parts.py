@@ -12,7 +12,7 @@ from sgfn.config import TrainConfig
 from sgfn.config.files import read_json, write_json
 from sgfn.envs import Env, GridEnv, SequenceEnv
 from sgfn.landscapes.base import Landscape
-from sgfn.landscapes.function import FunctionLandscape, label, load_function, name_of
+from sgfn.landscapes.function import FunctionLandscape, function_label, importable_name, load_function
 from sgfn.landscapes.measurements import resolve_alphabet
 from sgfn.landscapes.tasks import Task, make_task, sequences
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
@@ -70,7 +70,7 @@ def make(parts: Parts, config: TrainConfig) -> Task:
 def _rewarded(parts: Parts, config: TrainConfig, env: Env) -> Task:
     """A task with a reward of its own, whose exponent is 1 unless it is given."""
     landscape = as_landscape(parts.reward, env)
-    what = label(parts.reward) if not isinstance(parts.reward, Landscape) else type(landscape).__name__
+    what = function_label(parts.reward) if not isinstance(parts.reward, Landscape) else type(landscape).__name__
     name = parts.name if parts.env is not None else f"{parts.name}, own reward"
     beta = 1.0 if config.beta is None else config.beta
     return Task(name=name, summary=f"scored by {what}", env=env, landscape=landscape, beta=beta, config=config)
@@ -111,7 +111,7 @@ def write_parts(folder: Path, parts: Parts, env: Env) -> None:
     data["noise"] = describe_noise(env.noise) if given else None
     data["reward"] = None if parts.reward is None else _describe_function(parts.reward)
     objective = parts.objective
-    data["objective"] = objective if objective is None or isinstance(objective, str) else label(objective)
+    data["objective"] = objective if objective is None or isinstance(objective, str) else function_label(objective)
     data["encoder"] = None if parts.encoder is None else _kind(parts.encoder)
     write_json(folder / FILE, data)
 
@@ -141,9 +141,9 @@ def _describe_function(function: Any) -> Description:
     if isinstance(function, Landscape):
         return {"name": None, "label": _kind(function)}
     try:
-        return {"name": name_of(function), "label": label(function)}
+        return {"name": importable_name(function), "label": function_label(function)}
     except ValueError:  # a lambda, or a function of a notebook
-        return {"name": None, "label": label(function)}
+        return {"name": None, "label": function_label(function)}
 
 
 def _kind(thing: object) -> str:
