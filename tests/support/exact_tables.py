@@ -14,7 +14,7 @@ from sgfn.envs import ForecastEnv, GridEnv, SequenceEnv, laws
 from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
 from sgfn.nets.heads import Heads
-from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
+from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, UniformSlip
 from sgfn.noise.operators import Kernel
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
@@ -114,6 +114,20 @@ KINDS: dict[str, Callable[[float], Enumerable]] = {
     "hidden-grid-2D-3": lambda a: GridEnv(ndim=2, side=3, noise=HiddenRate(mean=a, concentration=2.0)),
 }
 """Every kind of noise but the plain slip of ENVS; strength zero is silence in all of them."""
+
+
+def blends(intentions: int, outcomes: int, alpha: float) -> Tensor:
+    """Laws of outcomes without symmetry, one for each intention, nearer to uniform where alpha is larger."""
+    sharp = torch.eye(outcomes, dtype=torch.float64).repeat(intentions, 1)[:intentions]
+    weight = torch.arange(1.0, intentions * outcomes + 1.0, dtype=torch.float64).reshape(intentions, outcomes)
+    return (1 - alpha) * sharp + alpha * weight / weight.sum(-1, keepdim=True)
+
+
+MIXED: dict[str, Callable[[float], Enumerable]] = {
+    "mixtures-5-of-3": spelled(2, "ABC", lambda a: Mixtures(matrix=blends(5, 3, a))),
+    "mixtures-2-of-3": spelled(2, "ABC", lambda a: Mixtures(matrix=blends(2, 3, a))),
+}
+"""More intentions than outcomes, and fewer."""
 
 
 def rows_of(states: Tensor) -> list[tuple[int, ...]]:
