@@ -93,7 +93,9 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
 
 def as_on_a_gpu(way: FixedLengthBackend, walk: Walk, levels: int) -> Walk:
     """The same sequences, in rows that are judged one by one but for those of some levels."""
-    way.compare, way.net.upright, way.model.upright = True, False, False
+    way.compare, way.net.upright = True, False
+    if way.model is not None:
+        way.model.upright = False
     numbers = way.env.index(unroll(way.env, walk.realised.t())[0])
     codes = torch.cat([way.env.encode(level) for level in way.env.levels()])
     rows, index = Spread(way.env, levels, numbers.shape[0], way.device).rows(codes, numbers)
