@@ -33,7 +33,7 @@ def losses(trainer: Trainer, accelerate: str, steps: int, *, one_stream: bool = 
     """Mean losses of each burst of steps."""
     advance, found = stepper(trainer, accelerate), {"loss": [], "dynamics_nll": []}
     if one_stream:
-        trainer.beside = None
+        trainer.side_stream = None
     for _ in range(steps // BURST):
         advance(BURST)
         trainer.done += BURST
@@ -49,8 +49,8 @@ def apart(found: Means, known: Means, name: str) -> float:
 
 
 def overlap(first: Trainer, objective: str, batch: int, steps: int) -> float | None:
-    """Largest difference between a compiled run and the same run in one stream, over all that a checkpoint holds."""
-    if first.beside is None:
+    """How far a compiled run is from the same run in one stream, over all that a checkpoint holds."""
+    if first.side_stream is None:
         return None
     second = trainer_of(objective, batch, first.device)
     losses(second, "compile", steps, one_stream=True)

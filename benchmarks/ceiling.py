@@ -12,6 +12,7 @@ import torch
 from benchmarks.common import arguments, rounded, write_results
 from benchmarks.published import SAMPLES, STUDIES
 from sgfn.config import TrainConfig
+from sgfn.envs.laws import check_size
 from sgfn.envs.trajectories import Samples
 from sgfn.evaluation.measure import reference, sample_figures
 from sgfn.landscapes.tasks import make_task
@@ -22,7 +23,7 @@ KEYS = ("top100_mean", "modes_greedy", "modes_reference")
 def draws(cell: dict[str, Any], config: TrainConfig, seeds: int) -> list[dict[str, Any]]:
     """One row for each set of draws."""
     task = make_task(STUDIES["tfbind8"].task, config)
-    law, objects, rows = reference(task).floor, task.env.all_objects(), []
+    law, objects, rows = reference(task).floor, check_size(task.env).all_objects(), []
     assert law is not None
     scores = task.landscape.scores(objects)
     for seed in range(seeds):

@@ -44,7 +44,7 @@ def recovered(trainer: Trainer, matrix: Float64[Tensor, "V V"]) -> dict[str, flo
     """Total variation of each letter's law, as the network has it at visited prefixes, and as counts have it."""
     generator = torch.Generator(trainer.device).manual_seed(2)
     batch = rollout(trainer.env, trainer.nets.log_policy, trainer.task.log_reward, batch=4096, generator=generator)
-    learned = trainer.log_kernel(batch.states[:, :-1]).exp().double().cpu()  # B T A K
+    learned = trainer.general.noise_kernel(batch.states[:, :-1]).matrix().double().cpu()  # B T A K
     rows = (learned - matrix).abs().sum(-1).flatten(0, 1).mean(0) / 2  # A: each letter weighs the same
     counts = (count_estimate(trainer.env, batch).cpu() - matrix).abs().sum(-1) / 2
     return {"tv_rows": float(rows.mean()), "tv_worst_row": float(rows.max()), "tv_counts": float(counts.mean())}

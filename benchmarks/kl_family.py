@@ -12,6 +12,7 @@ import torch
 
 from benchmarks.common import Measure, arguments, rounded, spread, train_together, write_results
 from sgfn.config import TrainConfig
+from sgfn.envs.laws import check_size
 from sgfn.evaluation import exact
 from sgfn.evaluation.metrics.samples import greedy_modes, top_k
 from sgfn.learning.learner import Learner
@@ -58,7 +59,7 @@ def configs(alpha: float, beta: float, seeds: int, steps: int) -> list[tuple[str
 def sampled(trainer: Learner, law: torch.Tensor, known: exact.ReferenceLaws, seed: int) -> dict[str, Any]:
     """Top-100 and greedy modes of 2,048 draws from an exact law."""
     rows = torch.multinomial(law, 2048, replacement=True, generator=torch.Generator().manual_seed(seed))
-    objects, scores = trainer.task.env.all_objects()[rows].numpy(), known.scores[rows].numpy()
+    objects, scores = check_size(trainer.task.env).all_objects()[rows].numpy(), known.scores[rows].numpy()
     level = trainer.task.landscape.mode_level - 1e-6
     return {
         "top100_mean": top_k(objects, scores, 100).mean,

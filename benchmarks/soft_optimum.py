@@ -26,11 +26,11 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for alpha in ALPHAS:
         task = make_task("tfbind8", TrainConfig().with_(noise__alpha=alpha))
-        known = reference(task)
-        log_reward = task.beta * task.log_reward(task.env.all_objects()).double()
+        env, known = laws.check_size(task.env), reference(task)
+        log_reward = task.beta * task.log_reward(env.all_objects()).double()
         for temperature in TEMPERATURES:
-            table = exact.soft_policy(task.env, log_reward, temperature)
-            figures = exact.distances(laws.law(task.env, laws.table_policy(task.env, table)), known)
+            table = exact.soft_policy(env, log_reward, temperature)
+            figures = exact.distances(laws.law(env, laws.table_policy(env, table)), known)
             kept = {name: round(figures[name], 5) for name in ("tv", "tv_floor", "expected_reward")}
             rows.append({"alpha": alpha, "temperature": temperature, **kept})
             print(rows[-1], flush=True)

@@ -93,8 +93,8 @@ TABLES: dict[str, Callable[[Bool[Tensor, "N L"]], Float[Tensor, " N"]]] = {"peak
 
 
 def target_of(task: Task) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
-    """Target law, and score of each object."""
-    objects = task.env.all_objects()
+    """The target, and the score of each object."""
+    objects = laws.check_size(task.env).all_objects()
     return exact.target(task.log_reward(objects), task.beta), task.landscape.scores(objects).double()
 
 
@@ -144,8 +144,8 @@ def references(name: str, explore: float, objective: str) -> list[dict[str, Any]
     """Figures of a task that are known without training."""
     task = build(name, configuration("without", explore, objective, 0, 1))
     target, scores = target_of(task)
-    _, conditionals = exact.flows(task.env, target)
     assert isinstance(task.env, SequenceEnv)
+    _, conditionals = exact.flows(task.env, target)
     found = {
         "target": target,
         "mean rate": laws.law(task.env, exact.best_policy(task.env, conditionals)),
@@ -173,7 +173,7 @@ def run(name: str, explore: float, objective: str, method: str, seed: int, steps
     generator = torch.Generator(trainer.device).manual_seed(seed)
     batch = rollout(trainer.env, trainer.actor(), trainer.task.log_reward, batch=8192, generator=generator)
     with torch.no_grad():
-        figures = calibration(trainer.env, trainer.kernel_along(batch), batch)
+        figures = calibration(trainer.env, trainer.general.kernel_along(batch), batch)
     if name not in TABLES:
         scores = trainer.draw(DRAWS, seed).scores
         figures |= {"sample_mean": float(scores.mean()), "sample_error": float(scores.std()) / DRAWS**0.5}

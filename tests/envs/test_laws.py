@@ -11,6 +11,7 @@ from exact_tables import (
     DRIFT,
     ENVS,
     KINDS,
+    MIXED,
     chi_square,
     errors,
     final_states,
@@ -27,26 +28,26 @@ from exact_tables import (
 from torch.testing import assert_close
 
 from sgfn.config import NoiseKind
-from sgfn.envs import Env, ForecastEnv, GridEnv, SequenceEnv, TabulatedEnv, laws
+from sgfn.envs import ForecastEnv, GridEnv, SequenceEnv, TabulatedEnv, laws
 from sgfn.envs.base import Enumerable
 from sgfn.learning.rollout import clocks, draw, rollout
-from sgfn.noise import MAKERS, ByPosition, ConfusionMatrix, HiddenRate, Noise, Slip, UniformSlip
+from sgfn.noise import MAKERS, ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, Slip, UniformSlip
 
 every_env = pytest.mark.parametrize("name", ENVS)
 every_noise = pytest.mark.parametrize("name", [*ENVS, *KINDS])
 every_alpha = pytest.mark.parametrize("alpha", [0.0, 0.25, 0.7])
 
 
-def make(name: str, alpha: float = 0.25) -> Env:
-    return (ENVS | DRIFT | KINDS)[name](alpha)
+def make(name: str, alpha: float = 0.25) -> Enumerable:
+    return (ENVS | DRIFT | KINDS | MIXED)[name](alpha)
 
 
-def slips(env: Env) -> bool:
+def slips(env: Enumerable) -> bool:
     """Whether noise can change anything: a single slippable action can only slip to itself."""
     return int(env.slippable(env.initial(1)).sum()) > 1
 
 
-def children(env: Env) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def children(env: Enumerable) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Every legal move of every inner state: the state, the outcome, the state reached."""
     states = inner_states(env)
     row, k = env.legal(states).nonzero().unbind(1)
@@ -119,7 +120,7 @@ def test_a_given_rate_is_a_uniform_slip(name: str) -> None:
     assert (env.kernel(states) - kernel).abs().max() > 0.05
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [*KINDS, *MIXED])
 def test_rollouts_follow_the_exact_law_under_every_noise(name: str) -> None:
     env = make(name, 0.4)
     sharp = random_table(env, 0) ** 3  # a flat policy hides the noise
@@ -135,8 +136,8 @@ def test_rollouts_follow_the_exact_law_under_every_noise(name: str) -> None:
 
 
 def test_the_suite_knows_every_noise() -> None:
-    found = {type(build(0.1).noise) for build in [*KINDS.values(), *ENVS.values()]}
-    assert found == {UniformSlip, ConfusionMatrix, ByPosition, HiddenRate}
+    found = {type(build(0.1).noise) for build in [*KINDS.values(), *ENVS.values(), *MIXED.values()]}
+    assert found == {UniformSlip, ConfusionMatrix, ByPosition, HiddenRate, Mixtures}
     known = [*Noise.__subclasses__(), *Slip.__subclasses__()]
     assert found == {cls for cls in known if cls.__module__ == "sgfn.noise.kinds" and not isabstract(cls)}
     assert set(MAKERS) == set(get_args(NoiseKind))

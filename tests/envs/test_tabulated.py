@@ -6,6 +6,7 @@ from exact_tables import (
     DRIFT,
     ENVS,
     KINDS,
+    MIXED,
     final_states,
     inner_states,
     log_of,
@@ -13,12 +14,13 @@ from exact_tables import (
     no_reward,
     random_table,
 )
+from jaxtyping import TypeCheckError
 from torch.testing import assert_close
 
-from sgfn.envs import TabulatedEnv, laws, tabulate, tabulated
+from sgfn.envs import SequenceEnv, TabulatedEnv, laws, tabulate, tabulated
 from sgfn.learning.rollout import rollout
 
-ALL = ENVS | DRIFT | KINDS
+ALL = ENVS | DRIFT | KINDS | MIXED
 every_env = pytest.mark.parametrize("name", ALL)
 
 
@@ -30,12 +32,14 @@ def test_tables_answer_as_their_environment(name: str, alpha: float) -> None:
     states = table.embed(raw)
     assert sorted(states[:, 0].tolist()) == list(range(env.num_states + env.num_objects))
     assert torch.equal(table.raw[states[:, 0]], raw)
-    for question in ("done", "legal", "slippable", "position", "parents", "support", "encode", "objects", "kernel"):
+    masks = ("done", "legal", "possible", "slippable", "parents", "support")
+    for question in (*masks, "position", "encode", "objects", "kernel"):
         answer, wanted = getattr(table, question)(states), getattr(env, question)(raw)
         assert torch.equal(answer, wanted), question
         assert not torch.equal(getattr(table, question)(states.flip(0)), wanted) or bool((wanted == wanted[:1]).all())
     assert torch.equal(table.kernel(states, torch.float64), env.kernel(raw, torch.float64))
-    for name in ("actions", "horizon", "features", "tree", "num_states", "num_objects", "object_width", "distance"):
+    sizes = ("actions", "outcomes", "horizon", "features", "num_states", "num_objects", "object_width")
+    for name in (*sizes, "tree", "distance"):
         assert getattr(table, name) == getattr(env, name)
 
 
@@ -44,18 +48,43 @@ def test_moves_and_their_inverse(name: str) -> None:
     env, table = ALL[name](0.25), TabulatedEnv(ALL[name](0.25))
     raw = torch.cat([inner_states(env), final_states(env)])
     states = table.embed(raw)
-    for k in range(env.actions):
-        outcome, legal = torch.full((raw.shape[0],), k), env.legal(raw)[:, k]
+    for k in range(env.outcomes):
+        outcome, possible = torch.full((raw.shape[0],), k), env.possible(raw)[:, k]
         reached = table.apply(states, outcome)
-        assert torch.equal(reached[legal], table.embed(env.apply(raw, outcome))[legal])
-        assert torch.equal(reached[~legal], states[~legal])
-        assert_close(table.operator(states).row(outcome), env.operator(raw).row(outcome))
-        rates = torch.linspace(0.0, 1.0, raw.shape[0])
-        assert torch.equal(table.operator(states, rate=rates).row(outcome), env.operator(raw, rate=rates).row(outcome))
+        assert torch.equal(reached[possible], table.embed(env.apply(raw, outcome))[possible])
+        assert torch.equal(reached[~possible], states[~possible])
         child = env.parents(raw)[:, k] & (states[:, 0] != 0)
         back = table.parent(states, outcome)[child]
         assert torch.equal(back, table.embed(env.parent(raw, outcome))[child])
         assert not torch.equal(back, states[child]) or not child.any()
+
+
+@every_env
+def test_operators_are_the_environments(name: str) -> None:
+    env, table = ALL[name](0.25), TabulatedEnv(ALL[name](0.25))
+    raw = torch.cat([inner_states(env), final_states(env)])
+    states, rates = table.embed(raw), torch.linspace(0.0, 1.0, raw.shape[0])
+    for a in range(env.actions):
+        action = torch.full((raw.shape[0],), a)
+        assert_close(table.operator(states).row(action), env.operator(raw).row(action))
+        assert torch.equal(table.operator(states, rate=rates).row(action), env.operator(raw, rate=rates).row(action))
+    if name != "grid-1D-4":  # one move can slip to itself only
+        assert not torch.allclose(table.operator(states).matrix(), ALL[name](0.7).operator(raw).matrix())
+
+
+def test_numbers_and_raw_states_are_told_apart() -> None:
+    """Raw states come in through `embed` alone; where a raw state is one integer too, there are no tables."""
+    env = ENVS["fixed-L4-V2"](0.25)
+    table, raw = TabulatedEnv(env), inner_states(ENVS["fixed-L4-V2"](0.25))
+    assert torch.equal(table.embed(table.embed(raw)), table.embed(raw))
+    with pytest.raises(ValueError, match=r"^states here are numbers, got a row of 4: `embed` raw states first$"):
+        table.row(raw)
+    for question in (table.done, table.legal, table.kernel, table.operator, table.encode, table.objects):
+        with pytest.raises((ValueError, TypeCheckError)):  # the check of shapes comes first where it is switched on
+            question(raw)
+        question(table.embed(raw))
+    short = SequenceEnv(length=1, alphabet="AB", noise=env.noise)
+    assert tabulate(short, "cpu") is short
 
 
 @every_env

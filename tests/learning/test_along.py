@@ -9,11 +9,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn.config import DynamicsConfig, NetConfig, ThoughtConfig
-from sgfn.envs import Env, TabulatedEnv
+from sgfn.envs import TabulatedEnv
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories, concatenate
 from sgfn.learning.along import CachedActor, TrajectoryScorer
 from sgfn.learning.kernels.shared_states import shared_levels
-from sgfn.learning.rollout import retrace, rollout
+from sgfn.learning.rollout import clocks, retrace, rollout
 from sgfn.learning.scoring import score
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import SequenceReader, make_encoder, sequence_of
@@ -26,13 +27,13 @@ TRANSFORMER = NetConfig(encoder="transformer", hidden=12, layers=2, heads=3)
 THOUGHT = ThoughtConfig(layers=2, width=8, heads=2)
 
 
-def environment(name: str, tabulated: bool) -> Env:
+def environment(name: str, tabulated: bool) -> Enumerable:
     env = ENVS[name](0.4)
     return TabulatedEnv(env) if tabulated else env
 
 
 def networks(
-    env: Env, form: str, net: NetConfig, thought: ThoughtConfig | None = None
+    env: Enumerable, form: str, net: NetConfig, thought: ThoughtConfig | None = None
 ) -> tuple[FlowNets, FullNoiseModel]:
     """Networks with contrast in every weight, as after training."""
     with torch.random.fork_rng(devices=[]):
@@ -53,19 +54,21 @@ class Witness:
 
     def log_policy(self, t: int, state: Tensor) -> Tensor:
         self.policies.append(self.actor.log_policy(t, state))
-        self.kernels.append(self.actor.log_kernel(state))
+        self.kernels.append(self.actor.kernel(state).log_matrix())
         return self.policies[-1]
 
     def observe(self, t: int, intended: Tensor, realised: Tensor) -> None:
         self.actor.observe(t, intended, realised)
 
 
-def walk(env: Env, nets: FlowNets, model: FullNoiseModel) -> tuple[Trajectories, Tensor, Tensor]:
+def walk(env: Enumerable, nets: FlowNets, model: FullNoiseModel) -> tuple[Trajectories, Tensor, Tensor]:
     """Own rollouts and retraced objects by one walker after the other, with what it said on the way."""
     generator, walker = torch.Generator().manual_seed(0), CachedActor(nets, model)
     first, second = Witness(walker), Witness(walker)
     own = rollout(env, first, no_reward, batch=30, generator=generator, explore=0.2)
-    known = retrace(env, env.all_objects(), second, walker.log_kernel, no_reward, generator)
+    goals = env.all_objects()
+    clock = clocks((env.horizon, 2, len(goals), max(env.actions, env.outcomes)), generator)
+    known = retrace(env, goals, second, walker.kernel, no_reward, clock)
     said = [torch.cat([torch.stack(a, 1), torch.stack(b, 1)]) for a, b in
             ((first.policies, second.policies), (first.kernels, second.kernels))]  # fmt: skip
     return concatenate(own, known), said[0], said[1]
@@ -102,7 +105,7 @@ def test_a_walker_thinks_what_the_full_pass_thinks(name: str, net: NetConfig) ->
     assert thoughts is not None
     heads = TrajectoryScorer(nets, thoughts).heads(batch.states[:, :-1])
     assert_close(walked[valid], heads.log_policy[valid], atol=1e-5, rtol=0)
-    full = model.log_kernel(batch.states[:, :-1], thoughts[:, :-1])
+    full = model.log_matrix(batch.states[:, :-1], thoughts[:, :-1])
     assert_close(kernels[valid], full[valid], atol=1e-5, rtol=0)
     swapped = model.thoughts(batch.realised, batch.intended)
     other = TrajectoryScorer(nets, swapped).heads(batch.states[:, :-1])
@@ -118,11 +121,11 @@ def test_padding_reaches_neither_scores_nor_gradients(name: str, form: str) -> N
     env = environment(name, tabulated=True)
     nets, model = networks(env, form, TRANSFORMER)
     batch = walk(env, nets, model)[0]
-    log_kernel = env.kernel(batch.states[:, :-1]).log()
+    kernel = env.operator(batch.states[:, :-1])
 
     def gradients(scorer: Any, used: Trajectories) -> tuple[Tensor, Tensor]:
         nets.zero_grad(set_to_none=True)
-        scores = score(scorer, used, form, log_kernel)
+        scores = score(scorer, used, form, kernel)
         total = scores.log_pf + scores.log_pb + scores.log_flow[:, :-1] * used.valid
         total.square().sum().backward()
         return total.detach(), torch.cat([p.grad.flatten() for p in nets.parameters() if p.grad is not None])
@@ -163,9 +166,9 @@ def test_who_remembers_must_be_told_the_history() -> None:
     with pytest.raises(ValueError, match="this policy remembers"):
         nets.log_policy(states)
     with pytest.raises(ValueError, match="this noise model remembers"):
-        model.log_kernel(states)
+        model.log_matrix(states)
     thought = torch.zeros(states.shape[0], THOUGHT.width)
-    model.log_kernel(states, thought)
+    model.log_matrix(states, thought)
     nets.log_policy_of(nets.represent(states), states, thought)
 
 
@@ -179,6 +182,6 @@ def test_thoughts_learn_from_the_noise_model_alone() -> None:
     assert nets.join is not None
     assert nets.join.layer.weight.grad is not None
     assert all(p.grad is None for p in model.parameters())
-    model.log_kernel(batch.states[:, :-1], thoughts[:, :-1]).square().sum().backward()
+    model.log_matrix(batch.states[:, :-1], thoughts[:, :-1]).square().sum().backward()
     assert model.thought is not None
     assert model.thought.begin.grad is not None

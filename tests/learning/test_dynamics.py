@@ -10,25 +10,27 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn.config import DynamicsConfig, OptimConfig
-from sgfn.envs import Env, SequenceEnv, laws
+from sgfn.envs import SequenceEnv, laws
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
-from sgfn.learning.dynamics import calibration, count_estimate, log_known, negative_log_likelihood
+from sgfn.learning.dynamics import calibration, count_estimate, negative_log_likelihood
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import rollout
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.noise import ConfusionMatrix, bayes_filter
+from sgfn.noise.operators import DenseKernel, Kernel
 
 
-def play(env: Env, batch: int = 200, seed: int = 0) -> Trajectories:
+def play(env: Enumerable, batch: int = 200, seed: int = 0) -> Trajectories:
     generator = torch.Generator().manual_seed(seed)
     return rollout(env, log_of(laws.uniform_policy(env)), no_reward, batch=batch, generator=generator)
 
 
 @pytest.mark.parametrize("name", ENVS)
-def test_known_kernel_as_logarithms(name: str) -> None:
+def test_known_kernel_as_operator(name: str) -> None:
     env, states = ENVS[name](0.25), inner_states(ENVS[name](0.25))
-    assert_close(known_kernel(env, states).exp(), env.kernel(states))
-    assert (known_kernel(env, states).exp() - ENVS[name](0.5).kernel(states)).abs().max() > 0.05 or name == "grid-1D-4"
+    assert_close(env.operator(states).log_matrix().exp(), env.kernel(states))
+    assert (env.operator(states).matrix() - ENVS[name](0.5).kernel(states)).abs().max() > 0.05 or name == "grid-1D-4"
 
 
 def test_likelihood_by_hand() -> None:
@@ -38,17 +40,17 @@ def test_likelihood_by_hand() -> None:
     states = torch.tensor([[[2, 2, 2], [1, 2, 2], [1, 1, 2], [1, 1, 3]], [[2, 2, 2], [1, 2, 2], [1, 3, 2], [1, 3, 2]]])
     valid = torch.tensor([[True, True, True], [True, True, False]])
     batch = Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=torch.zeros(2))
-    found = float(negative_log_likelihood(known_kernel(env, states[:, :-1]), batch))
+    found = float(negative_log_likelihood(env.operator(states[:, :-1]), batch))
     assert found == pytest.approx(-(math.log(0.2) + 2 * math.log(0.8)) / 5, abs=1e-6)
-    wrong = float(negative_log_likelihood(log_known(TINY["stop-L3-V2"](0.8), states[:, :-1]), batch))
+    wrong = float(negative_log_likelihood(TINY["stop-L3-V2"](0.8).operator(states[:, :-1]), batch))
     assert wrong == pytest.approx(-(math.log(0.4) + 2 * math.log(0.6)) / 5, abs=1e-6)
 
 
 def test_likelihood_has_a_finite_gradient_where_padding_is_impossible() -> None:
     env = TINY["stop-L3-V2"](0.4)
     batch = play(env)
-    log_kernel = known_kernel(env, batch.states[:, :-1]).requires_grad_()
-    negative_log_likelihood(log_kernel, batch).backward()
+    log_kernel = env.kernel(batch.states[:, :-1]).log().requires_grad_()
+    negative_log_likelihood(DenseKernel(log_kernel, log=True), batch).backward()
     assert log_kernel.grad is not None
     assert log_kernel.grad.isfinite().all()
     assert float(log_kernel.grad.sum()) == pytest.approx(-1.0, abs=1e-5)
@@ -60,7 +62,7 @@ def test_likelihood_has_a_finite_gradient_where_padding_is_impossible() -> None:
 def test_the_true_kernel_is_perfectly_calibrated(name: str, alpha: float) -> None:
     env = TINY[name](alpha)
     batch = play(env)
-    found = calibration(env, lambda states: env.kernel(states, torch.float64).log(), batch)
+    found = calibration(env, lambda states: env.operator(states, torch.float64), batch)
     assert found["dynamics_tv"] < 1e-15
     assert found["dynamics_nll"] == pytest.approx(found["dynamics_entropy"], abs=1e-12)
     assert (found["dynamics_entropy"] > 0.05) == (alpha > 0 and name != "grid-1D-4")
@@ -70,7 +72,7 @@ def test_the_true_kernel_is_perfectly_calibrated(name: str, alpha: float) -> Non
 def test_calibration_of_a_wrong_kernel_by_hand(alpha: float, beta: float) -> None:
     """Three tokens: TV = |alpha - beta| (1 - 1/V), and NLL - entropy is the KL of one row."""
     env, other = TINY["fixed-L2-V3"](alpha), TINY["fixed-L2-V3"](beta)
-    found = calibration(env, lambda states: known_kernel(other, states), play(env))
+    found = calibration(env, other.operator, play(env))
     p, q = ([1 - x + x / 3, x / 3, x / 3] for x in (alpha, beta))
     assert found["dynamics_tv"] == pytest.approx(abs(alpha - beta) * 2 / 3, abs=1e-6)
     assert found["dynamics_entropy"] == pytest.approx(-sum(x * math.log(x) for x in p), abs=1e-9)
@@ -83,24 +85,27 @@ def test_intention_comes_first_and_outcome_second() -> None:
     """Drift from A to B, never back: the transposed kernel would call impossible what happens all the time."""
     env = TINY["drift-L2-V3"](0.3)
     batch = play(env)
-    log_kernel = known_kernel(env, batch.states[:, :-1])
+    kernel = env.operator(batch.states[:, :-1])
     kept = float((batch.intended == batch.realised).double().mean())
     wanted = -kept * math.log(0.7) - (1 - kept) * math.log(0.3)
-    assert float(negative_log_likelihood(log_kernel, batch)) == pytest.approx(wanted, abs=1e-5)
-    assert negative_log_likelihood(log_kernel.transpose(-1, -2), batch) == torch.inf
-    assert calibration(env, lambda s: known_kernel(env, s), batch)["dynamics_tv"] < 1e-6
-    assert calibration(env, lambda s: known_kernel(env, s).transpose(-1, -2), batch)["dynamics_tv"] == pytest.approx(
-        0.3
-    )
+    assert float(negative_log_likelihood(kernel, batch)) == pytest.approx(wanted, abs=1e-5)
+    assert calibration(env, env.operator, batch)["dynamics_tv"] < 1e-6
+
+    def transposed(states: Tensor) -> Kernel:
+        return DenseKernel(env.kernel(states).transpose(-1, -2))
+
+    assert negative_log_likelihood(transposed(batch.states[:, :-1]), batch) == torch.inf
+    assert calibration(env, transposed, batch)["dynamics_tv"] == pytest.approx(0.3)
 
 
 def test_calibration_counts_valid_steps_only() -> None:
     env = TINY["stop-L3-V2"](0.3)
     batch = every_trajectory(env)
 
-    def wrong_where_done(states: Tensor) -> Tensor:
+    def wrong_where_done(states: Tensor) -> Kernel:
         uniform = torch.full((*states.shape[:-1], 3, 3), 1 / 3, dtype=torch.float64)
-        return torch.where(env.done(states)[..., None, None], uniform, env.kernel(states, torch.float64)).log()
+        truth = env.kernel(states, torch.float64)
+        return DenseKernel(torch.where(env.done(states)[..., None, None], uniform, truth))
 
     assert calibration(env, wrong_where_done, batch)["dynamics_tv"] < 1e-15
     everything = {**vars(batch), "valid": torch.ones_like(batch.valid)}
@@ -113,10 +118,10 @@ def test_what_the_history_tells_is_perfectly_calibrated(name: str) -> None:
     batch = play(env)
     states = batch.states[:, :-1]
     truth = bayes_filter(env.noise, env.slippable(states), batch.intended, batch.realised, env.position(states))
-    found = calibration(env, lambda _: truth.log(), batch)
+    found = calibration(env, lambda _: DenseKernel(truth), batch)
     assert found["dynamics_tv"] < 1e-12
     assert found["dynamics_nll"] == pytest.approx(found["dynamics_entropy"], abs=1e-12)
-    mean = calibration(env, lambda states: env.kernel(states, torch.float64).log(), batch)
+    mean = calibration(env, lambda states: env.operator(states, torch.float64), batch)
     assert mean["dynamics_entropy"] == found["dynamics_entropy"]
     assert (mean["dynamics_tv"] > 0.005) == ("hidden" in name)  # a model of single steps is not enough then
     assert (mean["dynamics_nll"] > mean["dynamics_entropy"] + 1e-4) == ("hidden" in name)
@@ -154,7 +159,7 @@ def test_counts_by_hand() -> None:
 # The network
 
 
-def network(env: Env) -> FullNoiseModel:
+def network(env: Enumerable) -> FullNoiseModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return FullNoiseModel(env, DynamicsConfig(hidden=32))
@@ -166,7 +171,7 @@ def test_network_is_a_law_over_legal_outcomes(name: str) -> None:
     net = network(env)
     with torch.no_grad():
         net.outcome.weight.normal_(generator=torch.Generator().manual_seed(0))  # as after some training
-        law = net.log_kernel(states).exp()
+        law = net.operator(states).matrix()
     assert_close(law.sum(-1), torch.ones(env.num_states, env.actions))
     legal = env.legal(states)[:, None, :].expand(law.shape)
     assert (law[legal] > 0).all()
@@ -180,13 +185,13 @@ def trained(name: str) -> tuple[dict[str, float], dict[str, float]]:
     env, steps, size = TINY[name](0.4), 200, 256
     data = play(env, steps * size)
     net, fresh = network(env), play(env, 1000, seed=99)
-    before = calibration(env, net.log_kernel, fresh)
+    before = calibration(env, net.operator, fresh)
     optimiser = Optimiser([(list(net.parameters()), 0.02)], 1.0, torch.device("cpu"))
     for step in range(steps):
         batch = Trajectories(**{field: rows[step * size : (step + 1) * size] for field, rows in vars(data).items()})
-        loss = negative_log_likelihood(net.log_kernel(batch.states[:, :-1]), batch)
+        loss = negative_log_likelihood(net.operator(batch.states[:, :-1]), batch)
         optimiser.step(loss, schedule(torch.tensor(float(step)), steps, OptimConfig(warmup=0)))
-    return before, calibration(env, net.log_kernel, fresh)
+    return before, calibration(env, net.operator, fresh)
 
 
 @pytest.mark.parametrize("name", ["fixed-L2-V3", "stop-L3-V2", "grid-2D-3"])

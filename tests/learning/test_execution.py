@@ -236,7 +236,7 @@ MORE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", MORE)
 def test_what_a_step_leaves_for_later_may_wait_for_the_next_rollouts(case: str) -> None:
     plain, other = learner(noise__alpha=0.3, **MORE[case]), learner(noise__alpha=0.3, **MORE[case])
-    other.beside = Deferred()  # pyright: ignore[reportAttributeAccessIssue]
+    other.side_stream = Deferred()  # pyright: ignore[reportAttributeAccessIssue]
     for _ in range(5):
         plain.step()
         other.step()

@@ -8,7 +8,7 @@ from exact_tables import ENVS, PROPERTY, log_of, look_up, random_table
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgfn.envs import Env
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.replay import Replay
 from sgfn.learning.rollout import rollout
@@ -16,7 +16,7 @@ from sgfn.learning.rollout import rollout
 CPU = torch.device("cpu")
 
 
-def play(env: Env, batch: int, seed: int = 0) -> Trajectories:
+def play(env: Enumerable, batch: int, seed: int = 0) -> Trajectories:
     """Rollouts whose log-reward is their number: each can be told from all others."""
     generator = torch.Generator().manual_seed(seed)
     numbers = torch.arange(batch) + 1000.0 * seed

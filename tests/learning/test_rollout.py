@@ -21,27 +21,33 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from sgfn.envs import Env, laws
+from sgfn.envs import laws
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.rollout import behaviour, clocks, draw, retrace, rollout, unroll
+from sgfn.noise.operators import DenseKernel, Kernel
 
 every_env = pytest.mark.parametrize("name", ENVS)
 ALL = ENVS | DRIFT
 noisy_env = pytest.mark.parametrize("name", [name for name in ALL if name != "grid-1D-4"])  # there slips are void
 
 
-def play(env: Env, table: Tensor, n: int, seed: int = 0, **options: float) -> Trajectories:
+def play(env: Enumerable, table: Tensor, n: int, seed: int = 0, **options: float) -> Trajectories:
     generator = torch.Generator().manual_seed(seed)
     return rollout(env, log_of(look_up(env, table)), no_reward, batch=n, generator=generator, **options)
 
 
-def replay_goals(env: Env, table: Tensor, copies: int) -> Trajectories:
+def replay_goals(env: Enumerable, table: Tensor, copies: int) -> Trajectories:
     goals = env.all_objects().repeat_interleave(copies, 0)
-    generator = torch.Generator().manual_seed(0)
-    return retrace(env, goals, log_of(look_up(env, table)), lambda s: known_kernel(env, s), no_reward, generator)
+    return retrace(env, goals, log_of(look_up(env, table)), env.operator, no_reward, times(env, len(goals)))
 
 
-def count_triples(env: Env, batch: Trajectories) -> Tensor:
+def times(env: Enumerable, batch: int) -> Tensor:
+    """Waiting times for a batch of steps, as `retrace` reads them."""
+    return clocks((env.horizon, 2, batch, max(env.actions, env.outcomes)), torch.Generator().manual_seed(0))
+
+
+def count_triples(env: Enumerable, batch: Trajectories) -> Tensor:
     """How often each (state, intention, outcome) happened in valid steps."""
     states = env.index(batch.states[:, :-1])[batch.valid]
     counts = torch.zeros(env.num_states, env.actions, env.actions, dtype=torch.float64)
@@ -49,13 +55,13 @@ def count_triples(env: Env, batch: Trajectories) -> Tensor:
     return counts.index_put(where, torch.ones(states.shape[0], dtype=torch.float64), accumulate=True)
 
 
-def kernel_table(env: Env) -> Tensor:
+def kernel_table(env: Enumerable) -> Tensor:
     states = inner_states(env)
     table = torch.zeros(env.num_states, env.actions, env.actions, dtype=torch.float64)
     return table.index_copy(0, env.index(states), env.kernel(states, torch.float64))
 
 
-def count_objects(env: Env, batch: Trajectories) -> Tensor:
+def count_objects(env: Enumerable, batch: Trajectories) -> Tensor:
     return torch.bincount(env.object_index(env.objects(batch.states[:, -1])), minlength=env.num_objects)
 
 
@@ -234,12 +240,11 @@ def test_retrace_means_only_what_the_noise_allows(name: str, alpha: float) -> No
     """A learned P^ gives every pair some mass; a pair outside the support would have log pi_B = -inf, hence no loss."""
     env = TINY[name](alpha)
 
-    def learned(states: Tensor) -> Tensor:
-        return torch.full((*states.shape[:-1], env.actions, env.actions), 1 / env.actions).log()
+    def learned(states: Tensor) -> Kernel:
+        return DenseKernel(torch.full((*states.shape[:-1], env.actions, env.actions), 1 / env.actions))
 
     goals = env.all_objects().repeat_interleave(50, 0)
-    policy, generator = log_of(laws.uniform_policy(env)), torch.Generator().manual_seed(0)
-    batch = retrace(env, goals, policy, learned, no_reward, generator)
+    batch = retrace(env, goals, log_of(laws.uniform_policy(env)), learned, no_reward, times(env, len(goals)))
 
     rows, valid = env.support(batch.states[:, 1:]).flatten(-2), batch.valid
     allowed = rows.gather(-1, (batch.realised * env.actions + batch.intended)[..., None])[..., 0][valid]

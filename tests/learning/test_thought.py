@@ -8,7 +8,7 @@ import pytest
 import torch
 from benchmarks.thought import FREE, build, configuration, filter_law, state_law, target_of
 from exact_tables import chi_square, look_up, random_table
-from small_runs import CPU, same_runs, same_tensors, small, tiny_task
+from small_runs import CPU, collected, same_runs, same_tensors, small, tiny_task
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -17,10 +17,12 @@ from sgfn.envs import Env, GridEnv, SequenceEnv, histories, laws
 from sgfn.evaluation import exact
 from sgfn.evaluation.measure import measure
 from sgfn.learning.along import CachedActor, TrajectoryScorer
-from sgfn.learning.dynamics import log_known, negative_log_likelihood
-from sgfn.learning.rollout import rollout
+from sgfn.learning.dynamics import negative_log_likelihood
+from sgfn.learning.rollout import clocks, rollout
 from sgfn.learning.trainer import Trainer
+from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.noise import HiddenRate, Noise, UniformSlip, bayes_filter, slip_project
+from sgfn.noise.operators import DenseKernel
 from sgfn.runs.train import train
 
 HIDDEN = HiddenRate(mean=0.4, concentration=1.0)
@@ -175,18 +177,20 @@ def _stop_after(step: int, glance: Any) -> Any:
 
 def test_thoughts_reach_scores_samples_and_retraced_intentions() -> None:
     trainer = stir(hidden_trainer(**THOUGHT))
-    own, batch = trainer.collect(trainer.judge(8))
+    scorer, own, batch = collected(trainer)
     assert own is batch
-    thoughts = trainer.thoughts(batch)
+    general = trainer.general
+    thoughts = general.thoughts(batch)
     assert thoughts is not None
-    states = batch.states[:, :-1]
-    assert_close(trainer.kernel_along(batch)(states), trainer.dynamics.log_kernel(states, thoughts[:, :-1]))
-    scorer = trainer.scorer(trainer.judge(8), thoughts)
+    states, model = batch.states[:, :-1], trainer.dynamics
+    assert isinstance(model, FullNoiseModel)
+    assert_close(general.kernel_along(batch)(states).log_matrix(), model.log_matrix(states, thoughts[:, :-1]))
+    scorer = general.scorer(scorer, thoughts)
     assert isinstance(scorer, TrajectoryScorer)
     actor = trainer.actor()
     assert isinstance(actor, CachedActor)
     goals = torch.tensor([[0, 0, 1]]).expand(4000, -1)
-    traced = trainer.retraced(goals)
+    traced = general.retraced(goals, clocks((3, 2, 4000, 2), trainer.generator))
     assert torch.equal(trainer.env.objects(traced.states[:, -1]), goals)
     # The last intention follows the posterior of its own history: pi P^ there, for each of the two earlier pairs.
     first = traced.intended[:, 0]
@@ -225,7 +229,7 @@ def remembering(env: Env, seed: int = 0) -> histories.HistoryPolicy:
 def test_without_a_memory_the_law_is_that_of_the_states(space: str, noise: Noise) -> None:
     env = SPACES[space](noise)
     policy = look_up(env, random_table(env, 1))
-    found = histories.follow(env, lambda states, a, k: (policy(states), known_kernel(env, states)))
+    found = histories.follow(env, lambda states, a, k: (policy(states), env.kernel(states).log()))
     assert_close(found.law, laws.law(env, policy), atol=1e-12, rtol=0)
     assert float(found.law.sum()) == pytest.approx(1.0, abs=1e-12)
     if isinstance(noise, UniformSlip):
@@ -269,8 +273,8 @@ def test_a_law_with_memory_is_what_samples_show(space: str) -> None:
     forgetful = histories.follow(env, lambda s, a, k: remembering(env)(s, a[:, :0], k[:, :0]))
     assert chi_square(counts[None], forgetful.law[None]) < 1e-4
     slippable = env.slippable(batch.states[:, :-1])
-    log_filter = bayes_filter(HIDDEN, slippable, batch.intended, batch.realised).log()
-    assert float(negative_log_likelihood(log_filter, batch)) == pytest.approx(found.filter_nll, abs=0.01)
+    known = DenseKernel(bayes_filter(HIDDEN, slippable, batch.intended, batch.realised))
+    assert float(negative_log_likelihood(known, batch)) == pytest.approx(found.filter_nll, abs=0.01)
     assert found.nll > found.filter_nll + 0.02
 
 
@@ -334,7 +338,7 @@ def test_a_thought_tells_the_rate() -> None:
     advance(trainer, 60)
     after = trainer.follow()
     mean_rate = histories.follow(
-        trainer.task.env, lambda s, a, k: (trainer.believe(s, a, k)[0], log_known(trainer.task.env, s))
+        trainer.task.env, lambda s, a, k: (trainer.believe(s, a, k)[0], trainer.task.env.kernel(s).log())
     )
     assert before.nll > mean_rate.nll
     assert after.nll < mean_rate.nll - 0.5 * (mean_rate.nll - mean_rate.filter_nll)
@@ -355,7 +359,7 @@ def test_the_laws_of_the_study_agree_with_enumeration() -> None:
         everywhere = torch.ones(states.shape[0], intended.shape[1] + 1, 2, dtype=torch.bool)
         pairs = torch.cat([intended, blank], 1), torch.cat([realised, blank], 1)
         rate = HIDDEN.posterior_rates(everywhere, *pairs)[:, -1]
-        return slip_project(table(states), env.slippable(states), rate)[0], known_kernel(env, states)
+        return slip_project(table(states), env.slippable(states), rate)[0], env.kernel(states).log()
 
     followed = histories.follow(env, projecting).law
     assert_close(filter_law(env, conditionals), followed, atol=1e-12, rtol=0)
@@ -384,7 +388,7 @@ def test_who_knows_the_rate_reaches_laws_that_others_do_not() -> None:
                 share = torch.tensor([slipped, quiet], dtype=torch.float64)[(intended == realised).all(1).long()]
             elif intended.shape[1] > FREE:
                 share[states[:, FREE] == 0] = 1.0
-            return torch.stack([share, 1 - share], -1), known_kernel(env, states)
+            return torch.stack([share, 1 - share], -1), env.kernel(states).log()
 
         return histories.follow(env, believe).law
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import CPU, same_tensors, small, tiny_task, tiny_trainer, weights
+from small_runs import CPU, balance, collected, same_tensors, small, tiny_task, tiny_trainer, weights
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -141,14 +141,13 @@ def test_the_dynamics_model_learns_only_where_it_is_used(mode: str, learns: bool
 @pytest.mark.parametrize("form", FORMS)
 def test_policy_and_dynamics_do_not_share_gradients(form: str) -> None:
     trainer = tiny_trainer(form=form, noise__alpha=0.3)
-    judge = trainer.judge(8)
-    _, batch = trainer.collect(judge)
-    log_kernel = trainer.log_kernel(batch.states[:, :-1])
-    assert log_kernel.requires_grad
-    trainer.balance(judge, batch, torch.tensor(1.0), log_kernel).backward()
+    states, _, batch = collected(trainer)
+    kernel = trainer.general.noise_kernel(batch.states[:, :-1])
+    assert kernel.log_matrix().requires_grad
+    balance(trainer, states, batch, 1.0, kernel).backward()
     assert all(p.grad is None for p in trainer.dynamics.parameters())
     assert trainer.nets.policy.weight.grad is not None
-    trainer.fit_dynamics(batch, torch.tensor(1.0))
+    trainer.general.fit_noise_model(batch, torch.tensor(1.0))
     assert all(gradient.any() for gradient in trainer.dynamics_optimiser.gradients[-2:])
     assert not trainer.optimiser.gradient.any()
 
@@ -170,11 +169,11 @@ def test_a_rate_of_zero_holds_one_model_and_not_the_other() -> None:
 
 def test_the_guess_of_log_z_spares_the_first_losses() -> None:
     trainer = tiny_trainer(reward__norm=1e-4)  # rewards far from one
-    own, batch = trainer.collect(trainer.judge(8))
-    log_kernel = trainer.log_kernel(batch.states[:, :-1])
+    _, own, batch = collected(trainer)
+    kernel = trainer.general.noise_kernel(batch.states[:, :-1])
 
     def loss() -> float:
-        return float(trainer.balance(trainer.judge(8), own, torch.tensor(1.0), log_kernel).detach())
+        return float(balance(trainer, trainer.general.state_scorer(8), own, 1.0, kernel).detach())
 
     guessed = loss()
     with torch.no_grad():
@@ -184,11 +183,10 @@ def test_the_guess_of_log_z_spares_the_first_losses() -> None:
 
 def test_the_ramp_of_the_exponent_reaches_the_loss() -> None:
     trainer = tiny_trainer(beta=5.0, reward__ramp=3.0)
-    judge = trainer.judge(8)
-    _, batch = trainer.collect(judge)
-    log_kernel = trainer.log_kernel(batch.states[:, :-1])
+    states, _, batch = collected(trainer)
+    kernel = trainer.general.noise_kernel(batch.states[:, :-1])
     losses = [
-        float(trainer.balance(judge, batch, beta_at(torch.tensor(t), 5.0, 3.0), log_kernel).detach())
+        float(balance(trainer, states, batch, beta_at(torch.tensor(t), 5.0, 3.0), kernel).detach())
         for t in (0.0, 0.0, 3.0, 1e9)
     ]
     assert losses[0] == losses[1]
@@ -199,7 +197,7 @@ def test_the_offline_share_comes_from_the_file() -> None:
     goals = torch.tensor([[0, 0, 0], [2, 1, 2]])
     task = tiny_task(small(batch=40, noise__alpha=0.3, offline=OfflineConfig(file=Path("known.csv"), share=0.25)))
     trainer = Trainer(task, CPU, goals)
-    own, batch = trainer.collect(trainer.judge(40))
+    _, own, batch = collected(trainer, 40)
     assert own.valid.shape[0] == 30
     assert batch.valid.shape[0] == 40
     assert torch.equal(batch.states[:30], own.states)
@@ -209,7 +207,7 @@ def test_the_offline_share_comes_from_the_file() -> None:
     assert not known[:30].all()
     assert len(objects[30:].unique(dim=0)) == 2
     assert_close(batch.log_reward[30:], trainer.task.log_reward(objects[30:]))
-    alone, together = Trainer(task, CPU).collect(trainer.judge(40))
+    _, alone, together = collected(Trainer(task, CPU), 40)
     assert alone is together
     assert alone.valid.shape[0] == 40
 
@@ -250,29 +248,29 @@ def test_replayed_batches_have_their_own_size(monkeypatch: pytest.MonkeyPatch) -
 def test_shared_states_give_the_same_loss_and_gradients(form: str, batch: int, levels: int) -> None:
     trainer = tiny_trainer(form=form, batch=batch, noise__alpha=0.3)
     advance(trainer, 2)
-    judge = trainer.judge(batch)
-    assert isinstance(judge, SharedStateScorer)
-    assert judge.levels == levels
-    _, rollouts = trainer.collect(judge)
-    log_kernel = trainer.log_kernel(rollouts.states[:, :-1])
-    assert_close(log_kernel, trainer.dynamics.log_kernel(rollouts.states[:, :-1]))
+    states, _, rollouts = collected(trainer, batch)
+    assert isinstance(states, SharedStateScorer)
+    assert states.levels == levels
+    kernel = trainer.general.noise_kernel(rollouts.states[:, :-1])
+    assert_close(kernel.log_matrix(), trainer.dynamics.operator(rollouts.states[:, :-1]).log_matrix())
 
     def gradients(scorer: FlowNets | SharedStateScorer, beta: float = 1.0) -> Tensor:
         trainer.nets.zero_grad()
-        trainer.balance(scorer, rollouts, torch.tensor(beta), log_kernel).backward()
+        balance(trainer, scorer, rollouts, beta, kernel).backward()
         return torch.cat([p.grad.flatten() for p in trainer.nets.parameters() if p.grad is not None])
 
-    shared = gradients(judge)
+    shared = gradients(states)
     assert_close(shared, gradients(trainer.nets), atol=1e-5, rtol=1e-4)
     assert not torch.allclose(shared, gradients(trainer.nets, beta=2.0), atol=1e-5, rtol=1e-4)
 
 
 def test_graphs_and_the_published_form_share_no_levels() -> None:
     for trainer in (build("grid"), tiny_trainer(form="published"), tiny_trainer()):
-        judge = trainer.judge(100)
-        assert isinstance(judge, SharedStateScorer)
-        assert (judge.levels > 0) == (judge.table is not None) == (trainer.env.tree and not trainer.nets.reads_final)
-    assert isinstance(tiny_trainer(net__encoder="transformer", net__heads=2).judge(100), FlowNets)
+        states = trainer.general.state_scorer(100)
+        assert isinstance(states, SharedStateScorer)
+        assert (states.levels > 0) == (states.table is not None) == (trainer.env.tree and not trainer.nets.reads_final)
+    reader = tiny_trainer(net__encoder="transformer", net__heads=2)
+    assert isinstance(reader.general.state_scorer(100), FlowNets)
 
 
 @pytest.mark.parametrize("task", ["tiny", "tiny-stop", "grid"])
@@ -280,23 +278,23 @@ def test_graphs_and_the_published_form_share_no_levels() -> None:
 def test_an_update_reuses_what_its_rollout_computed(task: str, form: str) -> None:
     trainer = build(task, form=form, noise__alpha=0.3)
     advance(trainer, 2)
-    judge = SharedStateScorer(trainer.env, trainer.nets)
-    _, batch = trainer.collect(judge)
-    assert judge.actor.sums()[0].shape[:2] == batch.valid.shape
-    log_kernel = trainer.log_kernel(batch.states[:, :-1])
+    states, general = SharedStateScorer(trainer.env, trainer.nets), trainer.general
+    batch = general.collect(states, general.draw(trainer.generator, trainer.temperature))[1]
+    assert states.actor.sums()[0].shape[:2] == batch.valid.shape
+    kernel = general.noise_kernel(batch.states[:, :-1])
 
     def gradients(scorer: FlowNets | SharedStateScorer) -> Tensor:
-        loss = trainer.balance(scorer, batch, torch.tensor(1.0), log_kernel)
+        loss = balance(trainer, scorer, batch, 1.0, kernel)
         found = torch.autograd.grad(loss, trainer.optimiser.parameters, materialize_grads=True)
         return torch.cat([g.flatten() for g in found])
 
     plain = gradients(trainer.nets)
-    assert_close(gradients(judge), plain, atol=1e-5, rtol=1e-4)
-    for kept in judge.actor.steps:
+    assert_close(gradients(states), plain, atol=1e-5, rtol=1e-4)
+    for kept in states.actor.steps:
         kept[0] += 0.1  # so the sums are read, and right
-    assert not torch.allclose(gradients(judge), plain, atol=1e-5, rtol=1e-4)
-    judge.forget()
-    assert_close(gradients(judge), plain, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(gradients(states), plain, atol=1e-5, rtol=1e-4)
+    states.forget()
+    assert_close(gradients(states), plain, atol=1e-5, rtol=1e-4)
 
 
 # Every combination
@@ -403,7 +401,7 @@ def test_the_marginal_form_comes_to_the_floor(task: str) -> None:
 
     def noise_gap() -> float:
         """At the root, over letters: a stop cannot be meant there."""
-        gap = trainer.log_kernel(root).exp() - trainer.env.kernel(root)
+        gap = trainer.general.noise_kernel(root).matrix() - trainer.env.kernel(root)
         return float(gap[:, :2, :2].detach().abs().max())
 
     floor, ignoring = (exact.total_variation(law, known.target) for law in (known.floor, known.blind))

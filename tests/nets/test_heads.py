@@ -9,21 +9,23 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn.config import DynamicsConfig, NetConfig
-from sgfn.envs import Env, TabulatedEnv, laws
+from sgfn.envs import TabulatedEnv, laws
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories, concatenate
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
-from sgfn.learning.rollout import retrace, rollout
+from sgfn.learning.rollout import clocks, retrace, rollout
 from sgfn.learning.scoring import FORMS, score
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import ACTIVATIONS, MLP, masked_log_softmax
 from sgfn.nets.heads import FlowNets
+from sgfn.noise.operators import DenseKernel, Kernel
 from sgfn.objectives import BALANCE
 
 every_env = pytest.mark.parametrize("name", ENVS)
 every_form = pytest.mark.parametrize("form", FORMS)
 
 
-def networks(env: Env, form: str) -> tuple[FlowNets, FullNoiseModel]:
+def networks(env: Enumerable, form: str) -> tuple[FlowNets, FullNoiseModel]:
     """Networks with some contrast, as after training."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -37,7 +39,7 @@ def networks(env: Env, form: str) -> tuple[FlowNets, FullNoiseModel]:
     return nets, model
 
 
-def play(env: Env, nets: FlowNets, model: FullNoiseModel) -> Trajectories:
+def play(env: Enumerable, nets: FlowNets, model: FullNoiseModel) -> Trajectories:
     """Own rollouts, and known objects retraced with the learned kernel."""
     generator = torch.Generator().manual_seed(0)
 
@@ -45,12 +47,14 @@ def play(env: Env, nets: FlowNets, model: FullNoiseModel) -> Trajectories:
         return 0.1 * objects.sum(-1).float()
 
     own = rollout(env, nets.log_policy, reward, batch=60, generator=generator, explore=0.3)
-    return concatenate(own, retrace(env, env.all_objects(), nets.log_policy, model.log_kernel, reward, generator))
+    goals = env.all_objects()
+    clock = clocks((env.horizon, 2, len(goals), max(env.actions, env.outcomes)), generator)
+    return concatenate(own, retrace(env, goals, nets.log_policy, model.operator, reward, clock))
 
 
-def gradients(nets: FlowNets, batch: Trajectories, form: str, objective: str, log_kernel: Tensor) -> Tensor:
+def gradients(nets: FlowNets, batch: Trajectories, form: str, objective: str, kernel: Kernel) -> Tensor:
     nets.zero_grad(set_to_none=True)
-    BALANCE[objective](score(nets, batch, form, log_kernel), batch).mean().backward()
+    BALANCE[objective](score(nets, batch, form, kernel), batch).mean().backward()
     return torch.cat([p.grad.flatten() for p in nets.parameters() if p.grad is not None])
 
 
@@ -118,13 +122,13 @@ def test_loss_and_gradients_are_finite(name: str, alpha: float, form: str, objec
     nets, model = networks(env, form)
     batch = play(env, nets, model)
     states = batch.states[:, :-1]
-    for log_kernel in (known_kernel(env, states), model.log_kernel(states)):
-        found = gradients(nets, batch, form, objective, log_kernel)
+    for kernel in (env.operator(states), model.operator(states)):
+        found = gradients(nets, batch, form, objective, kernel)
         assert found.isfinite().all()
         assert found.abs().max() > 1e-3
     flow_used = nets.flow.weight.grad is not None and bool(nets.flow.weight.grad.any())
     assert flow_used == (objective != "tb")
-    poisoned = torch.full_like(log_kernel, torch.nan)
+    poisoned = DenseKernel(torch.full_like(kernel.matrix(), torch.nan))
     assert gradients(nets, batch, form, objective, poisoned).isfinite().all() == (form == "blind")
 
 
@@ -133,10 +137,10 @@ def test_the_dynamics_net_gets_no_gradient_from_balance(form: str) -> None:
     env = ENVS["grid-2D-4"](0.4)
     nets, model = networks(env, form)
     batch = play(env, nets, model)
-    log_kernel = model.log_kernel(batch.states[:, :-1])
-    gradients(nets, batch, form, "tb", log_kernel)
+    kernel = model.operator(batch.states[:, :-1])
+    gradients(nets, batch, form, "tb", kernel)
     assert all(p.grad is None for p in model.parameters())
-    log_kernel.logsumexp(-1).sum().backward()  # the graph is there, `score` left it alone
+    kernel.log_matrix().logsumexp(-1).sum().backward()  # the graph is there, `score` left it alone
     assert all(p.grad is not None for p in model.parameters())
 
 
@@ -173,20 +177,21 @@ def test_shared_states_give_the_same_loss_and_gradients(name: str, levels: int, 
     nets, model = networks(env, form)
     batch = play(env, nets, model)
     inner = batch.states[:, :-1]
-    log_kernel = share(model.log_kernel, env, inner, levels)
-    assert_close(log_kernel[batch.valid], model.log_kernel(inner)[batch.valid])
+    log_kernel = share(model.log_matrix, env, inner, levels)
+    assert_close(log_kernel[batch.valid], model.log_matrix(inner)[batch.valid])
+    kernel = DenseKernel(log_kernel, log=True)
     judge = SharedStateScorer(env, nets, levels)
     for t in range(env.horizon):
         valid, log_policy = batch.valid[:, t], judge.log_policy(t, inner[:, t])
         assert not log_policy.requires_grad
         assert_close(log_policy[valid], nets.log_policy(inner[:, t])[valid].detach())
-    plain = gradients(nets, batch, form, objective, log_kernel)
+    plain = gradients(nets, batch, form, objective, kernel)
     nets.zero_grad(set_to_none=True)
-    BALANCE[objective](score(judge, batch, form, log_kernel), batch).mean().backward()
+    BALANCE[objective](score(judge, batch, form, kernel), batch).mean().backward()
     found = torch.cat([p.grad.flatten() for p in nets.parameters() if p.grad is not None])
     assert_close(found, plain, atol=1e-5, rtol=1e-4)
     shorter = Trajectories(**{field: rows[:-5] for field, rows in vars(batch).items()})
-    other = gradients(nets, shorter, form, objective, log_kernel[:-5])
+    other = gradients(nets, shorter, form, objective, DenseKernel(log_kernel[:-5], log=True))
     assert not torch.allclose(other, plain, atol=1e-5, rtol=1e-4)
 
 

@@ -14,6 +14,7 @@ from sgfn.envs import laws
 from sgfn.envs.trajectories import Trajectories
 from sgfn.evaluation import exact
 from sgfn.learning.scoring import FORMS, score
+from sgfn.noise.operators import DenseKernel
 from sgfn.objectives import BALANCE, OBJECTIVES, make_objective
 from sgfn.objectives.detailed_balance import detailed_balance
 from sgfn.objectives.scores import Scores
@@ -73,8 +74,8 @@ def test_every_trajectory_is_enumerated(name: str, alpha: float) -> None:
 @every_env
 def test_balance_vanishes_only_at_the_exact_solution(name: str, alpha: float, form: str, objective: str) -> None:
     """Every policy is balanced for the reward it induces; any one wrong term is noticed wherever it matters."""
-    scorer, batch, log_kernel = balanced(name, alpha, form)
-    loss, scores = BALANCE[objective], score(scorer, batch, form, log_kernel)
+    scorer, batch, kernel = balanced(name, alpha, form)
+    loss, scores = BALANCE[objective], score(scorer, batch, form, kernel)
     assert loss(scores, batch).max() < 1e-18  # squares of residuals below 1e-9
 
     for t in range(batch.valid.shape[1]):
@@ -87,7 +88,7 @@ def test_balance_vanishes_only_at_the_exact_solution(name: str, alpha: float, fo
             wrong = loss(shifted(scores, "log_flow", t, happened), batch)
             assert wrong.max() < 1e-18 if objective == "tb" else wrong[happened].min() > 1e-6
 
-    too_much = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, form, log_kernel)  # Z and every flow
+    too_much = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, form, kernel)  # Z and every flow
     assert loss(too_much, batch).min() > 1e-6
     wrong_z = shifted(replace(scores, log_z=scores.log_z + 0.1), "log_flow", 0, batch.valid[:, 0])
     assert loss(wrong_z, batch).min() > 1e-6
@@ -101,7 +102,7 @@ def test_a_wrong_kernel_is_noticed_by_the_forms_that_read_it(name: str, alpha: f
     wrong_env = TINY[name](0.3)
     for form, reads in (("marginal", True), ("published", True), ("blind", False)):
         scorer, batch, _ = balanced(name, alpha, form)
-        wrong = wrong_env.kernel(batch.states[:, :-1], torch.float64).log()
+        wrong = wrong_env.operator(batch.states[:, :-1], torch.float64)
         value = BALANCE[objective](score(scorer, batch, form, wrong), batch)
         assert (value.max() > 1e-6) == reads
 
@@ -110,8 +111,8 @@ def test_a_wrong_kernel_is_noticed_by_the_forms_that_read_it(name: str, alpha: f
 @pytest.mark.parametrize("name", [name for name in TINY if name != "grid-1D-4"])
 def test_a_blind_solution_is_no_solution_in_noise(name: str, alpha: float) -> None:
     """Flows solved without noise do not balance the marginal form, unless there is none."""
-    scorer, batch, log_kernel = balanced(name, alpha, "blind")
-    value = detailed_balance(score(scorer, batch, "marginal", log_kernel), batch)
+    scorer, batch, kernel = balanced(name, alpha, "blind")
+    value = detailed_balance(score(scorer, batch, "marginal", kernel), batch)
     assert (value.max() < 1e-18) == (alpha == 0.0)
 
 
@@ -119,8 +120,8 @@ def test_a_blind_solution_is_no_solution_in_noise(name: str, alpha: float) -> No
 @every_env
 def test_pi_b_of_the_published_form_is_the_posterior(name: str, alpha: float) -> None:
     """pi_B(k,a|s') = P_B(k|s') P(a|s,k): the published and the marginal residuals agree term by term."""
-    scorer, batch, log_kernel = balanced(name, alpha, "published")
-    published, marginal = (score(scorer, batch, form, log_kernel) for form in ("published", "marginal"))
+    scorer, batch, kernel = balanced(name, alpha, "published")
+    published, marginal = (score(scorer, batch, form, kernel) for form in ("published", "marginal"))
     posterior = published.log_pf + published.log_dynamics - marginal.log_pf
     assert_close(published.log_pb, marginal.log_pb + posterior, atol=1e-12, rtol=0)
     if alpha > 0 and name != "grid-1D-4":
@@ -238,38 +239,39 @@ def padded(batch: Trajectories, extra: int) -> Trajectories:
 @every_form
 @pytest.mark.parametrize("name", ["stop-L3-V2", "grid-2D-3", "fixed-L2-V3"])
 def test_padding_has_no_effect(name: str, form: str, objective: str) -> None:
-    scorer, batch, log_kernel = balanced(name, 0.5, form)
+    scorer, batch, kernel = balanced(name, 0.5, form)
     batch = replace(batch, log_reward=batch.log_reward + 0.3 * torch.arange(len(batch.log_reward)))  # residuals differ
     longer = padded(batch, 2)
-    value = BALANCE[objective](score(scorer, batch, form, log_kernel), batch)
-    log_kernel = scorer.env.kernel(longer.states[:, :-1], torch.float64).log()
-    found = BALANCE[objective](score(scorer, longer, form, log_kernel), longer)
+    value = BALANCE[objective](score(scorer, batch, form, kernel), batch)
+    kernel = scorer.env.operator(longer.states[:, :-1], torch.float64)
+    found = BALANCE[objective](score(scorer, longer, form, kernel), longer)
     assert_close(found, value, atol=1e-12, rtol=1e-12)
     mistaken = replace(longer, valid=torch.ones_like(longer.valid))  # padding taken for steps does change the value
-    other = BALANCE[objective](score(scorer, mistaken, form, log_kernel), mistaken)
+    other = BALANCE[objective](score(scorer, mistaken, form, kernel), mistaken)
     assert not torch.allclose(other, value)
 
 
 @every_form
 def test_the_kernel_gets_no_gradient(form: str) -> None:
-    scorer, batch, log_kernel = balanced("fixed-L3-V2", 0.5, form)
+    scorer, batch, kernel = balanced("fixed-L3-V2", 0.5, form)
     log_z = scorer.log_z.clone().requires_grad_()
-    scorer, log_kernel = replace(scorer, log_z=log_z), log_kernel.clone().requires_grad_()
-    trajectory_balance(score(scorer, batch, form, log_kernel), batch).add(log_z).sum().backward()
+    scorer, log_kernel = replace(scorer, log_z=log_z), kernel.log_matrix().clone().requires_grad_()
+    learned = DenseKernel(log_kernel, log=True)
+    trajectory_balance(score(scorer, batch, form, learned), batch).add(log_z).sum().backward()
     assert log_kernel.grad is None
     assert log_z.grad is not None
     if form != "blind":  # called past `score`, the forms would let it through
         heads = scorer.heads(batch.states)
-        scores = FORMS[form](heads, log_kernel, batch, log_z.detach() + 1.0)
+        scores = FORMS[form](heads, learned, batch, log_z.detach() + 1.0)
         trajectory_balance(scores, batch).sum().backward()
         assert log_kernel.grad is not None
         assert log_kernel.grad.abs().max() > 0
 
 
 def test_scores_are_zero_on_padding() -> None:
-    scorer, batch, log_kernel = balanced("stop-L3-V2", 0.5, "published")
+    scorer, batch, kernel = balanced("stop-L3-V2", 0.5, "published")
     for form in FORMS:
-        scores = score(scorer, batch, form, log_kernel)
+        scores = score(scorer, batch, form, kernel)
         for values in (scores.log_pf, scores.log_dynamics, scores.log_pb):
             assert not values[~batch.valid].any()
         assert scores.log_pf[batch.valid].all()

@@ -12,15 +12,16 @@ from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from small_runs import CPU, small, tiny_trainer
+from small_runs import CPU, collected, small, tiny_trainer
 from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn.config import EntropyConfig, EntropyVariant
+from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.landscapes.tasks import make_task
-from sgfn.learning import trainer as trainer_module
-from sgfn.learning.rollout import behaviour
+from sgfn.learning import general
+from sgfn.learning.rollout import LogReward, Policy, RolloutDraws, behaviour
 from sgfn.learning.trainer import METERS, Trainer
 from sgfn.objectives.entropy import (
     ENDS,
@@ -349,7 +350,7 @@ def build(task: str, **changes: Any) -> Trainer:
     return tiny_trainer("AB" if task == "tiny-stop" else "ABC", stop=task == "tiny-stop", **changes)
 
 
-def watched(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scores, Episodes]]:
+def watched(trainer: Trainer) -> list[tuple[Scores, Episodes]]:
     """What the objective reads, step by step, with the reward before its exponent."""
     seen, objective = [], trainer.objective
 
@@ -357,17 +358,17 @@ def watched(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sco
         seen.append((scores, replace(batch, log_reward=batch.log_reward / trainer.task.beta)))
         return objective(scores, batch)
 
-    monkeypatch.setattr(trainer if trainer.quick is None else trainer.quick, "objective", spy)
+    trainer.objective = spy
     return seen
 
 
 @every_variant
 @pytest.mark.parametrize("task", ["tiny", "tiny-stop", "grid"])
-def test_all_intermediates_are_logged(task: str, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_intermediates_are_logged(task: str, variant: str) -> None:
     """As means over the steps since the last reading; R is the reward before its exponent."""
     changes = {"entropy__variant": variant, "beta": 2.0, "optim__lr": 0.1, "optim__warmup": 0}
     trainer = build(task, objective="kl-entropy", **changes)
-    seen = watched(trainer, monkeypatch)
+    seen = watched(trainer)
     for _ in range(3):
         trainer.step()
     meters = trainer.read_meters()
@@ -395,19 +396,20 @@ def test_a_tensor_for_a_temperature_is_a_float() -> None:
 def test_the_temperature_follows_the_ratio_of_the_batch_before(
     task: str, objective: str, variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rollout, heats = trainer_module.rollout, []
+    act, heats = general.act, []
 
-    def spy(*args: Any, temperature: Any, **options: Any) -> Trajectories:
-        heats.append(float(temperature))
-        return rollout(*args, temperature=temperature, **options)
+    def spy(env: Env, policy: Policy, log_reward: LogReward, draws: RolloutDraws) -> Trajectories:
+        heats.append(float(draws.temperature))
+        return act(env, policy, log_reward, draws)
 
-    monkeypatch.setattr(trainer_module, "rollout", spy)
+    monkeypatch.setattr(general, "act", spy)
     changes = {"entropy__variant": variant, "temperature": 1.5, "optim__lr": 0.1, "optim__warmup": 0}
     trainer = build(task, objective=objective, exploration="entropy", replay__updates=1, **changes)
-    if trainer.quick is not None:
-        draw = trainer.quick.roller.draw
-        monkeypatch.setattr(trainer.quick.roller, "draw", lambda *a: heats.append(float(a[3])) or draw(*a))
-    seen = watched(trainer, monkeypatch)
+    seen = watched(trainer)
+    if trainer.fixed_length is not None:
+        assert trainer.backend is trainer.fixed_length
+        draw = trainer.fixed_length.roller.draw
+        monkeypatch.setattr(trainer.fixed_length.roller, "draw", lambda *a: heats.append(float(a[3])) or draw(*a))
     for _ in range(4):
         trainer.step()
     own = seen[::2]  # between them an update from the buffer, which the temperature does not follow
@@ -426,5 +428,5 @@ def test_constant_exploration_does_not_look_at_the_ratio() -> None:
     for exploration, looks in (("constant", False), ("entropy", True)):
         plain, heated = (tiny_trainer(objective="kl-entropy", exploration=exploration, batch=64) for _ in range(2))
         heated.heat.fill_(1e-3)  # next to nothing of a law is left but its largest entry
-        batches = [trainer.collect(trainer.judge(64))[0] for trainer in (plain, heated)]
+        batches = [collected(trainer, 64)[1] for trainer in (plain, heated)]
         assert torch.equal(batches[0].intended, batches[1].intended) != looks

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from sgfn.config import TrainConfig
 from sgfn.envs import laws
-from sgfn.envs.base import Env
+from sgfn.envs.base import Enumerable
 from sgfn.evaluation import exact
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.scoring import score_expected
@@ -25,7 +25,7 @@ TREES = [name for name in TINY if TINY[name](0.1).tree]
 class Tables:
     """Flows and the expected-flow policy of a reward, looked up."""
 
-    env: Env
+    env: Enumerable
     flow: Tensor
     policy: laws.PolicyProbabilities
     log_z: Tensor
@@ -43,7 +43,7 @@ class Tables:
         )
 
 
-def expected_flows(env: Env, reward: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
+def expected_flows(env: Enumerable, reward: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
     """F and pi by the recursion F(s) pi(a|s) = E_k F(s'), from the leaves up."""
     flow, policy = torch.zeros(env.num_states, dtype=torch.float64), {}
     for depth, states in reversed(list(enumerate(env.levels()))):
@@ -65,17 +65,17 @@ def test_vanishes_only_at_the_exact_solution(name: str, alpha: float) -> None:
     log_z = flow[env.index(env.initial(1))][0].log()
     scorer = Tables(env=env, flow=flow, policy=laws.table_policy(env, policy), log_z=log_z)
     batch = every_trajectory(env)
-    log_kernel = env.kernel(batch.states[:, :-1], torch.float64).log()
+    kernel = env.operator(batch.states[:, :-1], torch.float64)
 
     def loss(tables: Tables, rewards: Tensor) -> Tensor:
         lookup = lambda objects: rewards[env.object_index(objects).clamp(0, env.num_objects - 1)].log()  # noqa: E731
-        return expected_flow(score_expected(env, tables, batch, log_kernel, lookup), batch)
+        return expected_flow(score_expected(env, tables, batch, kernel, lookup), batch)
 
     assert loss(scorer, reward).max() < 1e-18
     assert loss(scorer, reward * 1.1).min() > 1e-9
     assert loss(replace(scorer, flow=flow * 1.1, log_z=log_z + 0.3), reward).min() > 1e-9
     if alpha != 0.5:
-        other = TINY[name](0.5).kernel(batch.states[:, :-1], torch.float64).log()
+        other = TINY[name](0.5).operator(batch.states[:, :-1], torch.float64)
         lookup = lambda objects: reward[env.object_index(objects).clamp(0, env.num_objects - 1)].log()  # noqa: E731
         assert expected_flow(score_expected(env, scorer, batch, other, lookup), batch).max() > 1e-6
 

@@ -17,6 +17,7 @@ from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.scoring import kl_divergence, score, score_outcome
 from sgfn.nets.heads import Heads
 from sgfn.noise import UniformSlip
+from sgfn.noise.operators import DenseKernel
 from sgfn.objectives import BALANCE, make_objective
 from sgfn.objectives.kl import outcome_flow_kl
 
@@ -33,7 +34,7 @@ def projection_loss(log_policy: Tensor, conditional: Tensor, kernel: Tensor) -> 
     """The projection as training computes it, at one state."""
     zero = torch.zeros(1, 1, dtype=torch.float64)
     heads = Heads(log_policy=log_policy[None, None], log_flow=zero, log_outcome=conditional.log()[None, None])
-    scores = score_outcome(heads, kernel.log()[None, None], ONE_STEP, zero[0, 0])
+    scores = score_outcome(heads, DenseKernel(kernel[None, None]), ONE_STEP, zero[0, 0])
     assert scores.projection is not None
     return scores.projection[0, 0]
 
@@ -68,8 +69,8 @@ def random_law(size: int, seed: int) -> Tensor:
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("name", TINY)
 def test_vanishes_only_where_flow_and_projection_do(name: str, alpha: float, flow: str) -> None:
-    scorer, batch, log_kernel = balanced(name, alpha, "marginal")
-    scores = score(scorer, batch, "outcome", log_kernel)
+    scorer, batch, kernel = balanced(name, alpha, "marginal")
+    scores = score(scorer, batch, "outcome", kernel)
     assert outcome_flow_kl(scores, batch, BALANCE[flow]).abs().max() < 1e-9
     assert scores.projection is not None
     apart = replace(scores, projection=scores.projection + 0.1 * batch.valid)
@@ -115,7 +116,7 @@ def test_projection_is_the_convex_optimum_for_any_kernel(seed: int, size: int) -
 
 def test_gradients_are_finite_where_an_outcome_is_impossible() -> None:
     """On a grid a move off the border has probability zero for every intention: its column is minus infinity."""
-    scorer, batch, log_kernel = balanced("grid-2D-3", 0.5, "marginal")
+    scorer, batch, kernel = balanced("grid-2D-3", 0.5, "marginal")
     heads = scorer.heads(batch.states)
     logits = torch.zeros_like(heads.log_policy, requires_grad=True)
     legal = scorer.env.legal(batch.states)
@@ -127,7 +128,7 @@ def test_gradients_are_finite_where_an_outcome_is_impossible() -> None:
         def heads(self, state: Tensor) -> object:
             return replace(heads, log_policy=log_policy)
 
-    scores = score(Learner(), batch, "outcome", log_kernel)  # pyright: ignore[reportArgumentType]
+    scores = score(Learner(), batch, "outcome", kernel)  # pyright: ignore[reportArgumentType]
     assert scores.projection is not None
     scores.projection.sum().backward()
     assert logits.grad is not None
@@ -136,8 +137,8 @@ def test_gradients_are_finite_where_an_outcome_is_impossible() -> None:
 
 
 def test_config_chooses_flow_and_weight() -> None:
-    scorer, batch, log_kernel = balanced("grid-2D-3", 0.5, "marginal")
-    scores = score(scorer, batch, "outcome", log_kernel)
+    scorer, batch, kernel = balanced("grid-2D-3", 0.5, "marginal")
+    scores = score(scorer, batch, "outcome", kernel)
     assert scores.projection is not None
     scores = replace(scores, projection=scores.projection + batch.valid, log_pf=scores.log_pf + 0.1)
     config = TrainConfig().with_(objective="kl", kl__flow="db", kl__weight=3.0)

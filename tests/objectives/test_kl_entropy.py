@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import rel_entr
-from small_runs import CPU, FLAGS, complaint, contents, same_tensors, small, tiny_trainer, weights
+from small_runs import CPU, FLAGS, collected, complaint, contents, same_tensors, small, tiny_trainer, weights
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -25,6 +25,7 @@ from sgfn.landscapes.tasks import make_task
 from sgfn.learning.scoring import score, score_marginal
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.heads import Heads
+from sgfn.noise.operators import DenseKernel
 from sgfn.objectives import BALANCE, make_objective
 from sgfn.objectives.entropy import ENTROPY_METERS, EntropyTerms, entropy_ratio, entropy_terms
 from sgfn.objectives.kl_entropy import kl_entropy
@@ -49,7 +50,8 @@ def scored(logits: Tensor, log_kernel: Tensor, realised: Tensor, valid: Tensor) 
     nothing = torch.zeros(batch, dtype=logits.dtype)
     data = Trajectories(intended=realised, realised=realised, valid=valid, states=states, log_reward=nothing)
     heads = Heads(log_policy=torch.log_softmax(logits, -1), log_flow=torch.zeros_like(logits[..., 0]))
-    return score_marginal(heads, log_kernel.expand(batch, steps, -1, -1), data, nothing[0]), data
+    kernel = DenseKernel(log_kernel.expand(batch, steps, -1, -1), log=True)
+    return score_marginal(heads, kernel, data, nothing[0]), data
 
 
 def random_laws(*shape: int, seed: int) -> Tensor:
@@ -77,9 +79,9 @@ def no_base(scores: Scores, batch: Trajectories) -> Tensor:
 @every_env
 def test_policy_kl_is_that_of_scipy_at_every_step_of_every_trajectory(name: str, alpha: float) -> None:
     """Where an outcome rules an intention out, as all do at alpha = 0, the posterior counts as 1e-10 there."""
-    scorer, batch, log_kernel = balanced(name, alpha, "marginal")
+    scorer, batch, kernel = balanced(name, alpha, "marginal")
     policy = scorer.policy(batch.states[:, :-1])[batch.valid].numpy()
-    column = log_kernel.exp()[batch.valid].numpy()[np.arange(len(policy)), :, batch.realised[batch.valid].numpy()]
+    column = kernel.matrix()[batch.valid].numpy()[np.arange(len(policy)), :, batch.realised[batch.valid].numpy()]
     posterior = policy * column / (policy * column).sum(-1, keepdims=True)
     clamped, known = (
         rel_entr(policy, posterior.clip(CLAMP)).sum(-1),
@@ -90,7 +92,7 @@ def test_policy_kl_is_that_of_scipy_at_every_step_of_every_trajectory(name: str,
     assert np.isfinite(clamped).all()
     assert np.abs(clamped - rel_entr(posterior, policy).sum(-1)).max() > 1e-5  # the other way round is another number
     for form in ("marginal", "published", "outcome"):
-        found = entropy_terms(score(scorer, batch, form, log_kernel), batch, EntropyConfig()).policy_kl
+        found = entropy_terms(score(scorer, batch, form, kernel), batch, EntropyConfig()).policy_kl
         assert (found[~batch.valid] == 0).all()
         assert found[batch.valid].numpy() == pytest.approx(clamped, abs=1e-9)
         assert found[batch.valid].numpy()[full] == pytest.approx(known[full], abs=1e-9)
@@ -99,10 +101,10 @@ def test_policy_kl_is_that_of_scipy_at_every_step_of_every_trajectory(name: str,
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("name", FULL)
 def test_policy_kl_does_not_vanish_at_the_balanced_solution(name: str, alpha: float) -> None:
-    scorer, batch, log_kernel = balanced(name, alpha, "marginal")
+    scorer, batch, kernel = balanced(name, alpha, "marginal")
     blank = balanced(name, 1 - 1e-9, "marginal")  # outcomes that say next to nothing
     for form in ("marginal", "published", "outcome"):
-        scores = score(scorer, batch, form, log_kernel)
+        scores = score(scorer, batch, form, kernel)
         assert trajectory_balance(scores, batch).max() < 1e-18
         assert entropy_terms(scores, batch, EntropyConfig()).policy_kl[batch.valid].min() > 1e-4
         silent = entropy_terms(score(blank[0], blank[1], form, blank[2]), blank[1], EntropyConfig())
@@ -116,9 +118,9 @@ def test_policy_kl_over_the_outcomes_of_a_state_is_the_lautum_information(name: 
 
     Mutual information is the other way round, joint against product. Palomar and Verdu (2008), Lautum information.
     """
-    scorer, batch, log_kernel = balanced(name, alpha, "marginal")
+    scorer, batch, kernel = balanced(name, alpha, "marginal")
     env = scorer.env
-    found = entropy_terms(score(scorer, batch, "marginal", log_kernel), batch, EntropyConfig()).policy_kl
+    found = entropy_terms(score(scorer, batch, "marginal", kernel), batch, EntropyConfig()).policy_kl
     states = env.index(batch.states[:, :-1])
     for number, state in enumerate(torch.cat(list(env.levels()))):
         here = states == env.index(state)
@@ -150,8 +152,8 @@ def test_the_lautum_identity_holds_for_any_policy_and_kernel(size: int, seed: in
 @every_variant
 @every_env
 def test_the_objective_is_base_and_two_weighted_terms(name: str, variant: EntropyVariant) -> None:
-    scorer, batch, log_kernel = balanced(name, 0.5, "marginal")
-    scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, "marginal", log_kernel)
+    scorer, batch, kernel = balanced(name, 0.5, "marginal")
+    scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, "marginal", kernel)
     config = EntropyConfig(variant=variant, gamma=0.3, weight_kl=0.7, weight_dynamics=1.3)
     terms, count = entropy_terms(scores, batch, config), int(batch.valid.sum())
     kl = (terms.policy_kl - terms.ratio.log_ratio * batch.valid).sum(1) / batch.length
@@ -322,9 +324,9 @@ NONE = {"entropy__weight_kl": 0.0, "entropy__weight_dynamics": 0.0}
 @every_base
 def test_without_weights_loss_and_gradients_are_those_of_the_base(base: str, form: str, task: str) -> None:
     trainer = build(task, objective=base, form=form, noise__alpha=0.3)
-    judge = trainer.judge(8)
-    batch = trainer.collect(judge)[1]
-    read = trainer.judged(judge, batch, torch.tensor(2.0), trainer.log_kernel(batch.states[:, :-1]))
+    states, _, batch = collected(trainer)
+    kernel = trainer.general.noise_kernel(batch.states[:, :-1])
+    read = trainer.general.scored(states, batch, torch.tensor(2.0), kernel)
     loss = trainer.objective(*read)
     slopes = gradients(trainer, loss)
     config = trainer.config.with_(objective="kl-entropy", entropy__base=base, entropy__gamma=0.3, **NONE)
@@ -363,8 +365,8 @@ def test_config_chooses_base_and_weights(base: EntropyBase, form: str) -> None:
     config = TrainConfig().with_(objective="kl-entropy", entropy__base=base, form=form, kl__flow="db", kl__weight=3.0)
     assert config.scored_as == ("outcome" if base == "kl" else form)
     assert {name for name, _ in BASED} == set(get_args(EntropyBase))
-    scorer, batch, log_kernel = balanced("grid-2D-3", 0.5, "marginal")
-    scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, config.scored_as, log_kernel)
+    scorer, batch, kernel = balanced("grid-2D-3", 0.5, "marginal")
+    scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, config.scored_as, kernel)
     plain = make_objective(config.with_(objective=base))(scores, batch)
     assert_close(make_objective(config)(scores, batch), kl_entropy(scores, batch, lambda *_: plain, config.entropy))
     other = "tb" if base == "db" else "db"

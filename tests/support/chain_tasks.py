@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sgfn.config import TrainConfig
-from sgfn.envs import Env
+from sgfn.envs.base import Enumerable
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import Learner
@@ -26,7 +26,7 @@ def random_errors(size: int, alpha: float) -> Tensor:
 
 CHAINED = {name: make for name, make in ENVS.items() if not name.startswith("forecast")}
 """Chains change sequences and grids; forecasts are learned from what came."""
-SPACES: dict[str, Callable[[float], Env]] = CHAINED | KINDS
+SPACES: dict[str, Callable[[float], Enumerable]] = CHAINED | KINDS
 SPACES |= {"confusion-random-L3-V3": spelled(3, "ACG", lambda a: ConfusionMatrix(matrix=random_errors(3, a)))}
 """Sequences of fixed and of variable length, and grids; noise of every kind."""
 
@@ -35,7 +35,7 @@ SPACES |= {"confusion-random-L3-V3": spelled(3, "ACG", lambda a: ConfusionMatrix
 class Numbered(Landscape):
     """A score for each object, by its number."""
 
-    env: Env
+    env: Enumerable
     table: Tensor
     maximum: float = 1.0
     mode_level: float = 0.9
@@ -44,7 +44,7 @@ class Numbered(Landscape):
         return self.table[self.env.object_index(objects)]
 
 
-def task_of(env: Env, table: Tensor | None = None, beta: float = 2.0, **changes: Any) -> Task:
+def task_of(env: Enumerable, table: Tensor | None = None, beta: float = 2.0, **changes: Any) -> Task:
     """An environment with scores between .1 and 1, or with the given ones."""
     generator = torch.Generator().manual_seed(1)
     if table is None:

@@ -10,10 +10,12 @@ from hypothesis import settings
 from scipy import stats
 from torch import Tensor
 
-from sgfn.envs import Env, ForecastEnv, GridEnv, SequenceEnv, laws
+from sgfn.envs import ForecastEnv, GridEnv, SequenceEnv, laws
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
 from sgfn.nets.heads import Heads
-from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
+from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, UniformSlip
+from sgfn.noise.operators import Kernel
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 """Hypothesis without wall-clock limits, the same examples on every run."""
@@ -45,7 +47,7 @@ def forecast(horizon: int, bins: int, noise: type[UniformSlip] = UniformSlip) ->
     return lambda alpha: ForecastEnv(horizon=horizon, bins=bins, noise=noise(alpha=alpha))
 
 
-ENVS: dict[str, Callable[[float], Env]] = {
+ENVS: dict[str, Callable[[float], Enumerable]] = {
     "fixed-L4-V2": sequence(4, "AB"),
     "fixed-L3-V3": sequence(3, "ABC"),
     "fixed-L2-V4": sequence(2, "ACGT"),
@@ -57,7 +59,7 @@ ENVS: dict[str, Callable[[float], Env]] = {
     "forecast-H3-K2": forecast(3, 2),
     "forecast-H2-K4": forecast(2, 4),
 }
-TINY: dict[str, Callable[[float], Env]] = {
+TINY: dict[str, Callable[[float], Enumerable]] = {
     "fixed-L3-V2": sequence(3, "AB"),
     "fixed-L2-V3": sequence(2, "ABC"),
     "stop-L3-V2": sequence(3, "AB", stop=True),
@@ -69,7 +71,7 @@ TINY: dict[str, Callable[[float], Env]] = {
     "drift-L2-V3": sequence(2, "ABC", Drift),
     "drift-grid-3D-2": grid(3, 2, Drift),
 }
-DRIFT: dict[str, Callable[[float], Env]] = {
+DRIFT: dict[str, Callable[[float], Enumerable]] = {
     "drift-L3-V3": sequence(3, "ABC", Drift, stop=True),
     "drift-grid-3D-3": grid(3, 3, Drift),
     "drift-forecast-H2-K3": forecast(2, 3, Drift),
@@ -88,11 +90,13 @@ def falling(alpha: float, count: int) -> ByPosition:
     return ByPosition(alphas=tuple(alpha / 2**t for t in range(count)))
 
 
-def spelled(length: int, alphabet: str, noise: Callable[[float], Noise], **stop: int | bool) -> Callable[[float], Env]:
+def spelled(
+    length: int, alphabet: str, noise: Callable[[float], Noise], **stop: int | bool
+) -> Callable[[float], Enumerable]:
     return lambda alpha: SequenceEnv(length=length, alphabet=alphabet, noise=noise(alpha), **stop)
 
 
-KINDS: dict[str, Callable[[float], Env]] = {
+KINDS: dict[str, Callable[[float], Enumerable]] = {
     "confusion-L3-V3": spelled(3, "ABC", lambda a: ConfusionMatrix(matrix=errors(3, a))),
     "confusion-free-L3-V2": spelled(3, "AB", lambda a: ConfusionMatrix(matrix=errors(2, a)), stop=True),
     "confusion-stop-L3-V2": spelled(
@@ -112,16 +116,30 @@ KINDS: dict[str, Callable[[float], Env]] = {
 """Every kind of noise but the plain slip of ENVS; strength zero is silence in all of them."""
 
 
+def blends(intentions: int, outcomes: int, alpha: float) -> Tensor:
+    """Laws of outcomes without symmetry, one for each intention, nearer to uniform where alpha is larger."""
+    sharp = torch.eye(outcomes, dtype=torch.float64).repeat(intentions, 1)[:intentions]
+    weight = torch.arange(1.0, intentions * outcomes + 1.0, dtype=torch.float64).reshape(intentions, outcomes)
+    return (1 - alpha) * sharp + alpha * weight / weight.sum(-1, keepdim=True)
+
+
+MIXED: dict[str, Callable[[float], Enumerable]] = {
+    "mixtures-5-of-3": spelled(2, "ABC", lambda a: Mixtures(matrix=blends(5, 3, a))),
+    "mixtures-2-of-3": spelled(2, "ABC", lambda a: Mixtures(matrix=blends(2, 3, a))),
+}
+"""More intentions than outcomes, and fewer."""
+
+
 def rows_of(states: Tensor) -> list[tuple[int, ...]]:
     return [tuple(row) for row in states.tolist()]
 
 
-def inner_states(env: Env) -> Tensor:
+def inner_states(env: Enumerable) -> Tensor:
     """Every state that is not done."""
     return torch.cat(list(env.levels()))
 
 
-def final_states(env: Env) -> Tensor:
+def final_states(env: Enumerable) -> Tensor:
     """Every finished state, written out by hand, in the order of `all_objects`."""
     objects = env.all_objects()
     if isinstance(env, GridEnv):
@@ -136,7 +154,7 @@ def final_states(env: Env) -> Tensor:
     return states
 
 
-def legal_by_hand(env: Env, state: tuple[int, ...]) -> list[bool]:
+def legal_by_hand(env: Enumerable, state: tuple[int, ...]) -> list[bool]:
     """Legal moves of a state that is not done, from the text of the rules."""
     if isinstance(env, GridEnv):
         return [c + 1 < env.side for c in state[:-1]] + [True]
@@ -147,7 +165,7 @@ def legal_by_hand(env: Env, state: tuple[int, ...]) -> list[bool]:
     return [True] * env.vocab + [written >= env.min_length] * env.stop
 
 
-def kernel_by_hand(env: Env, state: tuple[int, ...], alpha: float) -> Tensor:
+def kernel_by_hand(env: Enumerable, state: tuple[int, ...], alpha: float) -> Tensor:
     """The kernel of a state that is not done, entry by entry."""
     moves = env.ndim if isinstance(env, GridEnv) else env.bins if isinstance(env, ForecastEnv) else env.vocab
     quiet = isinstance(env, GridEnv) and any(c == env.side - 1 for c in state[:-1])
@@ -158,7 +176,7 @@ def kernel_by_hand(env: Env, state: tuple[int, ...], alpha: float) -> Tensor:
     return matrix
 
 
-def reachable(env: Env) -> tuple[list[set[tuple[int, ...]]], set[tuple[int, ...]]]:
+def reachable(env: Enumerable) -> tuple[list[set[tuple[int, ...]]], set[tuple[int, ...]]]:
     """Breadth-first search through legal moves: the inner states after each number of steps, and all final states."""
     frontier, levels, finals = {tuple(env.initial(1)[0].tolist())}, [], set()
     while frontier:
@@ -172,7 +190,7 @@ def reachable(env: Env) -> tuple[list[set[tuple[int, ...]]], set[tuple[int, ...]
     return levels, finals
 
 
-def random_table(env: Env, seed: int) -> Tensor:
+def random_table(env: Enumerable, seed: int) -> Tensor:
     """A policy with every legal intention possible: one row per state number."""
     generator = torch.Generator().manual_seed(seed)
     states = inner_states(env)
@@ -183,7 +201,7 @@ def random_table(env: Env, seed: int) -> Tensor:
     return table
 
 
-def look_up(env: Env, table: Tensor) -> laws.PolicyProbabilities:
+def look_up(env: Enumerable, table: Tensor) -> laws.PolicyProbabilities:
     """The policy of a table; uniform where done."""
 
     def policy(states: Tensor) -> Tensor:
@@ -203,7 +221,7 @@ def no_reward(objects: Tensor) -> Tensor:
     return torch.zeros(objects.shape[:-1])
 
 
-def every_trajectory(env: Env) -> Trajectories:
+def every_trajectory(env: Enumerable) -> Trajectories:
     """All sequences of (intention, outcome) that are legal and possible; padded steps hold zeros, rewards are zero."""
     state = env.initial(1)
     states, intended, realised = state[:, None], state[:, :0], state[:, :0]
@@ -225,7 +243,7 @@ def every_trajectory(env: Env) -> Trajectories:
 class ExactScorer:
     """Tables in the place of networks: solves the balance equations for the reward that its own policy induces."""
 
-    env: Env
+    env: Enumerable
     policy: laws.PolicyProbabilities
     noisy: bool
     log_z: Tensor
@@ -270,8 +288,8 @@ class ExactScorer:
 
 
 @cache
-def balanced(name: str, alpha: float, form: str, seed: int = 0) -> tuple[ExactScorer, Trajectories, Tensor]:
-    """A random policy's exact solution, every trajectory with the induced reward, and the log-kernel along them."""
+def balanced(name: str, alpha: float, form: str, seed: int = 0) -> tuple[ExactScorer, Trajectories, Kernel]:
+    """A random policy's exact solution, every trajectory with the induced reward, and the kernel along them."""
     env = TINY[name](alpha)
     policy, noisy = look_up(env, random_table(env, seed)), form != "blind"
     log_z = torch.tensor(1.7, dtype=torch.float64)
@@ -279,7 +297,7 @@ def balanced(name: str, alpha: float, form: str, seed: int = 0) -> tuple[ExactSc
     scorer = ExactScorer(env=env, policy=policy, noisy=noisy, log_z=log_z, mass=mass)
     batch = every_trajectory(env)
     batch = replace(batch, log_reward=scorer.log_reward(batch.states[:, -1]))
-    return scorer, batch, env.kernel(batch.states[:, :-1], torch.float64).log()
+    return scorer, batch, env.operator(batch.states[:, :-1], torch.float64)
 
 
 def chi_square(counts: Tensor, law: Tensor) -> float:

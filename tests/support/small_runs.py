@@ -10,11 +10,16 @@ from torch import Tensor
 from sgfn.cli.commands import main
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv
+from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.tasks import Task
+from sgfn.learning.kernels.shared_states import SharedStateScorer
 from sgfn.learning.methods import lean, unread
+from sgfn.learning.scoring import Scorer
 from sgfn.learning.trainer import Trainer
+from sgfn.nets.heads import FlowNets
 from sgfn.noise import UniformSlip
+from sgfn.noise.operators import Kernel
 from sgfn.runs.folder import Run
 
 CPU = torch.device("cpu")
@@ -52,6 +57,18 @@ def tiny_trainer(alphabet: str = "ABC", length: int = 3, stop: bool = False, **c
 def weights(trainer: Trainer, part: str = "nets") -> Tensor:
     """All weights of one part in a row."""
     return torch.cat([p.detach().flatten().clone() for p in trainer.modules()[part].parameters()])
+
+
+def collected(trainer: Trainer, size: int = 8) -> tuple[FlowNets | SharedStateScorer, Trajectories, Trajectories]:
+    """What scores states of a batch, the agent's own part of one batch of rollouts, and the whole of it."""
+    states = trainer.general.state_scorer(size)
+    own, batch = trainer.general.collect(states, trainer.general.draw(trainer.generator, trainer.temperature))
+    return states, own, batch
+
+
+def balance(trainer: Trainer, scorer: Scorer, batch: Trajectories, beta: float | Tensor, kernel: Kernel) -> Tensor:
+    """The objective's mean over a batch, by the general backend."""
+    return trainer.objective(*trainer.general.scored(scorer, batch, torch.as_tensor(beta), kernel)).mean()
 
 
 def same_tensors(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:

@@ -6,7 +6,7 @@ import torch
 from exact_tables import every_trajectory
 from torch import Tensor
 
-from sgfn.envs import Env
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
 from sgfn.nets.encoders import masked_log_softmax
 
@@ -15,7 +15,7 @@ from sgfn.nets.encoders import masked_log_softmax
 class Everything:
     """All trajectories with the log-kernel along them; `logits` and `value` belong to state numbers."""
 
-    env: Env
+    env: Enumerable
     batch: Trajectories
     log_kernel: Tensor
 
@@ -46,7 +46,7 @@ class Everything:
         return (self.chance(logits) * (self.batch.log_reward + temperature * surprise)).sum()
 
 
-def everything(env: Env, log_reward: Tensor) -> Everything:
+def everything(env: Enumerable, log_reward: Tensor) -> Everything:
     batch = every_trajectory(env)
     numbers = env.object_index(env.objects(batch.states[:, -1]))
     kernel = env.kernel(batch.states[:, :-1], torch.float64)
@@ -55,7 +55,7 @@ def everything(env: Env, log_reward: Tensor) -> Everything:
     return Everything(env=env, batch=replace(batch, log_reward=log_reward[numbers]), log_kernel=log_kernel)
 
 
-def random_tables(env: Env, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+def random_tables(env: Enumerable, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     """Logits of a policy, values of states, and log-rewards of objects."""
     generator = torch.Generator().manual_seed(seed)
     shapes = [(env.num_states, env.actions), (env.num_states,), (env.num_objects,)]

@@ -40,7 +40,7 @@ def furthest(first: Trainer, second: Trainer) -> float:
 STAND_INS: dict[str, Any] = {
     "compiled": lambda function, _: torch.compile(function, backend="aot_eager", fullgraph=True),
     "KernelRoller": Roller,
-    "Beside": Deferred,
+    "SideStream": Deferred,
 }
 
 
@@ -53,7 +53,7 @@ def compare(changes: dict[str, Any]) -> dict[str, float]:
         plain.step()
         other.step()
     other.settle()
-    assert isinstance(other.beside, Deferred)
+    assert isinstance(other.side_stream, Deferred)
     apart = furthest(plain, other)
     other.optimiser.tick()
     return {"apart": apart, "counted twice": furthest(plain, other)}

@@ -22,12 +22,12 @@ class NoiseModel(nn.Module):
     """A learned kernel. `operator` gives it at a batch of states."""
 
     kind: ModelKind
-    thought: PairEncoder | None = None
+    thought: PairEncoder | None
     """What reads the history of (intended, realised) pairs; None in models of the state alone."""
 
     def __init__(self, env: Env) -> None:
         super().__init__()
-        self.env = env
+        self.env, self.thought = env, None
 
     def thoughts(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Float[Tensor, "B T+1 W"] | None:
         """What each history tells: row t reads the t steps before it. None without a thought encoder."""

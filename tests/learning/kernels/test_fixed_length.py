@@ -1,4 +1,4 @@
-"""The quick way through append-only sequences: the same losses, gradients and laws as the general way."""
+"""The backend for sequences of one length: the same losses, gradients and laws as the general one."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from exact_tables import chi_square
-from small_runs import small, tiny_task, tiny_trainer
+from small_runs import balance, small, tiny_task, tiny_trainer
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -58,8 +58,9 @@ def trainer_on(noise: str, length: int = 4, **changes: Any) -> Trainer:
 
 
 def way_of(trainer: Trainer) -> FixedLengthBackend:
-    assert trainer.quick is not None
-    return trainer.quick
+    assert isinstance(trainer.backend, FixedLengthBackend)
+    assert trainer.backend is trainer.fixed_length
+    return trainer.backend
 
 
 def rolled(trainer: Trainer, batch: int, generator: torch.Generator, *options: Any) -> Walk:
@@ -82,9 +83,9 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
     """Loss, noise loss and gradients by `scoring` and autograd."""
     from sgfn.learning.dynamics import negative_log_likelihood
 
-    log_kernel = trainer.log_kernel(batch.states[:, :-1])
-    loss = trainer.balance(trainer.judge(batch.valid.shape[0]), batch, BETA, log_kernel)
-    nll = negative_log_likelihood(log_kernel, batch)
+    kernel = trainer.general.noise_kernel(batch.states[:, :-1])
+    loss = balance(trainer, trainer.general.state_scorer(batch.valid.shape[0]), batch, BETA, kernel)
+    nll = negative_log_likelihood(kernel, batch)
     nets = torch.autograd.grad(loss, way_of(trainer).parameters, retain_graph=True)
     model = torch.autograd.grad(nll, way_of(trainer).model.parameters) if nll.requires_grad else []
     return loss, nll, list(nets), list(model)
@@ -92,7 +93,9 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
 
 def as_on_a_gpu(way: FixedLengthBackend, walk: Walk, levels: int) -> Walk:
     """The same sequences, in rows that are judged one by one but for those of some levels."""
-    way.compare, way.net.upright, way.model.upright = True, False, False
+    way.compare, way.net.upright = True, False
+    if way.model is not None:
+        way.model.upright = False
     numbers = way.env.index(unroll(way.env, walk.realised.t())[0])
     codes = torch.cat([way.env.encode(level) for level in way.env.levels()])
     rows, index = Spread(way.env, levels, numbers.shape[0], way.device).rows(codes, numbers)
@@ -109,11 +112,11 @@ def check_same(trainer: Trainer, batch: int, levels: int | None = None) -> None:
     loss, nll, nets, model = general(trainer, known)
     learns = trainer.config.dynamics.mode == "batch"
     for now in (said, way.net.forced(walk.rows, walk.last, walk.realised)):
-        found = way.slopes(walk, now, known, BETA, learns)
+        found = way.gradients(walk, now, known, BETA, learns)
         assert_close(found.loss, loss.detach(), rtol=1e-4, atol=1e-5)
         assert_close(found.nll, nll.detach(), rtol=1e-4, atol=1e-5)
-        assert (found.lesson is not None) == learns
-        taught = way.learned_from(found.lesson) if found.lesson else []
+        assert (found.noise_model is not None) == learns
+        taught = way.noise_model_gradients(found.noise_model) if found.noise_model else []
         for mine, theirs in zip([*found.nets, *taught], [*nets, *(model if learns else [])], strict=True):
             assert_close(mine, theirs, rtol=1e-3, atol=2e-5 * float(theirs.abs().max() + 1))
     if learns:
@@ -121,13 +124,13 @@ def check_same(trainer: Trainer, batch: int, levels: int | None = None) -> None:
         assert_close(fitted, nll.detach(), rtol=1e-4, atol=1e-5)
         for mine, theirs in zip(gradients, model, strict=True):
             assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
-    wrong = way.slopes(walk, said, known, BETA + 1, learns)
+    wrong = way.gradients(walk, said, known, BETA + 1, learns)
     assert not torch.allclose(wrong.loss, loss.detach(), rtol=1e-3)  # and the test can fail
 
 
 @pytest.mark.parametrize("mode", ["batch", "known"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_losses_and_gradients_are_those_of_the_general_way(objective: str, mode: str) -> None:
+def test_losses_and_gradients_are_those_of_the_general_backend(objective: str, mode: str) -> None:
     check_same(trainer_on("uniform", dynamics__mode=mode, **OBJECTIVES[objective]), 20)
 
 
@@ -224,24 +227,26 @@ WAYS: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("case", WAYS)
-def test_who_goes_the_quick_way(case: str) -> None:
+def test_where_it_fits(case: str) -> None:
     changes, quick = WAYS[case]
-    assert (tiny_trainer(**changes).quick is not None) == quick
+    trainer = tiny_trainer(**changes)
+    assert (trainer.fixed_length is not None) == isinstance(trainer.backend, FixedLengthBackend) == quick
 
 
 @pytest.mark.parametrize(("task", "quick"), [("words", False), ("grid", False), ("motif", True), ("bits", True)])
-def test_which_tasks_go_the_quick_way(task: str, quick: bool) -> None:
+def test_which_tasks_it_fits(task: str, quick: bool) -> None:
     config = small().with_(motif__length=20, bits__length=16, bits__modes=4)
     trainer = Trainer(make_task(task, config), torch.device("cpu"))
-    assert (trainer.quick is not None) == quick
+    assert (trainer.fixed_length is not None) == quick
     trainer.step()
     assert trainer.read_meters()["length"] == (16 / config.bits.k if task == "bits" else 20) or not quick
 
 
-def test_offline_data_goes_the_general_way(tmp_path: Path) -> None:
+def test_offline_data_is_left_to_the_general_backend(tmp_path: Path) -> None:
     config = small(offline__share=0.5)
     trainer = Trainer(tiny_task(config), torch.device("cpu"), torch.tensor([[0, 1, 2]]))
-    assert trainer.quick is None
+    assert trainer.fixed_length is None
+    assert trainer.backend is trainer.general
     trainer.step()
 
 

@@ -10,7 +10,7 @@ import torch
 
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
-from sgfn.learning import trainer as trainer_module
+from sgfn.learning import general
 from sgfn.learning.kernels import fixed_length_rollout as append_rollout
 from sgfn.learning.kernels import walk as kernel
 from sgfn.learning.kernels.fixed_length import visited
@@ -60,7 +60,7 @@ def compare(name: str, changes: dict[str, object], temperature: float | torch.Te
 def trainer_with_kernel(**changes: object) -> Trainer:
     """As on a GPU: the kernel makes the rollouts."""
     config = TrainConfig().with_(**{"net__hidden": 64, "explore": 0.1, **changes})
-    with patch.object(trainer_module, "walking_kernel", lambda *_: kernel):
+    with patch.object(general, "walking_kernel", lambda *_: kernel):
         return Trainer(make_task("tfbind8", config), torch.device("cpu"))
 
 
@@ -68,18 +68,18 @@ def judge(batch: int, most: int, **changes: object) -> dict[str, float]:
     """The largest error of what a step makes of the kernel's walk, beside judging the same states anew."""
     append_rollout.LARGEST_KEPT = most
     trainer = trainer_with_kernel(batch=batch, **changes)
-    way, generator = trainer.append_only, torch.Generator().manual_seed(5)
+    way, generator = trainer.fixed_length, torch.Generator().manual_seed(5)
     learns = trainer.config.dynamics.mode == "batch"
     drawn = way.roller.draw(batch, generator, explore=0.1)
     done, found = way.roller.roll(drawn)
     anew = way.roller.walk(drawn.intended, drawn.realised)
     said = way.net.forced(anew.rows, anew.last, anew.realised).outputs[:, anew.index]
     own = way.episodes(done, way.log_reward(done.realised))
-    slopes = [
-        way.slopes(walked, passed, own, torch.ones(()), learn=learns)
+    sides = [
+        way.gradients(walked, passed, own, torch.ones(()), learn=learns)
         for walked, passed in ((done, found), (anew, way.net.forced(anew.rows, anew.last, anew.realised)))
     ]
-    mine, theirs = ([*found.nets, *(way.learned_from(found.lesson) if learns else [])] for found in slopes)
+    mine, theirs = ([*side.nets, *(way.noise_model_gradients(side.noise_model) if learns else [])] for side in sides)
     apart = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(mine, theirs, strict=True)]
     here = visited(found.outputs, done.index)
     plain = rollout(
@@ -92,7 +92,7 @@ def judge(batch: int, most: int, **changes: object) -> dict[str, float]:
     )
     return {
         "kept": float(drawn.sums is not None),
-        "loss": float((slopes[0].loss - slopes[1].loss).abs() / slopes[1].loss),
+        "loss": float((sides[0].loss - sides[1].loss).abs() / sides[1].loss),
         "same": float((plain.realised == drawn.realised).float().mean()),
         "error": float((here - said).abs().max()),
         "gradient": max(apart),
@@ -117,8 +117,8 @@ def who_rolls() -> dict[str, bool]:
     for kind in ("uniform", "hidden"):
         trainer = trainer_with_kernel(batch=4, noise__kind=kind)
         trainer.step()
-        assert trainer.quick is trainer.append_only
-        found[kind] = isinstance(trainer.quick.roller, KernelRoller)
+        assert trainer.backend is trainer.fixed_length
+        found[kind] = isinstance(trainer.backend.roller, KernelRoller)
     return found
 
 

@@ -7,7 +7,7 @@ The code of a state is that of its parent and one token more, so that the first 
 with W the weights of token k at position t and l those of the length. States of the first levels, which trajectories
 share, are judged once (as in `nets.shared`), and what a forward pass leaves behind serves the gradient, so that no
 state need be judged twice. On a GPU, which is fast at products and slow at many small operations, the first layer is a
-product like the others (`Coded`). The numbers are those of `FlowNets` and `DynamicsNet`; results stand output first:
+product like the others (`Coded`). The numbers are those of `FlowNets` and `FullNoiseModel`; results stand output first:
 [O, rows].
 """
 
