@@ -382,9 +382,7 @@ def test_output_as_text_and_as_json(stub: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_figures_are_not_loaded_before_they_are_needed() -> None:
-    code = (
-        "import sys; from sgfn.cli import main; main(['compare', 'gird']); print('matplotlib' in sys.modules)"
-    )
+    code = "import sys; from sgfn.cli import main; main(['compare', 'gird']); print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     assert done.stderr.startswith("sgfn: task 'gird' is unknown")

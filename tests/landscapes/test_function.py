@@ -19,8 +19,9 @@ from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sgfn.config.importing import importable_name
 from sgfn.landscapes import workers
-from sgfn.landscapes.function import FunctionLandscape, first_failure, letters, load_function, name_of
+from sgfn.landscapes.function import FunctionLandscape, first_failure, letters, load_function
 from sgfn.landscapes.workers import Workers, cut
 
 
@@ -178,9 +179,9 @@ def test_a_function_of_the_current_folder_is_found(folder: Path) -> None:
     before = list(sys.path)
     found = load_function("my_scores:affinity")
     assert landscape(found).scores(rows("A", "AAC")).tolist() == [1.0, 2.0]
-    assert name_of(found) == "my_scores:affinity"
-    assert load_function(name_of(found)) is found
-    assert name_of(load_function("my_scores:Model.predict")) == "my_scores:Model.predict"
+    assert importable_name(found) == "my_scores:affinity"
+    assert load_function(importable_name(found)) is found
+    assert importable_name(load_function("my_scores:Model.predict")) == "my_scores:Model.predict"
     assert sys.path == before
     assert load_function("os.path:join") is os.path.join
     (folder / "my_scores.py").unlink()
@@ -234,13 +235,13 @@ def test_a_function_without_a_name_of_its_own_is_refused(monkeypatch: pytest.Mon
 
     for function in (local, lambda texts: texts, Counted()):
         with pytest.raises(ValueError, match="top level of a module"):
-            name_of(function)
-    assert name_of(shadowed) == f"{__name__}:shadowed"
+            importable_name(function)
+    assert importable_name(shadowed) == f"{__name__}:shadowed"
     with pytest.raises(ValueError, match="means something else by now"):
-        name_of(hidden)
+        importable_name(hidden)
     monkeypatch.setattr(shadowed, "__module__", "__main__")
     with pytest.raises(ValueError, match="move it to a module of its own"):
-        name_of(shadowed)
+        importable_name(shadowed)
 
 
 # Worker processes

@@ -18,6 +18,7 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.measure import measure
 from sgfn.learning.along import Along, Walker
 from sgfn.learning.dynamics import log_known, negative_log_likelihood
+from sgfn.learning.methods import check_objective
 from sgfn.learning.rollout import rollout
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import HiddenRate, Noise, UniformSlip, bayes_filter, slip_project
@@ -80,7 +81,7 @@ def stir(trainer: Trainer) -> Trainer:
 )
 def test_what_a_memory_does_not_go_with(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match="thought") as caught:
-        TrainConfig().with_(**changes, **THOUGHT)
+        check_objective(TrainConfig().with_(**changes, **THOUGHT))
     assert str(caught.value).startswith(message)
     assert "use " in str(caught.value) or "set " in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 
 import sgfn
 from sgfn.cli.commands import main
 from sgfn.config import TrainConfig, to_dict
 from sgfn.learning.trainer import Trainer
 from sgfn.runs.folder import FORMAT, OWN_FILES, Run
-from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 
 
 def edit(folder: Path, **changes: Any) -> None:

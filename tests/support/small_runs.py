@@ -26,13 +26,14 @@ SMALL = SMALL.with_(log__every=5, log__exact_every=10, log__checkpoint_every=10)
 
 def small(method: str = "gfn", **changes: object) -> TrainConfig:
     """The configuration that the flags of a method spell, changed."""
-    return lean(SMALL, method).with_(method=method, **changes)
+    return lean(SMALL.with_(method=method)).with_(**changes)
 
 
 def flags_of(method: str) -> list[str]:
     """FLAGS without those that a method does not read."""
     pairs = zip(FLAGS[::2], FLAGS[1::2], strict=True)
-    return [word for pair in pairs if pair[0] not in unread(SMALL, method) for word in pair]
+    ignored = unread(None, SMALL.with_(method=method))
+    return [word for pair in pairs if pair[0].lstrip("-").replace("-", "_") not in ignored for word in pair]
 
 
 def tiny_task(config: TrainConfig, alphabet: str = "ABC", length: int = 3, stop: bool = False) -> Task:

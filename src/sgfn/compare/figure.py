@@ -1,7 +1,6 @@
 """The picture of a comparison: one panel per noise level, a median over seeds with a band for each method."""
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,31 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sgfn.compare.cells import CellState
+from sgfn.compare.contestants import CONTESTANTS, label_of, style_of
 from sgfn.config.files import replacing
 from sgfn.evaluation.seeds import low_middle_high, rule
 from sgfn.reports.figures import FLOOR, INK, MUTED, NICE
 
-SOLID, DASHED, DOTTED = "-", (0, (5, 2)), (0, (1.5, 1.5))
-STYLES = {
-    "tb": ("#0b6e99", SOLID),
-    "db": ("#0b6e99", DASHED),
-    "subtb": ("#0b6e99", DOTTED),
-    "kl": ("#c0392b", SOLID),
-    "kl-entropy": ("#c0392b", DASHED),
-    "eflow": ("#c0392b", DOTTED),
-    "published-tb": ("#d9822b", SOLID),
-    "published-db": ("#d9822b", DASHED),
-    "published-subtb": ("#d9822b", DOTTED),
-    "blind-tb": ("#7b8794", SOLID),
-    "blind-db": ("#7b8794", DASHED),
-    "blind-subtb": ("#7b8794", DOTTED),
-    "random": ("#1f2933", DOTTED),
-    "mh": ("#6b46c1", SOLID),
-    "mars": ("#6b46c1", DASHED),
-    "a2c": ("#b83280", SOLID),
-    "ppo": ("#b83280", DASHED),
-    "sac": ("#b83280", DOTTED),
-}
+STYLES = {name: (style_of(name).colour, style_of(name).line) for name in CONTESTANTS}
 """Colour by family, line by member: a method looks the same in every figure."""
 LABELS = {"tv": "total variation to the target", "log_reward": "mean log-reward of a batch"}
 ACROSS = 3  # panels side by side
@@ -106,10 +86,12 @@ def _draw_method(axis: Axes, method: str, states: list[CellState], key: str) -> 
     calls, (low, median, high) = curve(states, key)
     if not calls:
         return
-    colour, line = STYLES[method]
+    style = style_of(method)
+    colour, line = style.colour, style.line
     marker = "o" if len(calls) == 1 else ""
     axis.fill_between(calls, low, high, color=colour, alpha=0.15, linewidth=0)
-    axis.plot(calls, median, color=colour, linestyle=line, linewidth=1.8, marker=marker, gid=method, label=method)
+    label = label_of(method)
+    axis.plot(calls, median, color=colour, linestyle=line, linewidth=1.8, marker=marker, gid=method, label=label)
 
 
 def _draw_floor(axis: Axes, states: list[CellState]) -> None:
@@ -153,5 +135,5 @@ def _legend(figure: Figure) -> None:
 
 
 def _place(name: str) -> int:
-    order: Iterable[str] = STYLES
-    return [*order, "best reachable"].index(name)
+    order = [*map(label_of, STYLES)]
+    return order.index(name) if name in order else len(order) + (name == "best reachable")

@@ -25,10 +25,10 @@ from sgfn.learning.replay import Replay, chances
 from sgfn.learning.rollout import LogKernel, LogPolicy, retrace, rollout
 from sgfn.learning.scoring import Scorer, score, score_expected
 from sgfn.learning.side_stream import Beside
-from sgfn.nets.encoders import MLP, sequence_of
+from sgfn.nets.encoders import ENCODERS, MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.noise import HiddenRate
-from sgfn.objectives import make_objective
+from sgfn.objectives import OBJECTIVES, make_objective, reads_scores, scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS, entropy_figures, entropy_terms
 from sgfn.objectives.scores import Scores
 
@@ -66,10 +66,12 @@ class Trainer(Learner):
     def __init__(self, task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> None:
         super().__init__(task, device, METERS + (ENTROPY_METERS if task.config.watches_entropy else ()))
         self.offline = None if offline is None else offline.to(device)
-        if self.config.objective == "eflow" and not self.env.tree:
-            raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
-        if self.config.net.encoder == "transformer" and sequence_of(self.env) is None:
-            raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
+        if OBJECTIVES[self.config.objective].tree and not self.env.tree:
+            raise ValueError(
+                f"objective {self.config.objective!r} needs a tree, and {task.name} is a graph with joins: use tb or kl"
+            )
+        if ENCODERS[self.config.net.encoder].sequences and sequence_of(self.env) is None:
+            raise ValueError(f"net.encoder {self.config.net.encoder!r} reads sequences: use mlp for {task.name}")
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
         self.objective = make_objective(self.config)
@@ -91,7 +93,7 @@ class Trainer(Learner):
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with seeded(self.config.seed):
             thought = self.config.thought
-            nets = FlowNets(self.env, self.config.scored_as, self.config.net, thought.width if thought.layers else 0)
+            nets = FlowNets(self.env, scored_as(self.config), self.config.net, thought.width if thought.layers else 0)
             model = DynamicsNet(self.env, self.config.dynamics, thought)
         return nets.to(self.device), model.to(self.device)
 
@@ -127,7 +129,7 @@ class Trainer(Learner):
         batch = self.collect(judge)[1]
         thoughts = self.thoughts(batch)
         log_kernel = self.log_kernel(batch.states[:, :-1], thoughts)
-        scores = score(self.scorer(judge, thoughts), batch, self.config.scored_as, log_kernel)
+        scores = score(self.scorer(judge, thoughts), batch, scored_as(self.config), log_kernel)
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
@@ -159,7 +161,7 @@ class Trainer(Learner):
         if self.nets.reads_along:
             return Walker(self.nets, self.dynamics)
         encoder = self.nets.encoder
-        return Layered(self.env, encoder, self.nets.policy) if isinstance(encoder, MLP) else self.nets.log_policy
+        return Layered(self.env, encoder, self.nets.policy) if type(encoder) is MLP else self.nets.log_policy
 
     def levels(self, batch: int) -> int:
         """How many levels of states to judge once for all; where a kernel walks, only for large batches."""
@@ -167,7 +169,7 @@ class Trainer(Learner):
 
     def judge(self, batch: int) -> FlowNets | Judge:
         """The networks as they are now, set to act for and to judge a batch of that size."""
-        plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along
+        plain = type(self.nets.encoder) is MLP and not self.nets.reads_along
         return Judge(self.env, self.nets, self.levels(batch)) if plain else self.nets
 
     def scorer(self, judge: FlowNets | Judge, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
@@ -321,10 +323,10 @@ class Trainer(Learner):
     ) -> tuple[Scores, Trajectories]:
         """What the objective reads: scores, and the batch at the current reward exponent."""
         raised = tempered(batch, beta)
-        if self.config.objective == "eflow":
+        if reads_scores(self.config, "expected"):
             reward = lambda x: beta * self.task.log_reward(x)  # noqa: E731
             return score_expected(self.env, self.nets, batch, log_kernel, reward), raised
-        return score(scorer, batch, self.config.scored_as, log_kernel), raised
+        return score(scorer, batch, scored_as(self.config), log_kernel), raised
 
     @torch.no_grad()
     def watch(self, scores: Scores, batch: Episodes) -> None:

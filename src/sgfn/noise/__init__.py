@@ -1,7 +1,6 @@
 """Noise: the law that links an intended action to the realised outcome."""
 
 from sgfn.noise.kinds import (
-    MAKERS,
     ByPosition,
     ConfusionMatrix,
     HiddenRate,
@@ -10,25 +9,27 @@ from sgfn.noise.kinds import (
     UniformSlip,
     bayes_filter,
     beta_quadrature,
-    make_noise,
     read_confusion,
     read_rates,
     slip_kernel,
     slip_project,
     slip_row,
 )
+from sgfn.noise.registry import NOISES, NoiseEntry, make_noise, noise_words
 
 __all__ = [
-    "MAKERS",
+    "NOISES",
     "ByPosition",
     "ConfusionMatrix",
     "HiddenRate",
     "Noise",
+    "NoiseEntry",
     "Slip",
     "UniformSlip",
     "bayes_filter",
     "beta_quadrature",
     "make_noise",
+    "noise_words",
     "read_confusion",
     "read_rates",
     "slip_kernel",

@@ -3,7 +3,6 @@
 import csv
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from sgfn.config import NoiseConfig
 from sgfn.config.checks import in_range
 from sgfn.config.files import read_lines
 from sgfn.noise.projection import nearest_law, water_fill
@@ -360,7 +358,7 @@ def beta_quadrature(a: float, b: float, count: int) -> tuple[np.ndarray, np.ndar
     return np.clip((1.0 + nodes) / 2.0, 0.0, 1.0), vectors[0] ** 2
 
 
-# From files and configurations
+# From files
 
 
 def read_confusion(file: Path, alphabet: str, stop: bool = False) -> ConfusionMatrix:
@@ -433,30 +431,3 @@ def _probability(file: Path, line: int, column: str, text: str) -> float:
     if not 0.0 <= value <= 1.0 + 1e-6:
         raise ValueError(f"noise.file {file}, line {line}, column {column!r}: {text} is no probability in [0, 1]")
     return value
-
-
-def _confusion(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    if alphabet is None:
-        raise ValueError("noise.kind 'confusion' needs letters and this task has none: use uniform, position or hidden")
-    assert config.file is not None
-    return read_confusion(config.file, alphabet, config.stop)
-
-
-def _position(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    assert config.file is not None
-    return read_rates(config.file, length, config.stop)
-
-
-MAKERS: dict[str, Callable[[NoiseConfig, str | None, int], Noise]] = {
-    "uniform": lambda config, _, __: UniformSlip(alpha=config.alpha, stop=config.stop),
-    "confusion": _confusion,
-    "position": _position,
-    "hidden": lambda config, _, __: HiddenRate(mean=config.alpha, concentration=config.concentration, stop=config.stop),
-}
-
-
-def make_noise(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    """The noise of a task with that alphabet (None where actions have no letters) and so many positions."""
-    if config.file is not None and config.kind not in ("confusion", "position"):
-        raise ValueError(f"noise.file is given and noise.kind is {config.kind!r}: choose confusion or position")
-    return MAKERS[config.kind](config, alphabet, length)

@@ -6,6 +6,8 @@ from typing import Any
 
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
+from sgfn.noise import noise_words
+from sgfn.objectives import scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.runs.folder import Run, refuse_forecast
 
@@ -37,7 +39,7 @@ class Source:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        return self.config.noise.words
+        return noise_words(self.config.noise)
 
     @property
     def objective(self) -> str:
@@ -48,8 +50,8 @@ class Source:
         plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
         if config.objective == "kl-entropy":
             base = config.entropy.base
-            return f"kl-entropy on {plain.get(base, f'{config.scored_as} {base}')}"
-        return plain.get(config.objective, f"{config.scored_as} {config.objective}")
+            return f"kl-entropy on {plain.get(base, f'{scored_as(config)} {base}')}"
+        return plain.get(config.objective, f"{scored_as(config)} {config.objective}")
 
     @property
     def title(self) -> str:

@@ -36,6 +36,7 @@ from sgfn.learning.trainer import Rest, Trainer
 from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import DynamicsNet, FlowNets
 from sgfn.nets.transformer import Cache
+from sgfn.objectives import scored_as
 from sgfn.series.data import cuts_of, forecast_env
 from sgfn.series.ensemble import Drawn, Ensemble
 from sgfn.series.forecaster import Forecaster
@@ -170,7 +171,7 @@ class TiltTrainer(Trainer):
 
     def _networks(self) -> tuple[FlowNets, DynamicsNet]:
         with seeded(self.config.seed):
-            nets = TiltNets(self.beginning.env, self.config.scored_as, self.beginning)
+            nets = TiltNets(self.beginning.env, scored_as(self.config), self.beginning)
             model = DynamicsNet(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 

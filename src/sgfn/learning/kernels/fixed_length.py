@@ -25,7 +25,7 @@ from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.scoring import kl_divergence
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import DynamicsNet, FlowNets
-from sgfn.objectives import make_objective
+from sgfn.objectives import make_objective, reads_scores
 from sgfn.objectives.entropy import entropy_figures, entropy_terms
 from sgfn.objectives.scores import Scores
 
@@ -36,8 +36,8 @@ Past = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Float[Tensor, " B"]]
 def fits(env: Env, nets: FlowNets, config: TrainConfig) -> bool:
     """Whether a run can go this way: fixed length, an MLP that reads states alone, no backward policy to be read."""
     sequence = sequence_of(env)
-    plain = isinstance(nets.encoder, MLP) and not nets.reads_along and not nets.reads_final
-    return plain and config.objective != "eflow" and sequence is not None and not sequence.stop
+    plain = type(nets.encoder) is MLP and not nets.reads_along and not nets.reads_final
+    return plain and not reads_scores(config, "expected") and sequence is not None and not sequence.stop
 
 
 class Lesson(NamedTuple):
@@ -81,7 +81,7 @@ class AppendOnly:
         self.device, self.learned = nets.log_z.device, self.config.dynamics.mode != "known"
         self.compare = self.device.type == "cuda"  # see `picked`
         outcome = [] if nets.outcome is None else [nets.outcome]
-        heads = [nets.policy, *outcome, *([nets.flow] if self.config.reads_flow else [])]
+        heads = [nets.policy, *outcome, *([nets.flow] if reads_scores(self.config, "flow") else [])]
         self.net = RowNet(nets.encoder, heads, optimisers[0])
         self.model = RowNet(model.encoder, [model.outcome], optimisers[1])
         self.parameters = [*self.net.parameters, nets.log_z]  # what a balance teaches
@@ -237,7 +237,7 @@ class AppendOnly:
             log_pf=log_pf.view(steps, batch).t(),
             log_dynamics=self.nothing(batch),
             log_pb=self.nothing(batch),
-            log_flow=self._log_flow(walk, outputs, log_z) if self.config.reads_flow else None,
+            log_flow=self._log_flow(walk, outputs, log_z) if reads_scores(self.config, "flow") else None,
             log_z=log_z,
             projection=projection,
             **self._intentions(walk, log_policy, columns),

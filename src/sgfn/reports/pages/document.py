@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-import sgfn
+from sgfn.config import VERSION
 from sgfn.config.files import write_text
 from sgfn.reports.pages.entries import Entry, Group, grouped
 from sgfn.reports.pages.markup import serialise, tag
@@ -60,7 +60,7 @@ def shell(title: str, lead: list[str], parts: list[Section]) -> Element:
     kinds = ["lead"] + ["note"] * (len(lead) - 1)
     lines = [tag("p", text, class_=kind) for text, kind in zip(lead, kinds, strict=True) if text or kind == "lead"]
     header = tag("header", top, lines, tag("nav", links, aria_label="Contents"))
-    footer = tag("footer", tag("p", f"Written by sgfn {sgfn.__version__} from the files of the run folders."))
+    footer = tag("footer", tag("p", f"Written by sgfn {VERSION} from the files of the run folders."))
     script = _read("page.js")
     body = tag("body", header, tag("main", [part.draw() for part in parts]), footer, tag("script", script))
     return tag("html", _head(title, _read("page.css"), script), body, lang="en")
