@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-SAID = {"task": "task ", "stop": "a task with a stop action", "plain": "a task name that does not choose it"}
+SAID = {"task": "task ", "stop": "a task with a stop action", "plain": "a task name without a dash"}
 """How facts that are no flags are spoken of."""
 
 

@@ -1,6 +1,6 @@
 """Registries: what can be chosen by name, each with the facts that help, checks and figures are made of."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -48,7 +48,7 @@ class Entry:
 E = TypeVar("E", bound=Entry)
 
 
-class Registry(Mapping[str, E], Generic[E]):
+class Registry(Generic[E]):
     """Entries by name, in the order they came; `registry["module:name"]` finds what is not ours."""
 
     def __init__(self, what: str, wrap: Callable[[str, Any], E], *entries: E) -> None:
@@ -75,6 +75,10 @@ class Registry(Mapping[str, E], Generic[E]):
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def items(self) -> ItemsView[str, E]:
+        """Names and entries of all that are known."""
+        return self.entries.items()
 
     def check(self, name: str, where: str | None = None) -> None:
         """Refuse a name that is neither known nor `module:name`, and suggest the nearest; nothing is imported."""
