@@ -90,7 +90,7 @@ def test_a_registry_by_hand() -> None:
     words: Registry[Entry] = Registry("word", lambda name, found: Entry(name=name), Entry(name="one"))
     assert list(words) == ["one"]
     assert words["one"].drawn.colour in PALETTE
-    with pytest.raises(ValueError, match=r"^word 'oen' is unknown: choose from one; did you mean 'one'\\?$"):
+    with pytest.raises(ValueError, match=r"^word 'oen' is unknown: choose from one; did you mean 'one'\?$"):
         words["oen"]
     words.add(Entry(name="two", label="second"))
     assert (len(words), words["two"].title, "two" in words) == (2, "second", True)
@@ -98,7 +98,7 @@ def test_a_registry_by_hand() -> None:
     assert "two" not in words
     assert words["shlex:join"].name == "shlex:join"
     for wrong, message in {
-        "shlex:jion": r"^word 'shlex:jion': no jion in .*; did you mean join\\?$",
+        "shlex:jion": r"^word 'shlex:jion': no jion in .*; did you mean join\?$",
         "shlexx:join": r"^word 'shlexx:join': no module 'shlexx' here or installed",
         "shlex:": r"^word 'shlex:': must be module:word",
     }.items():
@@ -120,18 +120,19 @@ def test_an_objective_of_somebody_else_is_trained(parts: Path) -> None:
     sgfn.train("grid", config, parts / "run", device="cpu")
     assert sgfn.evaluate(parts / "run", device="cpu")["step"] == 3
     refuse_unread("grid", config.with_(form="blind"), small())
-    with pytest.raises(ValueError, match=r"^--kl\\.weight does nothing here"):
+    with pytest.raises(ValueError, match=r"^--kl\.weight does nothing here"):
         refuse_unread("grid", config.with_(kl__weight=2.0), small())
 
 
 def test_noise_encoder_and_method_of_somebody_else(parts: Path) -> None:
     noise = make_noise(NoiseConfig(kind="my_parts:Slippery", alpha=0.3), "AC", 3)
-    assert (type(noise).__name__, noise.strength(None, None)) == ("Slippery", 0.3)  # pyright: ignore
+    assert isinstance(noise, UniformSlip)
+    assert (type(noise).__name__, noise.alpha) == ("Slippery", 0.3)
     assert noise_words(NoiseConfig(kind="my_parts:Slippery", alpha=0.3)) == "my_parts:Slippery 30% noise"
     chosen = {"noise__kind": "my_parts:Slippery", "net__encoder": "my_parts:Wide"}
     sgfn.train("grid", small(steps=2, **chosen), parts / "run", device="cpu")
     assert sgfn.Run(path=parts / "run").load(CPU).nets.encoder.width == 5  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.raises(ValueError, match=r"^--noise\\.concentration does nothing here"):
+    with pytest.raises(ValueError, match=r"^--noise\.concentration does nothing here"):
         refuse_unread("grid", small(noise__concentration=9.0, **chosen), small())
     config = TrainConfig().with_(method="my_parts:Lazy", grid__side=3, steps=2)
     assert type(make_learner(make_task("grid", config), CPU)).__name__ == "Lazy"
@@ -212,9 +213,7 @@ def test_a_task_that_nobody_else_can_find_is_trained_but_not_compared(parts: Pat
     config = small(steps=2).with_(grid=TrainConfig().grid)
     sgfn.train("here", config, parts / "run", device="cpu")
     assert sgfn.evaluate(parts / "run", device="cpu")["task"] == "here"
-    with pytest.raises(
-        ValueError, match=r"^task 'here' is unknown to other processes: .* at the top level of a module$"
-    ):
+    with pytest.raises(ValueError, match=r"^task 'here' is unknown to other processes: .* the top level of a module$"):
         sgfn.compare("here", config, parts / "out", methods=["tb"])
     assert not (parts / "out").exists()
     with pytest.raises(ValueError, match=r"^task 'a:b': a name to register may not"):
