@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_runs import CPU, FLAGS, complaint, small, weights
+from small_runs import ANYWHERE, CPU, FLAGS, complaint, small, weights
 from stub_workers import run as compared
 
 import sgfn
@@ -182,13 +182,12 @@ def test_levels_of_a_new_noise_are_kept_apart(stub: Path, parts: Path) -> None:
 
 
 def test_a_task_by_its_place_is_trained_compared_and_evaluated(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = FLAGS[: FLAGS.index("--grid.side")] + FLAGS[FLAGS.index("--grid.side") + 2 :]
     assert main(["tasks", "my_parts:ones"]) == 0
     assert "pairs of letters" in capsys.readouterr().out
-    assert main(["train", "my_parts:ones", *flags]) == 0
+    assert main(["train", "my_parts:ones", *ANYWHERE]) == 0
     assert sgfn.Run(path=Path("runs/my_parts-ones")).read_config()[0] == "my_parts:ones"
     assert main(["evaluate", "runs/my_parts-ones", "--device", "cpu"]) == 0
-    assert main(["compare", "my_parts:ones", *flags, "--methods", "my_parts:doubled", "--seeds", "1"]) == 0
+    assert main(["compare", "my_parts:ones", *ANYWHERE, "--methods", "my_parts:doubled", "--seeds", "1"]) == 0
     assert Path("runs/compare-my_parts-ones/my_parts-doubled/alpha0.25/seed0/exact.json").is_file()
     assert "no onse in" in complaint(capsys, ["train", "my_parts:onse"])
 

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from small_runs import FLAGS, complaint
+from small_runs import ANYWHERE, complaint
 from torch.testing import assert_close
 
 import sgfn
@@ -290,10 +290,10 @@ def test_an_unknown_maximum_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 # From training to samples, through the command line
 
-QUICK = [*FLAGS, "--steps", "3", "--log.every", "1"]
+QUICK = [*ANYWHERE, "--steps", "3", "--log.every", "1"]
 EVERY: dict[str, list[str]] = {
     "tfbind8": [],
-    "grid": [],
+    "grid": ["--grid.side", "3"],
     "words": [],
     "motif-gata1": ["--motif.length", "20"],
     "motif": ["--motif.score", "best"],

@@ -18,8 +18,9 @@ from sgfn.noise import UniformSlip
 from sgfn.runs.folder import Run
 
 CPU = torch.device("cpu")
-FLAGS = ["--net.hidden", "16", "--dynamics.hidden", "8", "--batch", "8", "--steps", "20", "--grid.side", "3"]
-FLAGS += ["--log.every", "5", "--log.exact-every", "10", "--log.checkpoint-every", "10", "--device", "cpu"]
+ANYWHERE = ["--net.hidden", "16", "--dynamics.hidden", "8", "--batch", "8", "--steps", "20"]
+ANYWHERE += ["--log.every", "5", "--log.exact-every", "10", "--log.checkpoint-every", "10", "--device", "cpu"]
+FLAGS = [*ANYWHERE, "--grid.side", "3"]
 SMALL = TrainConfig().with_(steps=20, batch=8, net__hidden=16, dynamics__hidden=8, grid__side=3)
 SMALL = SMALL.with_(log__every=5, log__exact_every=10, log__checkpoint_every=10)
 
@@ -27,6 +28,11 @@ SMALL = SMALL.with_(log__every=5, log__exact_every=10, log__checkpoint_every=10)
 def small(method: str = "gfn", **changes: object) -> TrainConfig:
     """The configuration that the flags of a method spell, changed."""
     return lean(SMALL.with_(method=method)).with_(**changes)
+
+
+def small_on(task: str, **changes: object) -> TrainConfig:
+    """The same for flow networks on another task than the grid."""
+    return lean(SMALL.with_(**changes), task)
 
 
 def flags_of(method: str) -> list[str]:

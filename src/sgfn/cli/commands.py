@@ -127,7 +127,7 @@ class Compare:
     """Task name, which `sgfn tasks` lists; or `module:builder`, yours."""
     methods: tuple[str, ...] = COMPARED
     """Which: tb, db, subtb, kl, eflow, kl-entropy, published-tb, published-db, published-subtb, blind-tb, blind-db,
-    blind-subtb, random, mh, mars, a2c, ppo, sac; or `module:objective`, yours."""
+    blind-subtb, random, mh, mars, a2c, ppo, sac. Or `module:objective`, yours."""
     alphas: tuple[float, ...] | None = None
     """Noise levels; by default the one of --noise.alpha."""
     seeds: int = 3

@@ -16,7 +16,7 @@ from sgfn.config.files import sweep, write_json
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.learning.execution import pick_device
-from sgfn.learning.methods import check, check_names
+from sgfn.learning.methods import check_fit, check_names
 from sgfn.learning.unread import refuse_unread_by_all
 from sgfn.noise import NOISES
 from sgfn.runs.folder import FORMAT, Run, checksums, ours, read_ours, refuse_changed
@@ -147,7 +147,7 @@ def _check_fit(config: TrainConfig, cells: list[Cell]) -> Task:
         if cell.alpha not in tasks:
             tasks[cell.alpha] = make_task(cell.task, config.with_(noise__alpha=cell.alpha))
         with refusing(cell.method):
-            check(replace(tasks[cell.alpha], config=cell.config))
+            check_fit(replace(tasks[cell.alpha], config=cell.config))
     task = next(iter(tasks.values()))
     training_objects(task)
     return task

@@ -257,12 +257,15 @@ def task_names() -> list[str]:
 
 def task_entry(name: str) -> TaskEntry:
     """The entry of a task by its name, `module:name` or tfbind8-TABLE; an unknown one gets the nearest suggested."""
+    if not is_known(name):
+        one_of("task", name, task_names())
+    return TASKS[name] if name in TASKS or ":" in name else TASKS[name.partition("-")[0]]
+
+
+def is_known(name: str) -> bool:
+    """Whether a task can be made from a name alone, as far as can be told without importing anything."""
     kind = name.partition("-")[0]
-    if name not in TASKS and ":" not in name:
-        if kind not in TASKS or not TASKS[kind].variants:
-            one_of("task", name, task_names())
-        return TASKS[kind]
-    return TASKS[name]
+    return name in TASKS or ":" in name or (kind in TASKS and TASKS[kind].variants)
 
 
 def make_task(name: str, config: TrainConfig) -> Task:

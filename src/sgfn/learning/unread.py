@@ -9,7 +9,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.config.reads import Reads, When, leaves, readers, reads, unread_fields
 from sgfn.config.registry import Registry
 from sgfn.envs import SequenceEnv
-from sgfn.landscapes.tasks import TASKS, Task, task_entry
+from sgfn.landscapes.tasks import TASKS, Task, is_known, task_entry
 from sgfn.learning.registry import METHODS, check_names
 from sgfn.nets.encoders import ENCODERS
 from sgfn.noise import NOISES
@@ -79,8 +79,10 @@ def unread(task: str | Task | None, config: TrainConfig) -> list[str]:
 
 
 def _named(task: str | Task | None) -> tuple[str | None, dict[str, Any]]:
-    name = task.name if isinstance(task, Task) else task
-    return name, {} if name is None else facts_of(name, task if isinstance(task, Task) else None)
+    """The name of a task that is known by it, and its facts; of one made by hand nothing is known."""
+    if isinstance(task, Task):
+        return (task.name, facts_of(task.name, task)) if is_known(task.name) else (None, {})
+    return task, {} if task is None else facts_of(task)
 
 
 def lean(config: TrainConfig, task: str | None = None) -> TrainConfig:
@@ -117,7 +119,7 @@ def refuse_unread_by_all(
     names = set.intersection(*ignored) & set(given_fields(config, baseline))
     if not names:
         return
-    facts, first = facts_of(task.name, task), _as(config, next(iter(contestants.values())))
+    facts, first = _named(task)[1], _as(config, next(iter(contestants.values())))
     lines = list(reading_lines(first, task.name))
     flags = [leaf for leaf in leaves(config) if leaf in names]
     one, *others = contestants
