@@ -6,7 +6,7 @@ import pytest
 import torch
 from chain_tasks import SPACES, NoWait, advance, saved, task_of
 from exact_tables import chi_square
-from small_runs import CPU, flags_of, same_runs, same_tensors, small
+from small_runs import CPU, flags_of, same_runs, same_tensors, small, small_on
 from torch.testing import assert_close
 
 from sgfn.cli.commands import main
@@ -93,7 +93,7 @@ def test_runs_go_through_the_command_line(
 @pytest.mark.parametrize("task", ["words", "grid", "tfbind8"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_step_never_waits_for_the_device(method: str, task: str) -> None:
-    learner = make_learner(make_task(task, small(method=method, noise__kind="hidden")), CPU)
+    learner = make_learner(make_task(task, small_on(task, method=method, noise__kind="hidden")), CPU)
     learner.step()
     with NoWait():
         learner.step()
