@@ -8,7 +8,7 @@ import pytest
 import torch
 from benchmarks.thought import FREE, build, configuration, filter_law, state_law, target_of
 from exact_tables import chi_square, look_up, random_table
-from small_runs import CPU, same_runs, same_tensors, small, tiny_task
+from small_runs import CPU, same_runs, same_tensors, small, small_on, tiny_task
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -149,7 +149,8 @@ def test_a_run_continues_bit_for_bit(changes: dict[str, Any]) -> None:
 
 def test_a_run_folder_resumes_and_measures_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task with too many histories for an exact law: no tv is logged, exact figures are null, nothing breaks."""
-    config = small(steps=4, noise__kind="hidden", log__exact_every=2, log__checkpoint_every=2, **THOUGHT, **TRANSFORMER)
+    changes = {"log__exact_every": 2, "log__checkpoint_every": 2, **THOUGHT, **TRANSFORMER}
+    config = small_on("words", steps=4, noise__kind="hidden", **changes)
     whole = train("words", config, tmp_path / "whole", device="cpu")
     assert not any("tv" in row for row in whole.rows())
     stopped = tmp_path / "stopped"

@@ -263,7 +263,7 @@ def test_the_kernel_gets_no_gradient(form: str) -> None:
     assert log_z.grad is not None
     if form != "blind":  # called past `score`, the forms would let it through
         heads = scorer.heads(batch.states)
-        scores = FORMS[form](heads, log_kernel, batch, log_z.detach() + 1.0)
+        scores = FORMS[form].score(heads, log_kernel, batch, log_z.detach() + 1.0)
         trajectory_balance(scores, batch).sum().backward()
         assert log_kernel.grad is not None
         assert log_kernel.grad.abs().max() > 0

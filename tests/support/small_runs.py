@@ -35,10 +35,10 @@ def small_on(task: str, **changes: object) -> TrainConfig:
     return lean(SMALL.with_(**changes), task)
 
 
-def flags_of(method: str) -> list[str]:
-    """FLAGS without those that a method does not read."""
+def flags_of(method: str, task: str = "grid") -> list[str]:
+    """FLAGS without those that a method does not read on a task."""
     pairs = zip(FLAGS[::2], FLAGS[1::2], strict=True)
-    ignored = unread(None, SMALL.with_(method=method))
+    ignored = unread(task, SMALL.with_(method=method))
     return [word for pair in pairs if pair[0].lstrip("-").replace("-", "_") not in ignored for word in pair]
 
 

@@ -69,7 +69,7 @@ def test_runs_go_through_the_command_line(
     method: str, task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert main(["train", task, "--method", method, "--out", str(run), *flags_of(method)]) == 0
+    assert main(["train", task, "--method", method, "--out", str(run), *flags_of(method, task)]) == 0
     rows = Run(path=run).rows()
     assert [row["step"] for row in rows] == [5, 10, 15, 20]
     assert rows[-1]["trajectories"] == (160 if method == "random" else 168)
