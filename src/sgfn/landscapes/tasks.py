@@ -153,7 +153,7 @@ def _callable(name: str, config: TrainConfig) -> Task:
 
 Builder = Callable[[str, TrainConfig], Task]
 _COLUMNS = ("time_col", "target_col", "id_col", "known", "ignore")
-_CONDITIONAL = (*_COLUMNS, "dataset", "deviation", "holidays", "patience", "check", "spare")
+_CONDITIONAL = (*_COLUMNS, "dataset", "deviation", "holidays", "patience", "spare")
 """Settings of series that are read only together with another choice."""
 
 
@@ -242,7 +242,7 @@ TASKS: Registry[TaskEntry] = Registry(
             reads(*(f"series.{name}" for name in _COLUMNS), file=given("series.file")),
             reads("series.deviation", series__noise=("known", "learned")),
             reads("series.holidays", series__calendar=True),
-            reads("series.patience", "series.check", folds=above("series.folds", 0)),
+            reads("series.patience", folds=above("series.folds", 0)),
             reads("series.spare", spares=given("series.spares", False)),
         ),
     ),
