@@ -12,7 +12,7 @@ from torch import Tensor
 
 import sgfn
 from sgfn.landscapes import Landscape
-from sgfn.landscapes.tasks import BUILDERS, Task, sequences
+from sgfn.landscapes.tasks import Task, sequences
 
 
 class GCContent(Landscape):
@@ -34,7 +34,7 @@ def gc(name: str, config: sgfn.TrainConfig) -> Task:
 
 def main(config: sgfn.TrainConfig, folder: Path) -> dict[str, Any]:
     """Make the task known by its name, then use it like any other."""
-    BUILDERS["gc"] = gc
+    sgfn.register_task("gc", gc)
     sgfn.train("gc", config, folder)
     return sgfn.evaluate(folder)
 

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_runs import small
+from small_runs import small_on
 from stub_workers import pages, stub  # noqa: F401 -- fixtures for whoever asks
 
 import sgfn
@@ -21,7 +21,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of each kind: on the grid, and on words."""
     folder = tmp_path_factory.mktemp("trained")
     for task in ("grid", "words"):
-        sgfn.train(task, small(), folder / task, device="cpu")
+        sgfn.train(task, small_on(task), folder / task, device="cpu")
     return folder
 
 

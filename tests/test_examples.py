@@ -8,7 +8,7 @@ import pytest
 from examples import own_landscape, own_task, reward_of_errors
 
 from sgfn.config import TrainConfig
-from sgfn.landscapes.tasks import BUILDERS
+from sgfn.landscapes.tasks import TASKS
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -22,11 +22,11 @@ def test_own_landscape_learns() -> None:
 
 
 def test_own_task_is_trained_and_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BUILDERS, "gc", own_task.gc)  # so that it is gone afterwards
+    monkeypatch.setattr(TASKS, "entries", dict(TASKS.entries))  # so that it is gone afterwards
     config = TrainConfig().with_(batch=32, net__hidden=32, optim__lr=1e-2, log__exact_every=0)
     result = own_task.main(config.with_(steps=100), tmp_path / "run")
     untrained = own_task.main(config.with_(steps=1), tmp_path / "one")
-    assert result["task"] == "gc"
+    assert result["task"] == "examples.own_task:gc"  # where a later process finds it
     assert result["tv"] < 0.8 * untrained["tv"]
     assert result["tv_floor"] < result["tv"]
 

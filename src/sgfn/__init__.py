@@ -8,24 +8,30 @@ The verbs of the command line as functions on the same configuration:
 (0.046, 0.206)
 """
 
-from sgfn.compare.comparison import Comparison, compare
-from sgfn.config import TrainConfig
-from sgfn.config.presets import PRESETS
-from sgfn.evaluation.measure import catalogue, describe
-from sgfn.landscapes.tasks import function_config, make_task, task_names
-from sgfn.landscapes.tfbind8 import fetch
-from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, UniformSlip
-from sgfn.runs.evaluate import evaluate
-from sgfn.runs.fit import fit
-from sgfn.runs.folder import Run
-from sgfn.runs.load import load
-from sgfn.runs.model import Model, Samples
-from sgfn.runs.sampling import sample
-from sgfn.runs.spaces import Grid, Sequences
-from sgfn.runs.train import train
-from sgfn.series.forecaster import Forecaster
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from sgfn.compare import compare  # bound now: the package of that name must not take the function's place later
+from sgfn.config import VERSION, TrainConfig
+from sgfn.config.presets import PRESETS
+
+if TYPE_CHECKING:
+    from sgfn.compare.comparison import Comparison
+    from sgfn.evaluation.measure import catalogue, describe
+    from sgfn.landscapes.tasks import function_config, make_task, register_task, task_names
+    from sgfn.landscapes.tfbind8 import fetch
+    from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, UniformSlip
+    from sgfn.runs.evaluate import evaluate
+    from sgfn.runs.fit import fit
+    from sgfn.runs.folder import Run
+    from sgfn.runs.load import load
+    from sgfn.runs.model import Model, Samples
+    from sgfn.runs.sampling import sample
+    from sgfn.runs.spaces import Grid, Sequences
+    from sgfn.runs.train import train
+    from sgfn.series.forecaster import Forecaster
+
+__version__ = VERSION
 __all__ = [
     "PRESETS",
     "ByPosition",
@@ -34,6 +40,7 @@ __all__ = [
     "Forecaster",
     "Grid",
     "HiddenRate",
+    "Mixtures",
     "Model",
     "Run",
     "Samples",
@@ -49,7 +56,47 @@ __all__ = [
     "function_config",
     "load",
     "make_task",
+    "register_task",
     "sample",
     "task_names",
     "train",
 ]
+
+HOMES = {
+    "ByPosition": "sgfn.noise",
+    "Comparison": "sgfn.compare.comparison",
+    "ConfusionMatrix": "sgfn.noise",
+    "Forecaster": "sgfn.series.forecaster",
+    "Grid": "sgfn.runs.spaces",
+    "HiddenRate": "sgfn.noise",
+    "Mixtures": "sgfn.noise",
+    "Model": "sgfn.runs.model",
+    "Run": "sgfn.runs.folder",
+    "Samples": "sgfn.runs.model",
+    "Sequences": "sgfn.runs.spaces",
+    "UniformSlip": "sgfn.noise",
+    "catalogue": "sgfn.evaluation.measure",
+    "describe": "sgfn.evaluation.measure",
+    "evaluate": "sgfn.runs.evaluate",
+    "fetch": "sgfn.landscapes.tfbind8",
+    "fit": "sgfn.runs.fit",
+    "function_config": "sgfn.landscapes.tasks",
+    "load": "sgfn.runs.load",
+    "make_task": "sgfn.landscapes.tasks",
+    "register_task": "sgfn.landscapes.tasks",
+    "sample": "sgfn.runs.sampling",
+    "task_names": "sgfn.landscapes.tasks",
+    "train": "sgfn.runs.train",
+}
+"""Where what is imported on first use lives: `import sgfn` and `sgfn --help` do not wait for torch."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

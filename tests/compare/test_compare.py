@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from small_runs import FLAGS, complaint, contents, same_runs, small
+from small_runs import ANYWHERE, FLAGS, complaint, contents, same_runs, small
 from stub_workers import SAMPLES, WRITE_PAGE, run
 
 import sgfn
@@ -307,7 +307,7 @@ def test_nothing_starts_if_something_is_wrong(
 def test_a_refusal_names_the_method_once_and_both_ways_out(
     method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["compare", "words", *FLAGS, "--net.encoder", "transformer", "--out", str(tmp_path / "c"), "--methods"]
+    words = ["compare", "words", *ANYWHERE, "--net.encoder", "transformer", "--out", str(tmp_path / "c"), "--methods"]
     line = complaint(capsys, [*words, "tb", method])
     reads = "whole objects" if method == "mars" else "states one by one"
     assert line == f"method {method!r} reads {reads}: use --net.encoder mlp; or leave it out of --methods"
@@ -394,7 +394,7 @@ def test_figures_are_not_loaded_before_they_are_needed() -> None:
 def test_a_comparison_is_about_one_table(stub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.csv"
     file.write_text("sequence,score\nACG,1\nCAT,0.5\n")
-    words = ["compare", "table", *FLAGS, "--out", str(stub), "--samples", "8", "--table.file", str(file), "--seeds"]
+    words = ["compare", "table", *ANYWHERE, "--out", str(stub), "--samples", "8", "--table.file", str(file), "--seeds"]
     assert main([*words, "1", "--methods", "tb"]) == 0
     file.write_text("sequence,score\nACG,1\nCAT,0.7\n")
     before = contents(stub)

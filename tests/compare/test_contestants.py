@@ -1,12 +1,10 @@
 """Methods by name: each is a configuration of its own, and nothing of another is left over."""
 
-from typing import get_args
-
 import pytest
 
 from sgfn.compare.contestants import CHOSEN, CONTESTANTS, DEFAULT, contestant
-from sgfn.config import Balance, Form, Method, Objective, TrainConfig
-from sgfn.learning.methods import lean
+from sgfn.config import TrainConfig
+from sgfn.config.names import NAMES
 
 
 @pytest.mark.parametrize("name", CONTESTANTS)
@@ -14,9 +12,10 @@ def test_a_name_decides_what_it_must_and_keeps_the_rest(name: str) -> None:
     base = TrainConfig().with_(steps=7, noise__alpha=0.5, net__hidden=9)
     config = contestant(base, name)
     method = CONTESTANTS[name]["method"]
-    assert config.with_(**{field: getattr(base, field) for field in CHOSEN}) == lean(base, method)
-    assert (lean(base, method) == base) == (method not in ("random", "mh"))  # which have no network
-    base = lean(base, "random")
+    bare = base.with_(net__hidden=TrainConfig().net.hidden)
+    has_network = method not in ("random", "mh")
+    assert config.with_(**{field: getattr(base, field) for field in CHOSEN}) == (base if has_network else bare)
+    base = bare
     config = contestant(base, name)
     assert set(CONTESTANTS[name]) == set(CHOSEN)
     for other in CONTESTANTS:
@@ -24,10 +23,10 @@ def test_a_name_decides_what_it_must_and_keeps_the_rest(name: str) -> None:
 
 
 def test_every_objective_form_and_peer_has_a_name() -> None:
-    forms = {form: "" if form == "marginal" else f"{form}-" for form in get_args(Form)}
-    balances = {f"{prefix}{balance}" for prefix in forms.values() for balance in get_args(Balance)}
-    peers = set(get_args(Method)) - {"gfn", "forecast"}  # a forecaster has no peers among samplers
-    assert set(CONTESTANTS) == balances | set(get_args(Objective)) | peers
+    forms = {form: "" if form == "marginal" else f"{form}-" for form in NAMES["form"]}
+    balances = {f"{prefix}{balance}" for prefix in forms.values() for balance in NAMES["kl.flow"]}
+    peers = set(NAMES["method"]) - {"gfn", "forecast"}  # a forecaster has no peers among samplers
+    assert set(CONTESTANTS) == balances | set(NAMES["objective"]) | peers
     assert contestant(TrainConfig(), "published-db") == TrainConfig(objective="db", form="published")
     assert contestant(TrainConfig(), "ppo") == TrainConfig(method="ppo")
     assert set(DEFAULT) < set(CONTESTANTS)

@@ -3,7 +3,6 @@
 import re
 from inspect import isabstract
 from itertools import product
-from typing import get_args
 
 import pytest
 import torch
@@ -27,11 +26,11 @@ from exact_tables import (
 )
 from torch.testing import assert_close
 
-from sgfn.config import NoiseKind
+from sgfn.config.names import NAMES
 from sgfn.envs import ForecastEnv, GridEnv, SequenceEnv, TabulatedEnv, laws
 from sgfn.envs.base import Enumerable
 from sgfn.learning.rollout import clocks, draw, rollout
-from sgfn.noise import MAKERS, ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, Slip, UniformSlip
+from sgfn.noise import NOISES, ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, Slip, UniformSlip
 
 every_env = pytest.mark.parametrize("name", ENVS)
 every_noise = pytest.mark.parametrize("name", [*ENVS, *KINDS])
@@ -140,7 +139,7 @@ def test_the_suite_knows_every_noise() -> None:
     assert found == {UniformSlip, ConfusionMatrix, ByPosition, HiddenRate, Mixtures}
     known = [*Noise.__subclasses__(), *Slip.__subclasses__()]
     assert found == {cls for cls in known if cls.__module__ == "sgfn.noise.kinds" and not isabstract(cls)}
-    assert set(MAKERS) == set(get_args(NoiseKind))
+    assert set(NOISES) == set(NAMES["noise.kind"])
 
 
 @pytest.mark.parametrize(

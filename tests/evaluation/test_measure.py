@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_runs import CPU, complaint, contents, small, tiny_task, tiny_trainer
+from small_runs import CPU, complaint, contents, small, small_on, tiny_task, tiny_trainer
 
 import sgfn
 from sgfn.cli.commands import main
@@ -236,7 +236,9 @@ def test_describe_tells_what_evaluate_will_compare_with(grid_run: Path) -> None:
 
 def test_a_motif_is_measured_by_exact_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing can be enumerated at length 20; the estimate must agree with the exact KL of a uniform policy."""
-    config = small(motif__factor="Arnt", motif__length=20, beta=8.0, noise__alpha=0.0, steps=1, optim__lr=0.0)
+    config = small_on(
+        "motif", motif__factor="Arnt", motif__length=20, beta=8.0, noise__alpha=0.0, steps=1, optim__lr=0.0
+    )
     run = train("motif", config, tmp_path / "run", device="cpu").path
     found = evaluate(run, samples=4096, device="cpu")
     landscape = make_task("motif", config).landscape

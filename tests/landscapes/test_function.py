@@ -19,8 +19,9 @@ from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sgfn.config.importing import importable_name
 from sgfn.landscapes import workers
-from sgfn.landscapes.function import FunctionLandscape, first_failure, importable_name, letters, load_function
+from sgfn.landscapes.function import FunctionLandscape, first_failure, letters, load_function
 from sgfn.landscapes.workers import ParallelFunction, cut
 
 

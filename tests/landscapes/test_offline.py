@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from small_runs import FLAGS, complaint
+from small_runs import ANYWHERE, complaint
 from table_kinds import WRITERS, first_row, write_kind
 
 from sgfn.config import TrainConfig
@@ -101,7 +101,7 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 
 def test_the_command_line_says_the_same_and_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = write(tmp_path, "sequence\nCAT\nDOG\n"), tmp_path / "run"
-    words = ["train", "words", *FLAGS, "--out", str(out), "--offline.file", str(path), "--offline.share", "0.5"]
+    words = ["train", "words", *ANYWHERE, "--out", str(out), "--offline.file", str(path), "--offline.share", "0.5"]
     assert complaint(capsys, words).startswith(f"offline.file {path}, line 3: ('DOG'): letters ['D', 'O']")
     assert not out.exists()
     missing = [*words[:-4], "--offline.share", "0.5"]

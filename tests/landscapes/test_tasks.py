@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from small_runs import FLAGS, complaint
+from small_runs import ANYWHERE, complaint
 from torch.testing import assert_close
 
 import sgfn
@@ -27,7 +27,7 @@ from sgfn.evaluation.measure import reference_maxima
 from sgfn.landscapes import bits, measured, motif, rna, tfbind8
 from sgfn.landscapes.ehrlich import AMINO_ACIDS
 from sgfn.landscapes.offline import known_objects, training_objects
-from sgfn.landscapes.tasks import BUILDERS, NEEDS, VARIANTS, make_task, task_names
+from sgfn.landscapes.tasks import TASKS, make_task, task_names
 from sgfn.runs.evaluate import evaluate
 
 NEW = ["motif", "bits", "ehrlich", "rna", "table", "callable", "series"]
@@ -47,8 +47,8 @@ def write(folder: Path, text: str, name: str = "a.csv") -> Path:
 
 def test_names_are_the_builders_and_the_tables_at_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert task_names() == [*SHIPPED, *NEW]
-    assert {name.partition("-")[0] for name in task_names()} == set(BUILDERS)
-    assert set(VARIANTS) | set(NEEDS) < set(BUILDERS)
+    assert {name.partition("-")[0] for name in task_names()} == set(TASKS)
+    assert {name for name, entry in TASKS.items() if entry.variants} == {"tfbind8", "motif"}
     monkeypatch.setenv("SGFN_CACHE", str(tmp_path))
     for name in ("PAX7_REF_R1", "NO_SUCH_TABLE"):
         (tmp_path / f"{name}.bin").write_bytes(b"")
@@ -290,10 +290,10 @@ def test_an_unknown_maximum_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 # From training to samples, through the command line
 
-QUICK = [*FLAGS, "--steps", "3", "--log.every", "1"]
+QUICK = [*ANYWHERE, "--steps", "3", "--log.every", "1"]
 EVERY: dict[str, list[str]] = {
     "tfbind8": [],
-    "grid": [],
+    "grid": ["--grid.side", "3"],
     "words": [],
     "motif-gata1": ["--motif.length", "20"],
     "motif": ["--motif.score", "best"],
@@ -342,7 +342,7 @@ def test_every_task_trains_evaluates_and_samples(
 
 
 def test_every_kind_of_task_is_among_them() -> None:
-    assert {name.partition("-")[0] for name in EVERY} == set(BUILDERS) - {"series"}  # see test_forecast_verb.py
+    assert {name.partition("-")[0] for name in EVERY} == set(TASKS) - {"series"}  # see test_forecast_verb.py
 
 
 def test_a_run_whose_table_has_gone_says_so(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:

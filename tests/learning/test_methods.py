@@ -3,21 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from small_runs import CPU, FLAGS, complaint, contents, small
 from stub_workers import run
 
 import sgfn
-from sgfn.config import Method, TrainConfig, differing
+from sgfn.config import TrainConfig, differing
+from sgfn.config.names import NAMES
 from sgfn.config.presets import PRESETS
+from sgfn.config.tasks import GridConfig
 from sgfn.evaluation.measure import measure
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.learner import Learner
-from sgfn.learning.methods import EVERYONE, LEARNERS, READS, lean, make_learner, unread
+from sgfn.learning.methods import METHODS, check_names, lean, make_learner, unread
+from sgfn.nets.encoders import ENCODERS
 
-PEERS = tuple(name for name in READS if name not in ("gfn", "forecast"))
+PEERS = tuple(name for name in METHODS if name not in ("gfn", "forecast"))
 every_peer = pytest.mark.parametrize("method", PEERS)
 
 
@@ -28,9 +31,9 @@ def leaves(config: Any, prefix: str = "") -> Iterator[str]:
         yield from leaves(value, f"{prefix}{part.name}.") if is_dataclass(value) else [prefix + part.name]
 
 
-def named(parts: tuple[str, ...]) -> set[str]:
-    """The fields that a few names of fields and components stand for."""
-    return {leaf for leaf in leaves(TrainConfig()) if f"{leaf}.".startswith(tuple(f"{part}." for part in parts))}
+def read(task: str, config: TrainConfig) -> set[str]:
+    """The fields that the entries say are read under a configuration."""
+    return set(leaves(config)) - set(unread(task, config))
 
 
 def watched(config: Any, seen: set[str], prefix: str = "") -> Any:
@@ -66,43 +69,67 @@ def looked_at(config: TrainConfig, task: str = "grid") -> set[str]:
         assert learner.trajectories >= 16
 
     made = make_task(task, config)
-    use(LEARNERS[config.method](type(made)(**vars(made) | {"config": spied}), CPU))
+    use(METHODS[config.method].make(type(made)(**vars(made) | {"config": spied}), CPU))
     return seen
 
 
-# The table
+# The entries
 
 
-def test_every_method_has_a_line_and_every_name_is_a_field() -> None:
-    assert set(READS) == set(LEARNERS) == set(get_args(Method))
-    parts = {part.name for part in fields(TrainConfig())} | set(leaves(TrainConfig()))
-    assert {name for names in (EVERYONE, *READS.values()) for name in names} <= parts
-    assert named((*EVERYONE, *(name for names in READS.values() for name in names))) == set(leaves(TrainConfig()))
+COMMON = {"method", "steps", "batch", "seed", "log.every", "log.exact_every", "log.checkpoint_every", "offline.file"}
+COMMON |= {"beta", "reward.minimum", "reward.norm", "noise.kind", "noise.alpha", "noise.stop"}
+SELECTED = {"net.encoder"}  # peers refuse any but the mlp, and do not look at it again
+
+
+def test_every_method_has_an_entry_and_unknown_ones_get_the_nearest() -> None:
+    assert tuple(METHODS) == NAMES["method"]
+    assert tuple(ENCODERS) == NAMES["net.encoder"]
+    with pytest.raises(ValueError, match=r"^method 'randm' is unknown: choose from .*; did you mean 'random'\?$"):
+        check_names(TrainConfig(method="randm"))
+    with pytest.raises(ValueError, match=r"^net\.encoder 'transfomer' is unknown: .*; did you mean 'transformer'\?$"):
+        check_names(TrainConfig().with_(net__encoder="transfomer"))
+    with pytest.raises(ValueError, match=r"^kl\.flow 'subt' is unknown: .*; did you mean 'subtb'\?$"):
+        check_names(TrainConfig().with_(kl__flow="subt"))
+    check_names(TrainConfig().with_(objective="nowhere:mine"))  # not looked for before it is needed
 
 
 @every_peer
-def test_the_table_is_what_a_peer_does(method: str) -> None:
-    seen = looked_at(small(method=method, noise__alpha=0.3))
-    read = named(READS[method]) - {"net.heads", "net.encoder"}  # of the transformer, which peers refuse
-    assert seen - named(EVERYONE) - {"net.heads", "net.encoder"} == read
+def test_the_entry_is_what_a_peer_does(method: str) -> None:
+    config = small(method=method, noise__alpha=0.3)
+    seen = looked_at(config)
+    wanted = read("grid", config) - COMMON - {"grid.ndim", "grid.side"} - SELECTED
+    assert seen - COMMON - SELECTED == wanted
     assert {"batch", "seed"} <= seen
 
 
-def test_the_table_is_what_flow_networks_do() -> None:
-    some = [
-        *({"objective": "subtb"}, {"objective": "kl"}, {"objective": "kl-entropy", "exploration": "entropy"}),
-        *({"net__encoder": "transformer"}, {"thought__layers": 1}, {"dynamics__mode": "replay", "replay__updates": 1}),
-        *({"entropy__variant": "exponential", "objective": "kl-entropy"}, {"optim__final": 0.5}),
-    ]
-    seen = set().union(*(looked_at(small(**changes), "words") for changes in some))
-    assert seen - named(EVERYONE) == named(READS["gfn"])
+FLOWS: dict[str, dict[str, Any]] = {
+    "subtb": {"objective": "subtb"},
+    "kl": {"objective": "kl"},
+    "kl-entropy": {"objective": "kl-entropy", "exploration": "entropy"},
+    "exponential": {"entropy__variant": "exponential", "objective": "kl-entropy"},
+    "transformer": {"net__encoder": "transformer"},
+    "thought": {"thought__layers": 1},
+    "replay": {"dynamics__mode": "replay", "replay__updates": 1},
+    "known": {"dynamics__mode": "known"},
+    "per state": {"entropy__variant": "per-state", "exploration": "entropy"},
+}
 
 
-def test_the_table_is_what_a_forecaster_does() -> None:
+@pytest.mark.parametrize("name", FLOWS)
+def test_flow_networks_look_at_what_their_entries_say(name: str) -> None:
+    """All that is said to be read is looked at; what is looked at beside it has no say (a network that nobody asks)."""
+    config = small(**FLOWS[name]).with_(grid=GridConfig())
+    seen, wanted = looked_at(config, "words"), read("words", config)
+    assert wanted - COMMON <= seen
+    everything = set().union(*(read("words", small(**changes)) for changes in FLOWS.values()))
+    assert seen <= everything | COMMON | {"form"}
+
+
+def test_the_entry_is_what_a_forecaster_does() -> None:
     config = PRESETS["forecast"].with_(batch=8, net__hidden=8, net__layers=1, series__members=1, series__context=4)
-    seen = looked_at(config.with_(series__horizon=2, series__lags="none"), "series")
-    assert seen - named(EVERYONE) == named(READS["forecast"]) - {"net.encoder"}  # its networks are transformers
-    assert unread(PRESETS["forecast"], "forecast") == []
+    config = config.with_(series__horizon=2, series__lags="none")
+    seen = {name for name in looked_at(config, "series") if not name.startswith("series.")}
+    assert seen - COMMON == {name for name in read("series", config) - COMMON if not name.startswith("series.")}
     with pytest.raises(ValueError, match=r"^method 'forecast' learns time series, and grid is none"):
         make_learner(make_task("grid", TrainConfig(method="forecast")), CPU)
     with pytest.raises(ValueError, match=r"^task series is learned by method 'forecast', not by 'gfn'"):
@@ -115,15 +142,15 @@ def test_the_table_is_what_a_forecaster_does() -> None:
 @every_peer
 def test_only_what_a_method_reads_is_taken(method: str) -> None:
     changes = {"explore": 0.2, "kl__flow": "db", "replay__batch": 4, "chain__keep": 9, "rl__trace": 0.5, "beta": 2.0}
-    config = TrainConfig().with_(**changes)
-    ignored = [f"--{name}" for name in map(dotted, changes) if name not in named((*EVERYONE, *READS[method]))]
-    assert sorted(unread(config, method)) == sorted(ignored)
-    assert "--kl.flow" in ignored
-    assert differing(lean(config, method), config) == unread(config, method)
-    assert unread(lean(config, method), method) == []
-    with pytest.raises(ValueError, match=f"^method '{method}' does not read --.*: leave them out"):
-        make_learner(make_task("grid", config.with_(method=method)), CPU)
-    make_learner(make_task("grid", lean(config, method).with_(method=method, grid__side=3)), CPU)
+    config = TrainConfig().with_(method=method, **changes)
+    ignored = [name for name in map(dotted, changes) if name in unread("grid", config)]
+    assert "kl.flow" in ignored
+    assert "beta" not in ignored
+    assert sorted(flag[2:] for flag in differing(lean(config), config)) == sorted(ignored)
+    with pytest.raises(ValueError, match=r"^--.* nothing here: .*; leave them out$") as caught:
+        make_learner(make_task("grid", config), CPU)
+    assert all((f"--{dotted(name)}" in str(caught.value)) == (dotted(name) in ignored) for name in changes)
+    make_learner(make_task("grid", lean(config).with_(grid__side=3)), CPU)
 
 
 def dotted(name: str) -> str:
@@ -146,38 +173,42 @@ REFUSED = {
 
 @pytest.mark.parametrize("flag", REFUSED)
 @every_peer
-def test_the_command_line_names_flag_and_method(
+def test_the_command_line_names_flag_and_reader(
     method: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["train", "grid", "--method", method, "--out", str(tmp_path / "run"), *REFUSED[flag]]
     line = complaint(capsys, words)
-    assert line == f"method {method!r} does not read --{flag}: leave it out (a preset may have set it)"
+    assert line.startswith(f"--{flag} does nothing here: it is read with --")
+    assert "--method gfn" in line
+    assert line.endswith("; leave it out")
     assert not (tmp_path / "run").exists()
 
 
 def test_flow_networks_do_not_read_the_settings_of_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", "grid", "--out", str(tmp_path / "run"), *FLAGS, "--rl.epochs", "2", "--chain.keep", "8"]
-    assert complaint(capsys, words).startswith("method 'gfn' does not read --rl.epochs, --chain.keep: leave them out")
+    told = "--rl.epochs does nothing here: it is read with --method ppo; "
+    told += "--chain.keep does nothing here: it is read with --method mh or mars; leave them out"
+    assert complaint(capsys, words) == told
 
 
-def test_a_preset_counts_as_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_preset_sets_is_not_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", "grid", "--out", str(tmp_path / "run"), "--preset", "frugal", "--method", "ppo"]
-    assert complaint(capsys, words).startswith("method 'ppo' does not read --explore, --replay.capacity, ")
-    with pytest.raises(ValueError, match=r"^method 'mh' does not read --net\.layers, --optim\.lr: leave them out"):
-        sgfn.train("grid", PRESETS["demo"].with_(method="mh"), tmp_path / "run", device="cpu")
+    assert complaint(capsys, [*words, "--explore", "0.2"]).startswith("--explore does nothing here: ")
+    with pytest.raises(ValueError, match=r"^--net\.layers does nothing here"):
+        sgfn.train("grid", PRESETS["demo"].with_(method="mh", net__layers=7), tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()
-    for name in ("published-tfbind8", "published-grid", "published-bits"):
-        assert all(unread(PRESETS[name], method) == [] for method in READS)
+    config = PRESETS["demo"].with_(method="random", steps=2, batch=4, grid__side=3)
+    sgfn.train("grid", config, tmp_path / "run", device="cpu")
 
 
 def test_a_run_that_is_there_is_read_as_it_is(tmp_path: Path) -> None:
     """What an earlier version trained can still be measured, sampled and continued."""
     config = small().with_(method="mh")
-    learner = LEARNERS["mh"](make_task("grid", config), CPU)
+    learner = METHODS["mh"].make(make_task("grid", config), CPU)
     folder = sgfn.Run(path=tmp_path)
     folder.create("grid", config, overwrite=False)
     folder.save(learner)
-    assert unread(config, "mh")
+    assert lean(config) != config
     assert measure(folder.load(CPU), 8) == measure(learner, 8)
     sgfn.train("grid", config, tmp_path, resume=True, device="cpu")
 
@@ -188,13 +219,15 @@ def test_a_run_that_is_there_is_read_as_it_is(tmp_path: Path) -> None:
 def test_a_comparison_needs_one_method_that_reads_a_flag(stub: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = small(explore=0.1)
     words = ["compare", "grid", *FLAGS, "--out", str(stub), "--explore", "0.1", "--methods"]
-    assert complaint(capsys, [*words, "ppo", "mh"]).startswith("none of ppo, mh reads --explore, --dynamics.hidden: ")
+    assert complaint(capsys, [*words, "ppo", "mh"]).startswith(
+        "none of ppo, mh reads --explore, --dynamics.hidden: leave"
+    )
     assert not stub.exists()
     assert complaint(capsys, [*words, "random"]).startswith("method 'random' does not read --explore, --net.hidden, ")
     run(stub, ["tb", "ppo"], seeds=1, config=config)
     first, second = (sgfn.Run(path=stub / m / "alpha0.25" / "seed0").read_config()[1] for m in ("tb", "ppo"))
     assert first == config
-    assert second == lean(config, "ppo").with_(method="ppo")
+    assert second == lean(config.with_(method="ppo"))
     before = contents(stub / "tb")
     grown = run(stub, ["mh"], seeds=1, config=config)  # of the whole comparison one still reads it
     assert [row["method"] for row in grown.rows] == ["tb", "ppo", "mh"]

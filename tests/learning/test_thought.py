@@ -8,7 +8,7 @@ import pytest
 import torch
 from benchmarks.thought import FREE, build, configuration, filter_law, state_law, target_of
 from exact_tables import chi_square, look_up, random_table
-from small_runs import CPU, collected, same_runs, same_tensors, small, tiny_task
+from small_runs import CPU, collected, same_runs, same_tensors, small, small_on, tiny_task
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -18,6 +18,7 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.measure import measure
 from sgfn.learning.along import CachedActor, TrajectoryScorer
 from sgfn.learning.dynamics import negative_log_likelihood
+from sgfn.learning.methods import check_objective
 from sgfn.learning.rollout import clocks, rollout
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.dynamics import FullNoiseModel
@@ -82,7 +83,7 @@ def stir(trainer: Trainer) -> Trainer:
 )
 def test_what_a_memory_does_not_go_with(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match="thought") as caught:
-        TrainConfig().with_(**changes, **THOUGHT)
+        check_objective(TrainConfig().with_(**changes, **THOUGHT))
     assert str(caught.value).startswith(message)
     assert "use " in str(caught.value) or "set " in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -150,7 +151,8 @@ def test_a_run_continues_bit_for_bit(changes: dict[str, Any]) -> None:
 
 def test_a_run_folder_resumes_and_measures_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task with too many histories for an exact law: no tv is logged, exact figures are null, nothing breaks."""
-    config = small(steps=4, noise__kind="hidden", log__exact_every=2, log__checkpoint_every=2, **THOUGHT, **TRANSFORMER)
+    changes = {"log__exact_every": 2, "log__checkpoint_every": 2, **THOUGHT, **TRANSFORMER}
+    config = small_on("words", steps=4, noise__kind="hidden", **changes)
     whole = train("words", config, tmp_path / "whole", device="cpu")
     assert not any("tv" in row for row in whole.rows())
     stopped = tmp_path / "stopped"

@@ -479,7 +479,7 @@ def test_a_configuration_makes_its_noise(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^noise\.file .*absent\.csv: no such file; check the path$"):
         confusion(tmp_path / "absent.csv")
     with pytest.raises(ValueError, match=r"^noise\.kind 'confusion' reads a table and noise\.file is not given"):
-        NoiseConfig(kind="confusion")
+        make_noise(NoiseConfig(kind="confusion"), "AC", 3)
     with pytest.raises(ValueError, match=r"^noise\.file is given and noise\.kind is 'uniform'"):
         make_noise(NoiseConfig(file=tmp_path), "AC", 3)
     with pytest.raises(ValueError, match=r"^noise\.kind 'confusion' needs letters and this task has none"):

@@ -1,7 +1,6 @@
 """Balance objectives vanish at the exact solution, for every trajectory, and nowhere near it."""
 
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn import config
+from sgfn.config.names import NAMES
 from sgfn.envs import laws
 from sgfn.envs.trajectories import Trajectories
 from sgfn.evaluation import exact
@@ -17,6 +17,7 @@ from sgfn.learning.scoring import FORMS, score
 from sgfn.noise.operators import DenseKernel
 from sgfn.objectives import BALANCE, OBJECTIVES, make_objective
 from sgfn.objectives.detailed_balance import detailed_balance
+from sgfn.objectives.registry import bases
 from sgfn.objectives.scores import Scores
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
@@ -216,8 +217,10 @@ def test_make_objective_binds_lambda() -> None:
 
 
 def test_names_equal_the_config() -> None:
-    assert set(OBJECTIVES) == set(get_args(config.Objective))
-    assert set(FORMS) == set(get_args(config.Form))
+    assert tuple(OBJECTIVES) == NAMES["objective"]
+    assert tuple(FORMS) == NAMES["form"]
+    assert tuple(BALANCE) == NAMES["kl.flow"] == tuple(bases(OBJECTIVES["kl"]))
+    assert tuple(bases(OBJECTIVES["kl-entropy"])) == NAMES["entropy.base"]
 
 
 # Padding and gradients
@@ -262,7 +265,7 @@ def test_the_kernel_gets_no_gradient(form: str) -> None:
     assert log_z.grad is not None
     if form != "blind":  # called past `score`, the forms would let it through
         heads = scorer.heads(batch.states)
-        scores = FORMS[form](heads, learned, batch, log_z.detach() + 1.0)
+        scores = FORMS[form].score(heads, learned, batch, log_z.detach() + 1.0)
         trajectory_balance(scores, batch).sum().backward()
         assert log_kernel.grad is not None
         assert log_kernel.grad.abs().max() > 0

@@ -18,7 +18,7 @@ from sgfn.learning.scoring import kl_divergence, score, score_outcome
 from sgfn.nets.heads import Heads
 from sgfn.noise import UniformSlip
 from sgfn.noise.operators import DenseKernel
-from sgfn.objectives import BALANCE, make_objective
+from sgfn.objectives import BALANCE, make_objective, scored_as
 from sgfn.objectives.kl import outcome_flow_kl
 
 ONE_STEP = Trajectories(
@@ -142,7 +142,7 @@ def test_config_chooses_flow_and_weight() -> None:
     assert scores.projection is not None
     scores = replace(scores, projection=scores.projection + batch.valid, log_pf=scores.log_pf + 0.1)
     config = TrainConfig().with_(objective="kl", kl__flow="db", kl__weight=3.0)
-    assert config.scored_as == "outcome"
+    assert scored_as(config) == "outcome"
     wanted = BALANCE["db"](scores, batch) + 3.0
     assert_close(make_objective(config)(scores, batch), wanted)
     assert not torch.allclose(make_objective(config.with_(kl__flow="tb"))(scores, batch), wanted)

@@ -19,14 +19,16 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import sgfn
-from sgfn.config import EntropyBase, EntropyConfig, EntropyVariant, TrainConfig
+from sgfn.config import EntropyConfig, EntropyVariant, TrainConfig
+from sgfn.config.names import NAMES
 from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.tasks import make_task
+from sgfn.learning.methods import check_objective
 from sgfn.learning.scoring import score, score_marginal
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.heads import Heads
 from sgfn.noise.operators import DenseKernel
-from sgfn.objectives import BALANCE, make_objective
+from sgfn.objectives import BALANCE, make_objective, scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS, EntropyTerms, entropy_ratio, entropy_terms
 from sgfn.objectives.kl_entropy import kl_entropy
 from sgfn.objectives.scores import Scores, masked_mean
@@ -361,12 +363,12 @@ def test_each_weight_alone_changes_training(weight: str) -> None:
 
 
 @every_base
-def test_config_chooses_base_and_weights(base: EntropyBase, form: str) -> None:
+def test_config_chooses_base_and_weights(base: str, form: str) -> None:
     config = TrainConfig().with_(objective="kl-entropy", entropy__base=base, form=form, kl__flow="db", kl__weight=3.0)
-    assert config.scored_as == ("outcome" if base == "kl" else form)
-    assert {name for name, _ in BASED} == set(get_args(EntropyBase))
+    assert scored_as(config) == ("outcome" if base == "kl" else form)
+    assert {name for name, _ in BASED} == set(NAMES["entropy.base"])
     scorer, batch, kernel = balanced("grid-2D-3", 0.5, "marginal")
-    scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, config.scored_as, kernel)
+    scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, scored_as(config), kernel)
     plain = make_objective(config.with_(objective=base))(scores, batch)
     assert_close(make_objective(config)(scores, batch), kl_entropy(scores, batch, lambda *_: plain, config.entropy))
     other = "tb" if base == "db" else "db"
@@ -393,7 +395,7 @@ def test_what_is_refused_is_said_in_one_line(
 ) -> None:
     changes, message = WRONG[name]
     with pytest.raises(ValueError, match=r".") as caught:
-        TrainConfig().with_(**{field.replace(".", "__"): value for field, value in changes.items()})
+        check_objective(TrainConfig().with_(**{field.replace(".", "__"): value for field, value in changes.items()}))
     assert str(caught.value) == message
     monkeypatch.chdir(tmp_path)
     words = [w for field, value in changes.items() for w in (f"--{field.replace('_', '-')}", str(value))]
@@ -402,7 +404,9 @@ def test_what_is_refused_is_said_in_one_line(
 
 
 def test_the_blind_form_is_refused_only_where_it_is_read() -> None:
-    assert TrainConfig().with_(objective="kl-entropy", form="blind", entropy__base="kl").scored_as == "outcome"
+    config = TrainConfig().with_(objective="kl-entropy", form="blind", entropy__base="kl")
+    assert scored_as(config) == "outcome"
+    check_objective(config)
     assert TrainConfig().with_(objective="tb", form="blind", exploration="entropy").watches_entropy
     assert not TrainConfig().with_(objective="tb").watches_entropy
 

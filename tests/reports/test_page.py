@@ -13,9 +13,10 @@ from small_runs import complaint
 
 import sgfn
 from sgfn.cli.commands import main
-from sgfn.config import TrainConfig
+from sgfn.config import NoiseConfig
 from sgfn.config.files import read_json
 from sgfn.evaluation.seeds import spread
+from sgfn.noise import noise_words
 from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.reports.axes import lay_out
 from sgfn.reports.curves import mean_scores, shared_edges
@@ -412,7 +413,7 @@ def test_laws_that_cannot_be_compared_stand_apart() -> None:
     assert len(grouped([first, second])) == 1
     other = replace(second.source, config=second.source.config.with_(reward__minimum=0.5))
     assert len(grouped([first, replace(second, source=other)])) == 2
-    tiny = TrainConfig().with_(noise__alpha=0.0049).noise.words
+    tiny = noise_words(NoiseConfig(alpha=0.0049))
     assert tiny == "0.49% noise"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
+from small_runs import ANYWHERE, CPU, FLAGS, complaint, contents, same_runs, same_tensors, small, small_on
 
 import sgfn
 from sgfn.cli.commands import main
@@ -237,7 +237,7 @@ def test_an_empty_or_missing_folder_is_fine_to_start_in_and_nothing_to_resume(
 
 def test_the_folder_tells_task_and_configuration(trained: Path) -> None:
     for task in ("grid", "words"):
-        assert Run(path=trained / task).read_config() == (task, small())
+        assert Run(path=trained / task).read_config() == (task, small_on(task))
         assert Run(path=trained / task).read_config() != (task, TrainConfig())
     assert json.loads((trained / "grid" / "config.json").read_text())["format"] == FORMAT
 
@@ -260,7 +260,7 @@ def test_a_file_that_was_edited_since_is_not_read_in_silence(
     for flag, file in files.items():
         file.write_text(FILES[flag][0])
     run, words = str(tmp_path / "run"), [word for flag, file in files.items() for word in (f"--{flag}", str(file))]
-    words = ["train", "table", *FLAGS, "--noise.kind", "position", *words, "--out", run]
+    words = ["train", "table", *ANYWHERE, "--noise.kind", "position", *words, "--out", run]
     assert main([*words, "--steps", "5"]) == 0
     later = [["evaluate", run, "--device", "cpu", "--samples", "5"], ["sample", run, "-n", "5", "--overwrite"]]
     later += [["train", "table", "--resume", "--out", run, "--device", "cpu"]]

@@ -18,7 +18,7 @@ import pytest
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
+from small_runs import ANYWHERE, CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 from torch import Tensor
 
 import sgfn
@@ -33,7 +33,7 @@ from sgfn.runs.folder import Run
 from sgfn.runs.train import Lines, stoppable
 
 PLAIN = ["grid", *FLAGS]
-FULL = ["words", *FLAGS, "--objective", "subtb", "--beta", "2", "--reward.ramp", "10", "--temperature", "1.5"]
+FULL = ["words", *ANYWHERE, "--objective", "subtb", "--beta", "2", "--reward.ramp", "10", "--temperature", "1.5"]
 FULL += ["--replay.updates", "1", "--replay.capacity", "50", "--dynamics.mode", "replay", "--dynamics.rounds", "2"]
 FULL += ["--offline.share", "0.25", "--offline.file"]  # the file's name follows
 

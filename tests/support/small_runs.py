@@ -23,21 +23,28 @@ from sgfn.noise.operators import Kernel
 from sgfn.runs.folder import Run
 
 CPU = torch.device("cpu")
-FLAGS = ["--net.hidden", "16", "--dynamics.hidden", "8", "--batch", "8", "--steps", "20", "--grid.side", "3"]
-FLAGS += ["--log.every", "5", "--log.exact-every", "10", "--log.checkpoint-every", "10", "--device", "cpu"]
+ANYWHERE = ["--net.hidden", "16", "--dynamics.hidden", "8", "--batch", "8", "--steps", "20"]
+ANYWHERE += ["--log.every", "5", "--log.exact-every", "10", "--log.checkpoint-every", "10", "--device", "cpu"]
+FLAGS = [*ANYWHERE, "--grid.side", "3"]
 SMALL = TrainConfig().with_(steps=20, batch=8, net__hidden=16, dynamics__hidden=8, grid__side=3)
 SMALL = SMALL.with_(log__every=5, log__exact_every=10, log__checkpoint_every=10)
 
 
 def small(method: str = "gfn", **changes: object) -> TrainConfig:
     """The configuration that the flags of a method spell, changed."""
-    return lean(SMALL, method).with_(method=method, **changes)
+    return lean(SMALL.with_(method=method)).with_(**changes)
 
 
-def flags_of(method: str) -> list[str]:
-    """FLAGS without those that a method does not read."""
+def small_on(task: str, **changes: object) -> TrainConfig:
+    """The same for flow networks on another task than the grid."""
+    return lean(SMALL.with_(**changes), task)
+
+
+def flags_of(method: str, task: str = "grid") -> list[str]:
+    """FLAGS without those that a method does not read on a task."""
     pairs = zip(FLAGS[::2], FLAGS[1::2], strict=True)
-    return [word for pair in pairs if pair[0] not in unread(SMALL, method) for word in pair]
+    ignored = unread(task, SMALL.with_(method=method))
+    return [word for pair in pairs if pair[0].lstrip("-").replace("-", "_") not in ignored for word in pair]
 
 
 def tiny_task(config: TrainConfig, alphabet: str = "ABC", length: int = 3, stop: bool = False) -> Task:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
-import torch
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -20,14 +19,12 @@ import sgfn
 from sgfn.cli.forecast import Forecast, next_command, run_forecast
 from sgfn.cli.sample import Sample, run_sample
 from sgfn.cli.tables import out, print_catalogue, print_comparison, print_facts, print_orders, print_result
-from sgfn.compare.contestants import DEFAULT
-from sgfn.config import NoiseConfig, Preset, RewardConfig, TrainConfig
+from sgfn.config import Accelerate, NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.files import read_json
+from sgfn.config.names import COMPARED, NAMES
 from sgfn.config.presets import PRESETS
 from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
-from sgfn.learning.execution import Accelerate
-from sgfn.learning.learner import NonFiniteError
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
@@ -55,7 +52,7 @@ class Tasks:
     """List the tasks, or tell what is known of one at the given noise: size, maximum, best reachable TV."""
 
     name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
-    """Task to look at; none lists them all."""
+    """Task to look at, or `module:builder`, yours; none lists them all."""
     config: Annotated[TaskFlags, arg(name="")] = field(default_factory=TaskFlags)
     max_states: int = 2_000_000
     """Largest space that is enumerated."""
@@ -68,7 +65,7 @@ class Train:
     """Train a task into a run folder; Ctrl-C stops it with a checkpoint, --resume continues."""
 
     task: Annotated[Positional[str], arg(metavar="TASK")]
-    """Task name; `sgfn tasks` lists them."""
+    """Task name, which `sgfn tasks` lists; or `module:builder`, yours."""
     out: Path | None = None
     """Run folder; by default runs/TASK."""
     preset: Preset = "none"
@@ -127,10 +124,10 @@ class Compare:
     """Compare methods on a task, over noise levels and seeds; the same command again continues, or adds to it."""
 
     task: Annotated[Positional[str], arg(metavar="TASK")]
-    """Task name; `sgfn tasks` lists them."""
-    methods: tuple[str, ...] = DEFAULT
+    """Task name, which `sgfn tasks` lists; or `module:builder`, yours."""
+    methods: tuple[str, ...] = COMPARED
     """Which: tb, db, subtb, kl, eflow, kl-entropy, published-tb, published-db, published-subtb, blind-tb, blind-db,
-    blind-subtb, random, mh, mars, a2c, ppo, sac."""
+    blind-subtb, random, mh, mars, a2c, ppo, sac. Or `module:objective`, yours."""
     alphas: tuple[float, ...] | None = None
     """Noise levels; by default the one of --noise.alpha."""
     seeds: int = 3
@@ -175,6 +172,9 @@ err = Console(stderr=True, highlight=False)
 def run_tasks(args: Tasks) -> None:
     """`sgfn tasks`."""
     config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
+    from sgfn.learning.unread import refuse_unread_task  # torch is slow to import
+
+    refuse_unread_task(args.name, config)
     if args.name is None:
         listed = sgfn.catalogue(config, args.max_states)
         return print_json(listed) if args.json else print_catalogue(listed)
@@ -186,6 +186,7 @@ def run_train(args: Train) -> None:
     """`sgfn train`."""
     folder, steps = folder_of(args), args.config.steps
     options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
+    options["baseline"] = PRESETS[args.preset]
     if args.json:
         run = sgfn.train(args.task, args.config, folder, **options)
         return print_json(last_row(run, steps) | {"run": str(folder)})
@@ -213,10 +214,10 @@ def run_train(args: Train) -> None:
 
 def folder_of(args: Train) -> Path:
     """Where a run lies."""
-    return args.out or Path("runs") / args.task
+    return args.out or Path("runs") / args.task.replace(":", "-")
 
 
-def last_row(run: sgfn.Run, steps: int) -> dict[str, Any]:
+def last_row(run: "sgfn.Run", steps: int) -> dict[str, Any]:
     """The newest figures; someone may have removed the metrics of a run that was done."""
     return (run.rows() or [{"step": steps}])[-1]
 
@@ -292,9 +293,10 @@ def run_compare(args: Compare) -> None:
 
     given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate")
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
+    options["baseline"] = PRESETS[args.preset]
     board = Board(err) if err.is_terminal else None
     with board or contextlib.nullcontext():
-        folder = args.out or Path("runs") / f"compare-{args.task}"
+        folder = args.out or Path("runs") / f"compare-{args.task.replace(':', '-')}"
         found = sgfn.compare(args.task, args.config, folder, **options, progress=board or Lines(err))
     if args.json:
         files = {name: str(file) for name, file in found.files.items()}
@@ -399,10 +401,14 @@ def flag_value(words: list[str], name: str) -> str | None:
 
 
 def check_choices(kind: type, words: list[str]) -> None:
-    """Names with a fixed set of values: suggest the nearest before the parser lists them all."""
+    """Names with a known set of values: suggest the nearest before the parser lists them all."""
     for name, allowed in literal_fields(kind):
         value = flag_value(words, name)
         if value is not None:
+            one_of(f"--{name}", value, allowed)
+    for name, allowed in NAMES.items():
+        value = flag_value(words, name)
+        if value is not None and ":" not in value:
             one_of(f"--{name}", value, allowed)
 
 
@@ -449,9 +455,9 @@ def main(words: list[str] | None = None) -> int:
         sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt as stop:
         return fail(str(stop) or "stopped")
-    except (MemoryError, torch.OutOfMemoryError):
-        return fail("out of memory: lower --batch, --net.hidden, --replay.capacity or -n")
-    except (UsageError, ValueError, NonFiniteError) as error:
+    except MemoryError:
+        return fail(OUT_OF_MEMORY)
+    except (UsageError, ValueError) as error:
         return fail(str(error))
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone: say nothing more
@@ -459,10 +465,25 @@ def main(words: list[str] | None = None) -> int:
     except OSError as error:
         return fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
     except RuntimeError as error:
-        if "DefaultCPUAllocator" in str(error):
-            return fail("out of memory: lower --batch, --net.hidden, --replay.capacity or -n")
-        raise
+        said = explained(error)
+        if said is None:
+            raise
+        return fail(said)
     return 0
+
+
+OUT_OF_MEMORY = "out of memory: lower --batch, --net.hidden, --replay.capacity or -n"
+
+
+def explained(error: RuntimeError) -> str | None:
+    """What to say of an error that only learning raises; None of any other."""
+    from torch import OutOfMemoryError
+
+    from sgfn.learning.learner import NonFiniteError
+
+    if isinstance(error, OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
+        return OUT_OF_MEMORY
+    return str(error) if isinstance(error, NonFiniteError) else None
 
 
 def fail(message: str, code: int = 2) -> int:

@@ -16,9 +16,9 @@ from tyro.conf import Positional, arg
 from sgfn.cli.tables import out
 from sgfn.config import LogConfig, NetConfig, OptimConfig, TrainConfig
 from sgfn.config.checks import one_of
+from sgfn.config.forecast import ForecastSettings
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import Dataset, SeriesConfig
-from sgfn.series.settings import Settings
 
 RECIPE = PRESETS["forecast"]
 EMBEDDED = get_args(Dataset)
@@ -32,7 +32,7 @@ class Forecast:
     data: Annotated[Positional[str | None], arg(metavar="DATA")] = None
     """Table: CSV, TSV, Parquet or Excel (unique_id, ds, y, covariates), or embedded data: births, weather, glucose."""
     config: Annotated[SeriesConfig, arg(name="")] = field(default_factory=lambda: RECIPE.series)
-    settings: Annotated[Settings, arg(name="")] = field(default_factory=Settings)
+    settings: Annotated[ForecastSettings, arg(name="")] = field(default_factory=ForecastSettings)
     out: Path | None = None
     """Run folder; by default runs/forecast-NAME."""
     resume: bool = False
@@ -56,17 +56,22 @@ class Forecast:
 
 def run_forecast(args: Forecast) -> None:
     """`sgfn forecast`."""
-    from sgfn.reports.forecasts import Progress, forecast  # matplotlib and pandas are slow to import
+    from sgfn.learning.unread import refuse_unread  # torch, matplotlib and pandas are slow to import
+    from sgfn.reports.forecasts import Progress, forecast
+    from sgfn.series.settings import Settings
 
     err = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    config = configured(args)
+    config, settings = configured(args), Settings(**vars(args.settings))
+    if not args.resume:
+        refuse_unread("series", config, RECIPE)
+    refuse_tilt(args.settings)
     folder = args.out or Path("runs") / f"forecast-{name_of(config.series)}"
     board = Board(err, config.steps) if err.is_terminal and not args.json else None
     with board or nullcontext():
         bars = {} if board is None else {"training": board.training, "windows": board.windows}
         progress = Progress(notice=lambda line: err.print(line, soft_wrap=True), **bars)
         options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
-        found = forecast(config, args.settings, folder, progress=progress, **options)
+        found = forecast(config, settings, folder, progress=progress, **options)
     if args.json:
         sys.stdout.write(json.dumps(found.summary(), indent=2) + "\n")
         return
@@ -77,6 +82,15 @@ def run_forecast(args: Forecast) -> None:
     horizon, count = found.outcome.scores["horizon"], len(found.outcome.names)
     out.print(f"{count:,} series, {horizon:,} steps ahead: {folder / 'forecast.csv'}", soft_wrap=True)
     out.print(f"page with fan charts and calibration: {folder / 'report.html'}", soft_wrap=True)
+
+
+def refuse_tilt(settings: ForecastSettings) -> None:
+    """Raise where scenarios are described and none are asked for."""
+    default = ForecastSettings()
+    names = [n for n in ("temperature", "tilt_objective", "tilt_steps") if getattr(settings, n) != getattr(default, n)]
+    if names and not settings.tilt:
+        flags = ", ".join(f"--{name}" for name in names)
+        raise ValueError(f"{flags} {'does' if len(names) == 1 else 'do'} nothing here: read with --tilt; leave out")
 
 
 def configured(args: Forecast) -> TrainConfig:

@@ -13,7 +13,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from tyro.conf import Positional, arg
 
 from sgfn.cli.tables import out
-from sgfn.runs.sampling import sample
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +37,8 @@ class Sample:
 
 def run_sample(args: Sample) -> None:
     """`sgfn sample`."""
+    from sgfn.runs.sampling import sample  # torch is slow to import
+
     file = args.out or args.run / "samples.csv"
     err = Console(stderr=True, highlight=False, markup=False, emoji=False)
     with counting(err, args.n, shown=err.is_terminal and not args.json) as progress:

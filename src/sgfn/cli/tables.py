@@ -5,8 +5,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from sgfn.evaluation.seeds import rule
-
 out = Console(highlight=False, markup=False, emoji=False)  # a path may hold brackets
 
 
@@ -147,6 +145,8 @@ def print_orders(result: dict[str, Any]) -> None:
 
 def print_comparison(summary: list[dict[str, Any]]) -> None:
     """Medians over seeds with both ends, one row per method and noise level."""
+    from sgfn.evaluation.seeds import rule  # numpy is slow to import
+
     exact = any(row["tv"] for row in summary)
     figures = {"TV to target": "tv"} if exact else {"mean score": "sample_mean"}
     if not exact and any(row["kl"] for row in summary):

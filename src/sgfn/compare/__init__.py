@@ -1,5 +1,51 @@
 """Comparisons: methods, noise levels and seeds as cells, the processes that work on them, and what they found."""
 
-from sgfn.compare.comparison import Comparison, compare
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sgfn.config import TrainConfig
+from sgfn.config.names import COMPARED
+
+if TYPE_CHECKING:
+    from sgfn.compare.comparison import Comparison
 
 __all__ = ["Comparison", "compare"]
+
+
+def compare(
+    task: str,
+    config: TrainConfig,
+    out: Path | str,
+    *,
+    methods: Sequence[str] = COMPARED,
+    alphas: Sequence[float] | None = None,
+    seeds: int = 3,
+    jobs: int = 1,
+    device: str = "auto",
+    accelerate: str = "auto",
+    samples: int = 2048,
+    progress: Callable[..., None] | None = None,
+    baseline: TrainConfig | None = None,
+) -> "Comparison":
+    """Train and evaluate every method at every noise level with every seed; cells that are done already are kept.
+
+    Each cell is a run folder OUT/METHOD/alphaA/seedS, trained in a process of its own, `jobs` at a time. One that fails
+    leaves the others alone and is tried again by the next call, which also continues what was stopped. Methods, noise
+    levels and seeds may be added later; another configuration is refused. `baseline` is the recipe that the
+    configuration began with: whatever differs from it must be read by some method. `progress` is called a few times a
+    second with the state of each cell that was asked for.
+    """
+    from sgfn.compare.comparison import run_comparison  # torch is slow to import
+
+    chosen = {"methods": methods, "alphas": alphas, "seeds": seeds, "jobs": jobs, "device": device}
+    how = {"accelerate": accelerate, "samples": samples, "progress": progress, "baseline": baseline}
+    return run_comparison(task, config, Path(out), **chosen, **how)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Comparison":
+        from sgfn.compare.comparison import Comparison
+
+        return Comparison
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sgfn.compare.contestants import contestant
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
+from sgfn.noise import noise_words
 from sgfn.runs.folder import ERROR, Run
 
 Status = Literal["waiting", "running", "stopped", "done", "failed"]
@@ -38,7 +39,7 @@ class Cell:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        return self.config.noise.words
+        return noise_words(self.config.noise)
 
     @property
     def label(self) -> str:
@@ -55,7 +56,7 @@ def make_cell(out: Path, task: str, config: TrainConfig, method: str, alpha: flo
     """The cell's folder is OUT/METHOD/alphaA/seedS."""
     own = contestant(config, method).with_(noise__alpha=alpha, seed=seed)
     short = f"{alpha:g}"
-    path = out / method / f"alpha{short if float(short) == alpha else alpha}" / f"seed{seed}"
+    path = out / method.replace(":", "-") / f"alpha{short if float(short) == alpha else alpha}" / f"seed{seed}"
     return Cell(task=task, method=method, alpha=alpha, seed=seed, path=path, config=own)
 
 

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 from sgfn.compare.cells import Cell, CellState, make_cell
-from sgfn.compare.contestants import CHOSEN, CONTESTANTS, DEFAULT, refusing
+from sgfn.compare.contestants import CHOSEN, changes_of, contestant, refusing
 from sgfn.compare.results import Rows, result_row, summarise, write_results
 from sgfn.compare.workers import Terms, run_cells
-from sgfn.config import TrainConfig, differing, from_dict, to_dict
+from sgfn.config import Accelerate, TrainConfig, differing, from_dict, to_dict
 from sgfn.config.checks import in_range, one_of
 from sgfn.config.files import sweep, write_json
 from sgfn.landscapes.offline import training_objects
-from sgfn.landscapes.tasks import Task, make_task
-from sgfn.learning.execution import Accelerate, pick_device
-from sgfn.learning.methods import check, refuse_unread
+from sgfn.landscapes.tasks import Task, make_task, recorded
+from sgfn.learning.execution import pick_device
+from sgfn.learning.methods import check_fit, check_names
+from sgfn.learning.unread import refuse_unread_by_all
+from sgfn.noise import NOISES
 from sgfn.runs.folder import FORMAT, Run, checksums, ours, read_ours, refuse_changed
 from sgfn.runs.train import absolute, stoppable
 
@@ -60,36 +62,33 @@ class Comparison:
         return {"results": self.path / TABLE, "figure": self.path / FIGURE, "page": self.path / PAGE}
 
 
-def compare(
+def run_comparison(
     task: str,
     config: TrainConfig,
-    out: Path | str,
+    out: Path,
     *,
-    methods: Sequence[str] = DEFAULT,
-    alphas: Sequence[float] | None = None,
-    seeds: int = 3,
-    jobs: int = 1,
-    device: str = "auto",
-    accelerate: str = "auto",
-    samples: int = 2048,
-    progress: Progress | None = None,
+    methods: Sequence[str],
+    alphas: Sequence[float] | None,
+    seeds: int,
+    jobs: int,
+    device: str,
+    accelerate: str,
+    samples: int,
+    progress: Progress | None,
+    baseline: TrainConfig | None,
 ) -> Comparison:
-    """Train and evaluate every method at every noise level with every seed; cells that are done already are kept.
-
-    Each cell is a run folder OUT/METHOD/alphaA/seedS, trained in a process of its own, `jobs` at a time. One that fails
-    leaves the others alone and is tried again by the next call, which also continues what was stopped. Methods, noise
-    levels and seeds may be added later; another configuration is refused.
-    """
+    """`sgfn.compare`, which has the defaults and says what it does."""
+    task = recorded(task, elsewhere=True)
     terms = Terms(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
-    out, config = Path(out), _checked(task, absolute(config), alphas, terms)
+    config = _checked(task, absolute(config), alphas, terms)
     levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
     in_range("seeds", seeds, 1, 10**6)
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
     asked = _cells(out, task, config, keys)
-    _check_fit(config, asked)
+    made = _check_fit(config, asked)
     plan = Plan(task=task, config=_common(config), samples=samples)
     names = dict.fromkeys([*(method for method, _, _ in plan.check(out)), *methods])
-    refuse_unread(config, {name: CONTESTANTS[name]["method"] for name in names})
+    refuse_unread_by_all(made, config, {name: contestant(config, name) for name in names}, baseline)
     with Run(path=out).locked(), stoppable() as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
         known = plan.extend(out, asked)
@@ -129,8 +128,9 @@ def _checked(task: str, config: TrainConfig, alphas: Sequence[float] | None, ter
     for name in CHOSEN:
         if getattr(config, name) != getattr(default, name):
             raise ValueError(f"--{name} is what --methods decides: leave it out, and name the methods")
-    if alphas is not None and config.noise.kind in ("confusion", "position"):
-        raise ValueError(f"noise.kind {config.noise.kind!r} is read from its file: leave --alphas out")
+    check_names(config)
+    if alphas is not None and not NOISES[config.noise.kind].has_level:
+        raise ValueError(f"noise.kind {config.noise.kind!r} has no level that --alphas could set: leave it out")
     return config
 
 
@@ -140,15 +140,17 @@ def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, 
     return [make_cell(out, task, config, *key) for key in dict.fromkeys(keys)]
 
 
-def _check_fit(config: TrainConfig, cells: list[Cell]) -> None:
-    """Every method on the task at every noise level: what can be refused is refused before anything is written."""
+def _check_fit(config: TrainConfig, cells: list[Cell]) -> Task:
+    """The task, once every method has been checked on it at every noise level, before anything is written."""
     tasks: dict[float, Task] = {}
     for cell in {(cell.method, cell.alpha): cell for cell in cells}.values():
         if cell.alpha not in tasks:
             tasks[cell.alpha] = make_task(cell.task, config.with_(noise__alpha=cell.alpha))
         with refusing(cell.method):
-            check(replace(tasks[cell.alpha], config=cell.config))
-    training_objects(next(iter(tasks.values())))
+            check_fit(replace(tasks[cell.alpha], config=cell.config))
+    task = next(iter(tasks.values()))
+    training_objects(task)
+    return task
 
 
 def _common(config: TrainConfig) -> TrainConfig:
@@ -200,7 +202,8 @@ def read_plan(out: Path) -> Plan:
     def plan(data: dict[str, Any]) -> Plan:
         keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in data["cells"]]
         for method, _, _ in keys:
-            one_of("method", method, CONTESTANTS)
+            if ":" not in method:
+                changes_of(method)
         plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": dict(data.get("files", {}))}
         return Plan(**plain, config=from_dict(TrainConfig, data["config"]), keys=keys)
 

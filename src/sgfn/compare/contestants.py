@@ -1,4 +1,4 @@
-"""Methods that `compare` knows by name: each a few changes of a configuration."""
+"""Methods that `compare` knows by name, from the registries: an objective in a form, or a peer; `module:name` too."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,44 +6,59 @@ from typing import Any
 
 from sgfn.config import TrainConfig
 from sgfn.config.checks import one_of
-from sgfn.learning.methods import lean
+from sgfn.config.importing import find
+from sgfn.config.names import COMPARED
+from sgfn.config.registry import Style
+from sgfn.learning.learner import Learner
+from sgfn.learning.methods import METHODS, MethodEntry, check_objective, lean
+from sgfn.learning.scoring import FORMS
+from sgfn.objectives import OBJECTIVES
+
+DEFAULT = COMPARED
+CHOSEN = ("method", "objective", "form")
+"""What the name of a method decides; no flag of its own has a say."""
+PLAIN = "marginal"
+"""The form that a name without a prefix stands for."""
 
 
-def _flow(objective: str, form: str = "marginal") -> dict[str, Any]:
+def known() -> dict[str, dict[str, str]]:
+    """Name -> changes of the TrainConfig. Each sets the same fields, so that nothing of another method is left over."""
+    plain = {name: _flow(name) for name, entry in OBJECTIVES.items() if PLAIN in entry.forms}
+    formed = {
+        f"{form}-{name}": _flow(name, form)
+        for form in FORMS
+        for name, entry in OBJECTIVES.items()
+        if form != PLAIN and form in entry.forms
+    }
+    return plain | formed | {name: _peer(name) for name, entry in METHODS.items() if entry.compared}
+
+
+def _flow(objective: str, form: str = PLAIN) -> dict[str, str]:
     return {"method": "gfn", "objective": objective, "form": form}
 
 
-def _peer(method: str) -> dict[str, Any]:
+def _peer(method: str) -> dict[str, str]:
     return _flow("tb") | {"method": method}
 
 
-CONTESTANTS: dict[str, dict[str, Any]] = {
-    "tb": _flow("tb"),
-    "db": _flow("db"),
-    "subtb": _flow("subtb"),
-    "kl": _flow("kl"),
-    "eflow": _flow("eflow"),
-    "kl-entropy": _flow("kl-entropy"),
-    "published-tb": _flow("tb", "published"),
-    "published-db": _flow("db", "published"),
-    "published-subtb": _flow("subtb", "published"),
-    "blind-tb": _flow("tb", "blind"),
-    "blind-db": _flow("db", "blind"),
-    "blind-subtb": _flow("subtb", "blind"),
-    "random": _peer("random"),
-    "mh": _peer("mh"),
-    "mars": _peer("mars"),
-    "a2c": _peer("a2c"),
-    "ppo": _peer("ppo"),
-    "sac": _peer("sac"),
-}
-"""Name -> changes of the TrainConfig. Each sets the same fields, so that nothing of another method is left over."""
+CONTESTANTS = known()
+"""Those that are ours."""
 
-DEFAULT = ("kl", "tb", "published-db", "blind-db", "random", "mh", "ppo", "sac")
-"""Ours, the published objective, one that ignores the noise, and peers."""
 
-CHOSEN = ("method", "objective", "form")
-"""What the name of a method decides; no flag of its own has a say."""
+def changes_of(name: str) -> dict[str, str]:
+    """What a name stands for; `module:name` is a learner or an objective of yours, `published-module:name` too."""
+    if name in CONTESTANTS or ":" not in name:
+        found = known()
+        one_of("method", name, found)
+        return found[name]
+    form, dash, rest = name.partition("-")
+    if dash and form in FORMS:
+        return _flow(rest, form)
+    return _peer(name) if _is_learner(find(name, "method")) else _flow(name)
+
+
+def _is_learner(found: Any) -> bool:
+    return isinstance(found, MethodEntry) or (isinstance(found, type) and issubclass(found, Learner))
 
 
 def contestant(config: TrainConfig, name: str) -> TrainConfig:
@@ -52,9 +67,28 @@ def contestant(config: TrainConfig, name: str) -> TrainConfig:
     >>> contestant(TrainConfig(steps=7), "published-db").with_(form="marginal") == TrainConfig(steps=7, objective="db")
     True
     """
-    one_of("method", name, CONTESTANTS)
+    changes = changes_of(name)
     with refusing(name):
-        return lean(config, CONTESTANTS[name]["method"]).with_(**CONTESTANTS[name])
+        own = lean(config.with_(**changes))
+        if METHODS[own.method].objective:
+            check_objective(own)
+        return own
+
+
+def style_of(name: str) -> Style:
+    """How a method is drawn: colour by family, line by member."""
+    changes = changes_of(name)
+    if changes["method"] != "gfn":
+        return METHODS[changes["method"]].drawn
+    own, form = OBJECTIVES[changes["objective"]].drawn, FORMS[changes["form"]].style
+    return own if form is None else Style(colour=form.colour, line=own.line)
+
+
+def label_of(name: str) -> str:
+    """What a method is called in figures and tables."""
+    changes = changes_of(name)
+    entry = METHODS[changes["method"]] if changes["method"] != "gfn" else OBJECTIVES[changes["objective"]]
+    return entry.label or name
 
 
 @contextmanager

@@ -8,43 +8,25 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
 from sgfn.compare.cells import CellState
+from sgfn.compare.contestants import CONTESTANTS, style_of
 from sgfn.evaluation.seeds import rule
 from sgfn.reports.axes import add_panel, new_figure, save, write_note, write_title
 from sgfn.reports.curves import LEVELS, Curve, learning
 from sgfn.reports.learning_figures import LabelledCurve, Level, draw_learning
-from sgfn.reports.looks import DASHED, DOTTED, INK, MUTED, PALETTE, SOLID, Look
+from sgfn.reports.looks import INK, Look
 from sgfn.reports.sources import number
 
-STYLES = {
-    "tb": Look(PALETTE[0], SOLID),
-    "db": Look(PALETTE[0], DASHED),
-    "subtb": Look(PALETTE[0], DOTTED),
-    "kl": Look(PALETTE[3], SOLID),
-    "kl-entropy": Look(PALETTE[3], DASHED),
-    "eflow": Look(PALETTE[3], DOTTED),
-    "published-tb": Look(PALETTE[1], SOLID),
-    "published-db": Look(PALETTE[1], DASHED),
-    "published-subtb": Look(PALETTE[1], DOTTED),
-    "blind-tb": Look(PALETTE[4], SOLID),
-    "blind-db": Look(PALETTE[4], DASHED),
-    "blind-subtb": Look(PALETTE[4], DOTTED),
-    "random": Look(INK, DOTTED),
-    "mh": Look(PALETTE[6], SOLID),
-    "mars": Look(PALETTE[6], DASHED),
-    "a2c": Look(PALETTE[2], SOLID),
-    "ppo": Look(PALETTE[2], DASHED),
-    "sac": Look(PALETTE[2], DOTTED),
-}
+STYLES = {name: Look(style_of(name).colour, style_of(name).line) for name in CONTESTANTS}
 """Colour by family, line by member: a method looks the same in every figure and on the page."""
-OTHER = Look(MUTED, SOLID)
 ACROSS = 3
 """Panels side by side."""
 FLOOR = LEVELS["tv_floor"]
 
 
 def look_of_method(name: str) -> Look:
-    """Colour and line of a method, in figures and on the page; one that is not ours is grey."""
-    return STYLES.get(name, OTHER)
+    """Colour and line of a method, in figures and on the page."""
+    style = style_of(name)
+    return Look(style.colour, style.line)
 
 
 def draw_comparison(path: Path, states: list[CellState]) -> Path:

@@ -10,6 +10,7 @@ from sgfn.compare.cells import CellState
 from sgfn.config.files import write_text
 from sgfn.evaluation.measure import EXACT_KEYS
 from sgfn.evaluation.seeds import rule, spread
+from sgfn.noise import NOISES
 
 FIGURES = [
     *EXACT_KEYS,
@@ -32,7 +33,7 @@ Rows = list[dict[str, Any]]
 def result_row(state: CellState) -> dict[str, Any]:
     """A line of results.csv; the figures of evaluation are those of a cell that is done."""
     cell = state.cell
-    alpha = cell.alpha if cell.config.noise.kind in ("uniform", "hidden") else None  # others are read from a file
+    alpha = cell.alpha if NOISES[cell.config.noise.kind].has_level else None
     names = {"task": cell.task, "method": cell.method, "alpha": alpha, "seed": cell.seed}
     spent = {"step": state.step, "trajectories": state.row.get("trajectories", 0), "seconds": state.seconds}
     figures = {key: state.results.get(key) for key in FIGURES}

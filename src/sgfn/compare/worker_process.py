@@ -1,4 +1,4 @@
-"""A process that trains and evaluates one cell of a comparison: `python -m sgfn.compare_worker`, job on its input.
+"""A process that trains and evaluates one cell: `python -m sgfn.compare.worker_process`, job on its input.
 
 What it prints last before it fails is the reason. When its input ends, its parent is gone: it stops as after Ctrl-C.
 """

@@ -1,19 +1,14 @@
 """What a run is told: settings and their checks, presets, and the files they name."""
 
 from sgfn.config.train import (
-    Balance,
+    Accelerate,
     DynamicsConfig,
-    EntropyBase,
     EntropyConfig,
     EntropyVariant,
-    Form,
     KLConfig,
     LogConfig,
-    Method,
     NetConfig,
     NoiseConfig,
-    NoiseKind,
-    Objective,
     OfflineConfig,
     OptimConfig,
     Preset,
@@ -26,20 +21,18 @@ from sgfn.config.train import (
     to_dict,
 )
 
+VERSION = "0.1.0"
+
 __all__ = [
-    "Balance",
+    "VERSION",
+    "Accelerate",
     "DynamicsConfig",
-    "EntropyBase",
     "EntropyConfig",
     "EntropyVariant",
-    "Form",
     "KLConfig",
     "LogConfig",
-    "Method",
     "NetConfig",
     "NoiseConfig",
-    "NoiseKind",
-    "Objective",
     "OfflineConfig",
     "OptimConfig",
     "Preset",

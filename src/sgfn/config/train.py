@@ -11,18 +11,12 @@ from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
 from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 
-Method = Literal["gfn", "random", "mh", "mars", "a2c", "ppo", "sac", "forecast"]
-Objective = Literal["tb", "db", "subtb", "kl", "eflow", "kl-entropy"]
-Balance = Literal["tb", "db", "subtb"]
-EntropyBase = Literal["tb", "db", "subtb", "kl"]
 EntropyVariant = Literal["quantile", "per-state", "exponential"]
 Exploration = Literal["constant", "entropy"]
+Accelerate = Literal["auto", "eager", "compile", "graph"]
 Activation = Literal["relu", "gelu", "silu"]
-Encoder = Literal["mlp", "transformer"]
 DynamicsMode = Literal["batch", "replay", "known"]
 DynamicsModel = Literal["auto", "shared", "positional", "full"]
-Form = Literal["marginal", "published", "blind"]
-NoiseKind = Literal["uniform", "confusion", "position", "hidden"]
 Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast"]
 
 
@@ -30,9 +24,9 @@ Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "publis
 class NoiseConfig:
     """How the environment garbles what is intended."""
 
-    kind: NoiseKind = "uniform"
+    kind: str = "uniform"
     """`uniform` slip; `confusion` matrix from a file; `position`: a slip rate for each position, from a file;
-    `hidden`: each episode draws its own slip rate, which the agent never sees."""
+    `hidden`: each episode draws its own slip rate, which the agent never sees; or `module:Noise`, yours."""
     alpha: float = 0.25
     """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise. The mean rate
     where it is hidden."""
@@ -44,17 +38,8 @@ class NoiseConfig:
     """Hidden rate: drawn from Beta(alpha c, (1 - alpha) c); the larger c, the nearer it stays to alpha."""
 
     def __post_init__(self) -> None:
-        one_of("noise.kind", self.kind, get_args(NoiseKind))
         in_range("noise.alpha", self.alpha, 0.0, 1.0, open_high=True)
         in_range("noise.concentration", self.concentration, 0.1, 1e6)
-        if self.kind in ("confusion", "position") and self.file is None:
-            raise ValueError(f"noise.kind {self.kind!r} reads a table and noise.file is not given: name one")
-
-    @property
-    def words(self) -> str:
-        """The noise in a few words."""
-        rate = f"{100 * self.alpha:.4g}% noise"
-        return {"uniform": rate, "hidden": f"hidden {rate}"}.get(self.kind, f"{self.kind} noise")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +63,9 @@ class RewardConfig:
 class NetConfig:
     """The network that policy, flow and backward heads share."""
 
-    encoder: Encoder = "mlp"
-    """`mlp` reads a state's features; `transformer` reads the tokens of a sequence, all its prefixes in one pass."""
+    encoder: str = "mlp"
+    """`mlp` reads a state's features; `transformer` reads the tokens of a sequence, all its prefixes in one
+    pass; or `module:Encoder`, yours."""
     hidden: int = 256
     """Width of each layer."""
     layers: int = 2
@@ -92,7 +78,6 @@ class NetConfig:
     def __post_init__(self) -> None:
         in_range("net.hidden", self.hidden, 1, 65536)
         in_range("net.layers", self.layers, 1, 64)
-        one_of("net.encoder", self.encoder, get_args(Encoder))
         one_of("net.activation", self.activation, get_args(Activation))
         in_range("net.heads", self.heads, 1, 1024)
         if self.encoder == "transformer":
@@ -182,13 +167,12 @@ class OfflineConfig:
 class KLConfig:
     """The `kl` objective: an outcome flow, and a policy projected onto it."""
 
-    flow: Balance = "tb"
+    flow: str = "tb"
     """Balance objective of the outcome flow."""
     weight: float = 1.0
     """Weight of the projection."""
 
     def __post_init__(self) -> None:
-        one_of("kl.flow", self.flow, get_args(Balance))
         in_range("kl.weight", self.weight, 0.0, 1e6)
 
 
@@ -196,7 +180,7 @@ class KLConfig:
 class EntropyConfig:
     """The entropy ratio r_gamma: of the `kl-entropy` objective, and of exploration guided by it."""
 
-    base: EntropyBase = "tb"
+    base: str = "tb"
     """What `kl-entropy` adds its terms to: a balance in the chosen form, or the `kl` objective."""
     variant: EntropyVariant = "quantile"
     """High and low entropy: quantiles of the batch; each state's own, capped; or decaying exponentially with it."""
@@ -214,7 +198,6 @@ class EntropyConfig:
     """lambda_dyn: weight of the dynamics balance; 0 is none."""
 
     def __post_init__(self) -> None:
-        one_of("entropy.base", self.base, get_args(EntropyBase))
         one_of("entropy.variant", self.variant, get_args(EntropyVariant))
         in_range("entropy.gamma", self.gamma, 0.001, 0.999)
         in_range("entropy.quantile", self.quantile, 0.5, 1.0)
@@ -268,13 +251,15 @@ class LogConfig:
 class TrainConfig:
     """Everything that decides a run's numbers."""
 
-    method: Method = "gfn"
+    method: str = "gfn"
     """Flow networks, or a peer to compare with: `random` intentions, Metropolis-Hastings (`mh`) and adaptive (`mars`)
-    chains, actor-critic (`a2c`, `ppo`), soft actor-critic (`sac`); `forecast` learns what came, for task `series`."""
-    objective: Objective = "tb"
+    chains, actor-critic (`a2c`, `ppo`), soft actor-critic (`sac`); `forecast` learns what came, for task `series`;
+    or `module:Learner`, yours."""
+    objective: str = "tb"
     """Trajectory, detailed or sub-trajectory balance; `kl`: an outcome flow with the policy projected onto it;
-    `eflow`: expected flows, on trees only; `kl-entropy`: a base objective with entropy ratio and dynamics balance."""
-    form: Form = "marginal"
+    `eflow`: expected flows, on trees only; `kl-entropy`: a base objective with entropy ratio and dynamics balance;
+    or `module:function`, yours."""
+    form: str = "marginal"
     """How noise enters a balance: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores."""
     subtb_lambda: float = 0.9
     """lambda of SubTB."""
@@ -332,9 +317,6 @@ class TrainConfig:
         return {name: file for name, file in named.items() if file is not None}
 
     def __post_init__(self) -> None:
-        one_of("method", self.method, get_args(Method))
-        one_of("objective", self.objective, get_args(Objective))
-        one_of("form", self.form, get_args(Form))
         in_range("subtb_lambda", self.subtb_lambda, 0.0, 2.0)
         if self.beta is not None:
             in_range("beta", self.beta, 0.0, 1e3)
@@ -344,45 +326,13 @@ class TrainConfig:
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
         one_of("exploration", self.exploration, get_args(Exploration))
-        if self.objective == "kl-entropy" and self.form == "blind" and self.entropy.base != "kl":
-            raise ValueError(
-                "objective 'kl-entropy' weighs intentions, which form 'blind' ignores: use marginal or published"
-            )
-        self._check_thought()
+        if self.thought.layers > 0 and self.dynamics.mode == "known":
+            raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
         share = self.offline.share
         if share > 0 and not 0 < self.offline_batch < self.batch:
             raise ValueError(
                 f"offline.share {share:g} of a batch of {self.batch} leaves no whole trajectory on one side"
             )
-
-    def _check_thought(self) -> None:
-        """A thought comes from the learned noise model, and only some objectives stay sound with a memory."""
-        if self.thought.layers == 0:
-            return
-        if self.dynamics.mode == "known":
-            raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
-        if self.objective == "eflow":
-            raise ValueError(
-                "thought.layers: objective 'eflow' has no history of the children it imagines: use tb or kl"
-            )
-        if self.scored_as not in ("marginal", "outcome"):
-            reason = {
-                "published": "its backward policy sees no history",
-                "blind": "it has no use for what was intended",
-            }[self.form]
-            raise ValueError(f"thought.layers does not go with form '{self.form}' ({reason}): use form marginal")
-
-    @property
-    def scored_as(self) -> str:
-        """What `scoring` is asked for: the form of a balance, or what the objective itself needs."""
-        objective = self.entropy.base if self.objective == "kl-entropy" else self.objective
-        return {"kl": "outcome", "eflow": "marginal"}.get(objective, self.form)
-
-    @property
-    def reads_flow(self) -> bool:
-        """Whether the objective reads the flow of states between root and end."""
-        objective = self.entropy.base if self.objective == "kl-entropy" else self.objective
-        return (self.kl.flow if objective == "kl" else objective) != "tb"
 
     @property
     def watches_entropy(self) -> bool:

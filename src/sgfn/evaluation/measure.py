@@ -17,7 +17,7 @@ from sgfn.evaluation.likelihood import log_law, mean_and_error
 from sgfn.evaluation.metrics import samples as metrics
 from sgfn.evaluation.orders import best_orders
 from sgfn.landscapes.offline import known_objects
-from sgfn.landscapes.tasks import BUILDERS, NEEDS, Task, make_task, task_names
+from sgfn.landscapes.tasks import Task, make_task, task_entry, task_names
 from sgfn.learning.learner import Learner
 
 MODE_DISTANCE = 2
@@ -220,11 +220,12 @@ def catalogue(config: TrainConfig, max_states: int = laws.MAX_STATES) -> list[di
 
 
 def _row(name: str, config: TrainConfig, max_states: int) -> dict[str, Any]:
-    needs, ready = NEEDS[name](config) if name in NEEDS else (None, True)
+    entry = task_entry(name)
+    needs, ready = entry.needs(config)
     row = dict.fromkeys(("task", "objects", "alphabet", "exact", "beta", "needs", "ready", "summary"))
-    row |= {"task": name, "needs": needs, "ready": ready}
+    row |= {"task": name, "needs": needs or None, "ready": ready}
     if not ready:
-        return row | {"summary": (BUILDERS[name].__doc__ or "").splitlines()[0]}
+        return row | {"summary": entry.about}
     task = make_task(name, config)
     letters = task.env.alphabet if isinstance(task.env, SequenceEnv) else None
     row |= {

@@ -1,14 +1,8 @@
 """Landscapes from any Python function on a list of strings, and functions found by name, `module:function`."""
 
-import difflib
-import importlib
 import math
-import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +10,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from sgfn.config.importing import find, function_label
 from sgfn.landscapes.base import Landscape
 
 CACHE = 1_000_000
@@ -133,82 +128,9 @@ def letters(alphabet: str) -> Callable[[Int[Tensor, "N O"]], list[str]]:
 # Functions by name
 
 
-def function_label(function: Callable[..., Any]) -> str:
-    """Name of a function for messages: `module:qualified.name`."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', None) or type(function).__module__}:{name}"
-
-
-def importable_name(function: Callable[..., Any]) -> str:
-    """The `module:function` under which a later process finds the function again; raises where none does.
-
-    >>> importable_name(function_label)
-    'sgfn.landscapes.function:function_label'
-    """
-    name, home = function_label(function), getattr(function, "__module__", None)
-    if "<" in name or not hasattr(function, "__qualname__"):
-        raise ValueError(f"{name} cannot be found again by name: define it with def at the top level of a module")
-    if home == "__main__":
-        raise ValueError(f"{name} is part of the script that runs: move it to a module of its own and import it")
-    found: Any = sys.modules.get(home or "")
-    for part in function.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if found is not function and found != function:  # a bound method is a new object each time
-        raise ValueError(
-            f"{name} means something else by now: define the function once, at the top level of its module"
-        )
-    return name
-
-
 def load_function(name: str) -> Callable[[list[str]], Any]:
-    """The function that `module:function` names; modules in the current folder are found too."""
-    home, colon, path = name.partition(":")
-    if not colon or not all(part.isidentifier() for part in f"{home}.{path}".split(".")):
-        raise ValueError(
-            f"function {name!r}: must be module:function, such as scores:affinity for affinity in scores.py"
-        )
-    found: Any = _import(home, name)
-    for part in path.split("."):
-        found = _attribute(found, part, name)
+    """The function that `module:function` names, looked for in the current folder too."""
+    found = find(name, "function")
     if not callable(found):
         raise ValueError(f"function {name!r}: is a {type(found).__name__}, not a function from strings to scores")
     return found
-
-
-def _import(home: str, name: str) -> ModuleType:
-    importlib.invalidate_caches()  # a module may be younger than the folder's listing
-    try:
-        with _current_folder_first():
-            return importlib.import_module(home)
-    except ModuleNotFoundError as error:
-        if error.name and f"{home}.".startswith(f"{error.name}."):
-            where = f"no module {error.name!r} here or installed; run from the folder that holds {error.name}.py"
-            raise ValueError(f"function {name!r}: {where}") from None
-        raise ValueError(f"function {name!r}: {home} needs {error.name!r}, which is not installed") from error
-    except SyntaxError as error:
-        place = f"{error.filename}, line {error.lineno}"
-        raise ValueError(f"function {name!r}: {place}: {error.msg}") from error
-    except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ValueError(f"function {name!r}: importing {home} failed ({why})") from error
-
-
-@contextmanager
-def _current_folder_first() -> Iterator[None]:
-    """Let imports look in the current folder first, as `python -m` does."""
-    folder = str(Path.cwd())
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
-def _attribute(owner: Any, part: str, name: str) -> Any:
-    if hasattr(owner, part):
-        return getattr(owner, part)
-    public = [known for known in dir(owner) if not known.startswith("_")]
-    near = difflib.get_close_matches(part, public, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(public[:8]) or 'nothing'}"
-    where = getattr(owner, "__file__", None) or getattr(owner, "__name__", owner)
-    raise ValueError(f"function {name!r}: no {part} in {where}; {hint}")

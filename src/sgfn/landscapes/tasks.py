@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from importlib import import_module
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,13 +12,17 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig
 from sgfn.config.checks import one_of
-from sgfn.config.tasks import CallableConfig
+from sgfn.config.importing import find, importable_name
+from sgfn.config.reads import above, given, reads
+from sgfn.config.registry import Entry, Registry, refuse_uncallable
+from sgfn.config.series import SeriesConfig
+from sgfn.config.tasks import CallableConfig, TableConfig
 from sgfn.envs import Env, GridEnv, SequenceEnv
 from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.bits import Bits
 from sgfn.landscapes.ehrlich import Ehrlich
-from sgfn.landscapes.function import FunctionLandscape, importable_name, letters, load_function
+from sgfn.landscapes.function import FunctionLandscape, letters, load_function
 from sgfn.landscapes.hypergrid import Hypergrid
 from sgfn.landscapes.measured import MeasuredLandscape
 from sgfn.landscapes.measurements import read_measurements, resolve_alphabet
@@ -148,47 +151,157 @@ def _callable(name: str, config: TrainConfig) -> Task:
     return assemble(name, config, env, landscape, 1.0, f"strings scored by {chosen.function}")
 
 
-def _series(name: str, config: TrainConfig) -> Task:
-    """forecasts of time series: embedded data, or your own CSV"""
-    return import_module("sgfn.series.task").make(config)
+Builder = Callable[[str, TrainConfig], Task]
+_COLUMNS = ("time_col", "target_col", "id_col", "known", "ignore")
+_CONDITIONAL = (*_COLUMNS, "dataset", "deviation", "holidays", "patience", "spare")
+"""Settings of series that are read only together with another choice."""
 
 
-BUILDERS: dict[str, Callable[[str, TrainConfig], Task]] = {
-    "tfbind8": _tfbind8,
-    "grid": _grid,
-    "words": _words,
-    "motif": _motif,
-    "bits": _bits,
-    "ehrlich": _ehrlich,
-    "rna": _rna,
-    "table": _table,
-    "callable": _callable,
-    "series": _series,
-}
-VARIANTS = ("tfbind8", "motif")
-"""Tasks whose name may go on: tfbind8-TABLE, motif-FACTOR."""
-NEEDS: dict[str, Callable[[TrainConfig], tuple[str, bool]]] = {
-    "rna": lambda config: ("sgfn[rna]", find_spec("RNA") is not None),
-    "table": lambda config: ("--table.file", config.table.file is not None),
-    "callable": lambda config: ("--callable.function", config.callable.function is not None),
-}
-"""What must be there before a task can be built, and whether it is."""
+@dataclass(frozen=True, kw_only=True)
+class TaskEntry(Entry):
+    """A task that can be chosen by name."""
+
+    build: Builder | str
+    """Makes the task from its name and a configuration; `module:function` is imported when it is needed."""
+    summary: str = ""
+    """What it is, for the list of tasks where it cannot be built yet; by default the builder's first line."""
+    variants: bool = False
+    """Whether its name may go on: tfbind8-TABLE, motif-FACTOR."""
+    needs: Callable[[TrainConfig], tuple[str, bool]] = lambda config: ("", True)
+    """What must be there before it can be built, and whether it is."""
+    noisy: bool = True
+    """Whether the configured noise acts on it."""
+    found_as: str | None = None
+    """The name under which a later process finds it again; None where that is its own name."""
+    lost: str = ""
+    """Why no later process can find it, where that is so."""
+
+    @property
+    def builder(self) -> Builder:
+        """What makes the task."""
+        return find(self.build, "task") if isinstance(self.build, str) else self.build
+
+    @property
+    def about(self) -> str:
+        """What it is, in a line."""
+        return self.summary or (self.builder.__doc__ or self.name).splitlines()[0]
+
+
+def wrap(name: str, found: Any) -> TaskEntry:
+    """The entry of a builder that is not ours; it may read any task's settings."""
+    build = refuse_uncallable("task", name, found, "a function (name, config) -> Task")
+    return TaskEntry(name=name, build=build, reads=(reads("beta", "reward.minimum", "reward.norm", *SECTIONS),))
+
+
+SECTIONS = ("grid", "motif", "bits", "ehrlich", "rna", "table", "callable")
+_SCORED = reads("beta", "reward.minimum", "reward.norm")
+TASKS: Registry[TaskEntry] = Registry(
+    "task",
+    wrap,
+    TaskEntry(name="tfbind8", build=_tfbind8, reads=(_SCORED,), variants=True),
+    TaskEntry(name="grid", build=_grid, reads=(_SCORED, reads("grid"))),
+    TaskEntry(name="words", build=_words, reads=(_SCORED,)),
+    TaskEntry(
+        name="motif",
+        build=_motif,
+        reads=(reads("beta", "reward.norm", "motif.length", "motif.score"), reads("motif.factor", plain=True)),
+        variants=True,
+    ),
+    TaskEntry(name="bits", build=_bits, reads=(_SCORED, reads("bits"))),
+    TaskEntry(name="ehrlich", build=_ehrlich, reads=(_SCORED, reads("ehrlich"))),
+    TaskEntry(
+        name="rna",
+        build=_rna,
+        reads=(_SCORED, reads("rna.mode", "rna.length", "rna.workers"), reads("rna.target", rna__mode="bind")),
+        needs=lambda config: ("sgfn[rna]", find_spec("RNA") is not None),
+    ),
+    TaskEntry(
+        name="table",
+        build=_table,
+        reads=(
+            _SCORED,
+            reads(*(f"table.{part.name}" for part in fields(TableConfig) if part.name != "decay")),
+            reads("table.decay", table__unseen="nearest"),
+        ),
+        needs=lambda config: ("--table.file", config.table.file is not None),
+    ),
+    TaskEntry(
+        name="callable",
+        build=_callable,
+        reads=(_SCORED, reads("callable")),
+        needs=lambda config: ("--callable.function", config.callable.function is not None),
+    ),
+    TaskEntry(
+        name="series",
+        build="sgfn.series.task:make",
+        summary="forecasts of time series: embedded data, or your own CSV",
+        noisy=False,
+        reads=(
+            reads(*(f"series.{part.name}" for part in fields(SeriesConfig) if part.name not in _CONDITIONAL)),
+            reads("series.dataset", file=given("series.file", False)),
+            reads(*(f"series.{name}" for name in _COLUMNS), file=given("series.file")),
+            reads("series.deviation", series__noise=("known", "learned")),
+            reads("series.holidays", series__calendar=True),
+            reads("series.patience", folds=above("series.folds", 0)),
+            reads("series.spare", spares=given("series.spares", False)),
+        ),
+    ),
+)
 
 
 def task_names() -> list[str]:
     """Every task that can be trained now; tables fetched into the cache included."""
     tables = [f"tfbind8-{name.lower()}" for name in tfbind8.available() if name != tfbind8.DEFAULT]
-    return ["tfbind8", *tables, *[name for name in BUILDERS if name != "tfbind8"]]
+    return ["tfbind8", *tables, *[name for name in TASKS if name != "tfbind8"]]
+
+
+def task_entry(name: str) -> TaskEntry:
+    """The entry of a task by its name, `module:name` or tfbind8-TABLE; an unknown one gets the nearest suggested."""
+    if not is_known(name):
+        one_of("task", name, task_names())
+    return TASKS[name] if name in TASKS or ":" in name else TASKS[name.partition("-")[0]]
+
+
+def is_known(name: str) -> bool:
+    """Whether a task can be made from a name alone, as far as can be told without importing anything."""
+    kind = name.partition("-")[0]
+    return name in TASKS or ":" in name or (kind in TASKS and TASKS[kind].variants)
 
 
 def make_task(name: str, config: TrainConfig) -> Task:
     """Build a task; an unknown name gets the nearest one suggested."""
-    kind = name.partition("-")[0]
-    if name in BUILDERS:
-        return BUILDERS[name](name, config)
-    if kind not in VARIANTS:
-        one_of("task", name, task_names())
-    return BUILDERS[kind](name, config)
+    return task_entry(name).builder(name, config)
+
+
+def register_task(name: str, builder: Builder, **facts: Any) -> TaskEntry:
+    """Make a task known by a name; `facts` are those of a `TaskEntry` (what it reads, its label).
+
+    Runs and comparisons record it as `module:builder`, so that workers and later processes find it again. A builder
+    that is part of a script or a notebook can be trained and evaluated there, but not compared: see `recorded`.
+    """
+    if ":" in name or not name:
+        raise ValueError(f"task {name!r}: a name to register may not be empty or hold a colon")
+    found_as, lost = None, ""
+    try:
+        found_as = importable_name(builder)
+    except ValueError as error:
+        lost = str(error)
+        if getattr(builder, "__module__", "") == "__main__" and "<" not in builder.__qualname__:
+            found_as = f"__main__:{builder.__qualname__}"
+    entry = replace(wrap(name, builder), found_as=found_as, lost=lost, **facts)
+    return TASKS.add(entry)
+
+
+def recorded(name: str, *, elsewhere: bool = False) -> str:
+    """The name of a task as files keep it: `module:builder` of one that was registered, else the name itself.
+
+    With `elsewhere` another process must find it, and one that it could not find is refused.
+    """
+    entry = task_entry(name)
+    if elsewhere and (entry.lost or name.startswith("__main__:")):
+        why = entry.lost or "it is part of the script that runs: move it to a module of its own and import it"
+        raise ValueError(f"task {name!r} is unknown to other processes: {why}")
+    return name if entry.found_as is None else entry.found_as
 
 
 def function_config(function: Callable[[list[str]], Any], **fields: Any) -> CallableConfig:

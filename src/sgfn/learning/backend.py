@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config import TrainConfig
+from sgfn.config.importing import function_label
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
-from sgfn.landscapes.function import function_label
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.optimisation import Optimiser
 from sgfn.nets.dynamics import NoiseModel

@@ -1,14 +1,14 @@
 """How steps are run: as they are, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
 
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Protocol, get_args, runtime_checkable
 
 import torch
 
+from sgfn.config import Accelerate
 from sgfn.config.checks import one_of
 from sgfn.learning.compilation import compiler_missing
 from sgfn.learning.learner import Learner
 
-Accelerate = Literal["auto", "eager", "compile", "graph"]
 PAYS = {"cpu": 20_000, "cuda": 100_000}
 """Steps from which on a compilation is earned back. It takes half a minute, and saves two milliseconds a step on a CPU;
 on a GPU, beside steps that are captured as they are, a quarter of one."""

@@ -21,6 +21,7 @@ from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets
 from sgfn.noise.operators import DenseKernel, Kernel
+from sgfn.objectives import reads_scores, scored_as
 from sgfn.objectives.scores import Scores
 
 LARGEST_KEPT = 4096
@@ -156,10 +157,10 @@ class GeneralBackend(Backend):
     ) -> tuple[Scores, Trajectories]:
         """What the objective reads: scores, and the batch at the current reward exponent."""
         raised = tempered(batch, beta)
-        if self.config.objective == "eflow":
+        if reads_scores(self.config, "expected"):
             reward = lambda x: beta * self.setup.task.log_reward(x)  # noqa: E731
             return score_expected(self.env, self.nets, batch, kernel, reward), raised
-        return score(scorer, batch, self.config.scored_as, kernel), raised
+        return score(scorer, batch, scored_as(self.config), kernel), raised
 
     def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
         """One round of maximum likelihood on past outcomes."""

@@ -1,12 +1,14 @@
 """Scoring: what networks and noise say of trajectories, as objectives read it."""
 
-from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.config.registry import Entry, Registry, Style, refuse_uncallable
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.rollout import LogReward
@@ -83,14 +85,51 @@ def kl_divergence(log_p: Float[Tensor, "*batch K"], log_q: Float[Tensor, "*batch
     return torch.where(possible, log_p.exp() * gap, 0.0).sum(-1)
 
 
-FORMS = {"blind": score_blind, "published": score_published, "marginal": score_marginal}
+@dataclass(frozen=True, kw_only=True)
+class FormEntry(Entry):
+    """A way in which noise enters a balance."""
+
+    score: Callable[[Heads, Kernel, Trajectories, Tensor], Scores]
+    """From heads, the kernel P^, trajectories and log Z."""
+    no_memory: str = ""
+    """Why it does not go with a policy that remembers; empty where it does."""
+
+
+def _wrap(name: str, found: Any) -> FormEntry:
+    wanted = "a function (heads, kernel, batch, log_z) -> Scores"
+    return FormEntry(name=name, score=refuse_uncallable("form", name, found, wanted))
+
+
+FORMS: Registry[FormEntry] = Registry(
+    "form",
+    _wrap,
+    FormEntry(name="marginal", score=score_marginal),
+    FormEntry(
+        name="published",
+        score=score_published,
+        style=Style(colour="#b66411"),
+        no_memory="its backward policy sees no history",
+    ),
+    FormEntry(
+        name="blind",
+        score=score_blind,
+        style=Style(colour="#2f9ed2"),
+        no_memory="it has no use for what was intended",
+    ),
+)
+"""What can be chosen; the KL objective has a form of its own."""
+_OUTCOME = FormEntry(name="outcome", score=score_outcome)
+
+
+def form_entry(form: str) -> FormEntry:
+    """The entry of what `objectives.scored_as` asks for."""
+    return _OUTCOME if form == _OUTCOME.name else FORMS[form]
 
 
 def score(scorer: Scorer, batch: Trajectories, form: str, kernel: Kernel) -> Scores:
     """What an objective reads of a batch, by one pass over all its states; `kernel` is P^ at those before each step."""
     heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
-    scorings = {**FORMS, "outcome": score_outcome}
-    return scorings[form](heads, kernel.detach(), batch, scorer.log_z)
+    return form_entry(form).score(heads, kernel.detach(), batch, scorer.log_z)
 
 
 def score_expected(env: Env, scorer: Scorer, batch: Trajectories, kernel: Kernel, log_reward: LogReward) -> Scores:

@@ -25,10 +25,10 @@ from sgfn.learning.rollout import LogPolicy, Policy, rollout
 from sgfn.learning.scoring import score
 from sgfn.learning.side_stream import SideStream
 from sgfn.nets.dynamics import NoiseModel, make_noise_model
-from sgfn.nets.encoders import sequence_of
+from sgfn.nets.encoders import ENCODERS, sequence_of
 from sgfn.nets.heads import FlowNets
 from sgfn.noise import HiddenRate
-from sgfn.objectives import make_objective
+from sgfn.objectives import OBJECTIVES, make_objective, reads_scores, scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
@@ -114,7 +114,7 @@ class Trainer(Learner):
             noise_optimiser=self.dynamics_optimiser,
             offline=self.offline,
             objective=CheckedObjective(objective) if own else objective,
-            reads_flow=own or self.config.reads_flow,
+            reads_flow=own or reads_scores(self.config, "flow"),
             reads_intentions=own or self.config.watches_entropy,
         )
         self.general = GeneralBackend(setup)
@@ -134,7 +134,7 @@ class Trainer(Learner):
 
     def _networks(self) -> tuple[FlowNets, NoiseModel]:
         with seeded(self.config.seed):
-            thought, form = self.config.thought, self.config.scored_as
+            thought, form = self.config.thought, scored_as(self.config)
             width = thought.width if thought.layers else 0
             nets = FlowNets(self.env, form, self.config.net, width, self.encoder)
             model = make_noise_model(self.env, self.config.dynamics, thought)
@@ -162,7 +162,7 @@ class Trainer(Learner):
         batch = general.collect(states, general.draw(self.generator, self.temperature))[1]
         thoughts = general.thoughts(batch)
         kernel = general.noise_kernel(batch.states[:, :-1], thoughts)
-        scores = score(general.scorer(states, thoughts), batch, self.config.scored_as, kernel)
+        scores = score(general.scorer(states, thoughts), batch, scored_as(self.config), kernel)
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
 
@@ -347,10 +347,12 @@ class Trainer(Learner):
 
 def check_task(task: Task) -> None:
     """Refuse an objective, a form or a network that the task's states do not suit."""
-    config, env = task.config, task.env
-    if config.objective == "eflow" and not env.tree:
-        raise ValueError(f"objective 'eflow' needs a tree, and {task.name} is a graph with joins: use tb or kl")
-    if config.net.encoder == "transformer" and sequence_of(env) is None:
-        raise ValueError(f"net.encoder 'transformer' reads sequences: use mlp for {task.name}")
-    if config.scored_as == "blind" and env.actions != env.outcomes:
+    config, env, objective = task.config, task.env, OBJECTIVES[task.config.objective]
+    if objective.tree and not env.tree:
+        raise ValueError(
+            f"objective {objective.name!r} needs a tree, and {task.name} is a graph with joins: use tb or kl"
+        )
+    if ENCODERS[config.net.encoder].sequences and sequence_of(env) is None:
+        raise ValueError(f"net.encoder {config.net.encoder!r} reads sequences: use mlp for {task.name}")
+    if scored_as(config) == "blind" and env.actions != env.outcomes:
         raise ValueError("form 'blind' takes outcomes for intentions, which are another set here: use marginal")

@@ -2,7 +2,6 @@
 
 from sgfn.noise.files import read_confusion, read_rates
 from sgfn.noise.kinds import (
-    MAKERS,
     ByPosition,
     ConfusionMatrix,
     HiddenRate,
@@ -12,23 +11,25 @@ from sgfn.noise.kinds import (
     UniformSlip,
     bayes_filter,
     beta_quadrature,
-    make_noise,
     slip_kernel,
     slip_project,
 )
+from sgfn.noise.registry import NOISES, NoiseEntry, make_noise, noise_words
 
 __all__ = [
-    "MAKERS",
+    "NOISES",
     "ByPosition",
     "ConfusionMatrix",
     "HiddenRate",
     "Mixtures",
     "Noise",
+    "NoiseEntry",
     "Slip",
     "UniformSlip",
     "bayes_filter",
     "beta_quadrature",
     "make_noise",
+    "noise_words",
     "read_confusion",
     "read_rates",
     "slip_kernel",

@@ -1,7 +1,6 @@
 """Noise kernels: the law that links an intended action to the realised outcome."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +8,6 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from sgfn.config import NoiseConfig
 from sgfn.config.checks import in_range
 from sgfn.noise.operators import (
     ConfusionKernel,
@@ -401,37 +399,3 @@ def beta_quadrature(a: float, b: float, count: int) -> tuple[np.ndarray, np.ndar
     beside = np.sqrt(4.0 * n * (n + p) * (n + q) / (2 * n + s) ** 2 * rest)
     nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
     return np.clip((1.0 + nodes) / 2.0, 0.0, 1.0), vectors[0] ** 2
-
-
-# From files and configurations
-
-
-def _confusion(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    if alphabet is None:
-        raise ValueError("noise.kind 'confusion' needs letters and this task has none: use uniform, position or hidden")
-    assert config.file is not None
-    from sgfn.noise.files import read_confusion  # which makes the kinds of this module
-
-    return read_confusion(config.file, alphabet, config.stop)
-
-
-def _position(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    assert config.file is not None
-    from sgfn.noise.files import read_rates
-
-    return read_rates(config.file, length, config.stop)
-
-
-MAKERS: dict[str, Callable[[NoiseConfig, str | None, int], Noise]] = {
-    "uniform": lambda config, _, __: UniformSlip(alpha=config.alpha, stop=config.stop),
-    "confusion": _confusion,
-    "position": _position,
-    "hidden": lambda config, _, __: HiddenRate(mean=config.alpha, concentration=config.concentration, stop=config.stop),
-}
-
-
-def make_noise(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    """The noise of a task with that alphabet (None where actions have no letters) and so many positions."""
-    if config.file is not None and config.kind not in ("confusion", "position"):
-        raise ValueError(f"noise.file is given and noise.kind is {config.kind!r}: choose confusion or position")
-    return MAKERS[config.kind](config, alphabet, length)

@@ -7,6 +7,8 @@ from typing import Any
 
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
+from sgfn.noise import noise_words
+from sgfn.objectives import scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.runs.folder import Run, refuse_forecast
 from sgfn.runs.parts import words_of
@@ -47,7 +49,7 @@ class Source:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        return self.own.get("noise", self.config.noise.words)
+        return self.own.get("noise", noise_words(self.config.noise))
 
     @property
     def objective(self) -> str:
@@ -56,12 +58,12 @@ class Source:
         if config.method != "gfn":
             return config.method
         if "objective" in self.own:
-            return f"{config.scored_as} {self.own['objective']}"
+            return f"{scored_as(config)} {self.own['objective']}"
         plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
         if config.objective == "kl-entropy":
             base = config.entropy.base
-            return f"kl-entropy on {plain.get(base, f'{config.scored_as} {base}')}"
-        return plain.get(config.objective, f"{config.scored_as} {config.objective}")
+            return f"kl-entropy on {plain.get(base, f'{scored_as(config)} {base}')}"
+        return plain.get(config.objective, f"{scored_as(config)} {config.objective}")
 
     @property
     def title(self) -> str:

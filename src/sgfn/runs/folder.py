@@ -19,7 +19,7 @@ from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.config.files import naming, read_json, replacing, sweep, write_json, write_text
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
-from sgfn.learning.methods import build
+from sgfn.learning.methods import build, check_names
 from sgfn.runs.background import Background
 from sgfn.runs.parts import FILE as PARTS
 from sgfn.runs.parts import make, read_parts
@@ -87,6 +87,13 @@ def refuse_changed(path: Path, config: TrainConfig, known: dict[str, str]) -> No
             )
 
 
+def _config(data: object) -> TrainConfig:
+    """A configuration whose names are known, or are `module:name`, which reading does not import."""
+    config = from_dict(TrainConfig, data)
+    check_names(config, "config.")
+    return config
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """A folder that holds one training."""
@@ -137,7 +144,7 @@ class Run:
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
         return read_ours(
             file,
-            lambda data: (str(data["task"]), from_dict(TrainConfig, data["config"]), dict(data.get("files", {}))),
+            lambda data: (str(data["task"]), _config(data["config"]), dict(data.get("files", {}))),
             *("task", "config"),
         )
 

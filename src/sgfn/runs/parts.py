@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json, write_json
+from sgfn.config.importing import function_label, importable_name
 from sgfn.envs import Env, GridEnv, SequenceEnv
 from sgfn.landscapes.base import Landscape
-from sgfn.landscapes.function import FunctionLandscape, function_label, importable_name, load_function
+from sgfn.landscapes.function import FunctionLandscape, load_function
 from sgfn.landscapes.measurements import resolve_alphabet
 from sgfn.landscapes.tasks import Task, make_task, sequences
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip

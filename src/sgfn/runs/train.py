@@ -9,7 +9,7 @@ import torch
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import require
 from sgfn.landscapes.offline import training_objects
-from sgfn.landscapes.tasks import Task, make_task
+from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.learning.execution import choose, pick_device, stepper
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check
@@ -32,30 +32,34 @@ def train(
     accelerate: str = "auto",
     insist: bool = True,
     progress: Progress | None = None,
+    baseline: TrainConfig | None = None,
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
     With `resume` the run continues with the folder's own configuration, which None stands for, on a CPU bit for bit.
     Given one, only its number of steps may be another, and the schedule of the learning rate then follows it.
     `accelerate` says how steps are run, not what they do (see `stepper`); what cannot be had is an error if we insist.
+    `baseline` is the recipe that the configuration began with: whatever differs from it must be read by something;
+    where it is not told, what equals some preset's value is taken for that one's.
     """
     run, where = Run(path=Path(out)), pick_device(device)
     if resume and overwrite:
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
     learner, config = None, None if config is None else absolute(config)
+    kept = recorded(task)
     if resume:
         run.read_config()
     else:
         made = make_task(task, config or TrainConfig())
-        check(made)
+        check(made, baseline)
         learner = _learner(made, where)
         choose(learner, accelerate, insist)
         run.check(overwrite=overwrite)
     with run.locked(), stoppable() as stop:  # nothing is written before this line
         if learner is None:
-            learner = _resumed(run, task, config, where, lambda found: choose(found, accelerate, insist))
+            learner = _resumed(run, kept, config, where, lambda found: choose(found, accelerate, insist))
         else:
-            run.create(task, learner.config, overwrite=overwrite)
+            run.create(kept, learner.config, overwrite=overwrite)
         loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
     if stop.asked and learner.done < learner.config.steps:
         how = "" if accelerate == "auto" else f" --accelerate {accelerate}"

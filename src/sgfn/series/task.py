@@ -8,7 +8,7 @@ from sgfn.series.data import forecast_env, paths_of, read_data, series_data
 from sgfn.series.panel import Panel
 
 
-def make(config: TrainConfig) -> Task:
+def make(name: str, config: TrainConfig) -> Task:
     """The task of the configured series."""
     return series_task(read_data(config.series), config)
 

@@ -37,6 +37,7 @@ from sgfn.nets.dynamics import NoiseModel, make_noise_model
 from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import FlowNets
 from sgfn.nets.transformer import Cache
+from sgfn.objectives import scored_as
 from sgfn.series.data import cuts_of, forecast_env
 from sgfn.series.ensemble import DrawnPaths, Ensemble
 from sgfn.series.forecaster import Forecaster
@@ -174,7 +175,7 @@ class TiltTrainer(Trainer):
 
     def _networks(self) -> tuple[FlowNets, NoiseModel]:
         with seeded(self.config.seed):
-            nets = TiltNets(self.tilt_reader.env, self.config.scored_as, self.tilt_reader)
+            nets = TiltNets(self.tilt_reader.env, scored_as(self.config), self.tilt_reader)
             model = make_noise_model(self.env, self.config.dynamics)
         return nets.to(self.device), model.to(self.device)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from chain_tasks import SPACES, NoWait, advance, saved, task_of
 from exact_tables import chi_square
-from small_runs import CPU, flags_of, same_runs, same_tensors, small
+from small_runs import CPU, flags_of, same_runs, same_tensors, small, small_on
 from torch.testing import assert_close
 
 from sgfn.cli.commands import main
@@ -69,7 +69,7 @@ def test_runs_go_through_the_command_line(
     method: str, task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert main(["train", task, "--method", method, "--out", str(run), *flags_of(method)]) == 0
+    assert main(["train", task, "--method", method, "--out", str(run), *flags_of(method, task)]) == 0
     rows = Run(path=run).rows()
     assert [row["step"] for row in rows] == [5, 10, 15, 20]
     assert rows[-1]["trajectories"] == (160 if method == "random" else 168)
@@ -93,7 +93,7 @@ def test_runs_go_through_the_command_line(
 @pytest.mark.parametrize("task", ["words", "grid", "tfbind8"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_step_never_waits_for_the_device(method: str, task: str) -> None:
-    learner = make_learner(make_task(task, small(method=method, noise__kind="hidden")), CPU)
+    learner = make_learner(make_task(task, small_on(task, method=method, noise__kind="hidden")), CPU)
     learner.step()
     with NoWait():
         learner.step()

@@ -24,6 +24,7 @@ from sgfn.learning.scoring import kl_divergence
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import FlowNets
+from sgfn.objectives import reads_scores
 from sgfn.objectives.scores import Scores
 
 READ = (
@@ -51,9 +52,9 @@ def fits(setup: Setup) -> bool:
         return False
     if any(getattr(type(env), name) is not getattr(SequenceEnv, name) for name in READ):
         return False
-    plain = type(nets) is FlowNets and isinstance(nets.encoder, MLP) and not nets.reads_along and not nets.reads_final
+    plain = type(nets) is FlowNets and type(nets.encoder) is MLP and not nets.reads_along and not nets.reads_final
     modelled = config.dynamics.mode == "known" or type(setup.noise_model) is FullNoiseModel
-    return plain and modelled and config.objective != "eflow" and config.offline_batch == 0
+    return plain and modelled and not reads_scores(config, "expected") and config.offline_batch == 0
 
 
 class NoiseModelGradient(NamedTuple):

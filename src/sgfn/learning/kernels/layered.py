@@ -120,7 +120,7 @@ def _kernel() -> ModuleType | None:
 
 def walking_kernel(env: Env, encoder: nn.Module, device: torch.device) -> ModuleType | None:
     """The module whose `walk` does a whole rollout here; None where there is none, or where it does not fit."""
-    if device.type != "cuda" or not isinstance(env, TabulatedEnv) or not isinstance(encoder, MLP):
+    if device.type != "cuda" or not isinstance(env, TabulatedEnv) or type(encoder) is not MLP:
         return None
     kernel = _kernel()
     return kernel if kernel is not None and kernel.fits(encoder.linear, env.actions) else None

@@ -1,0 +1,102 @@
+"""Registries: what can be chosen by name, each with the facts that help, checks and figures are made of."""
+
+from collections.abc import Callable, ItemsView, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from sgfn.config.checks import one_of
+from sgfn.config.importing import find
+from sgfn.config.reads import Reads
+
+SOLID, DASHED, DOTTED = "-", (0, (5, 2)), (0, (1.5, 1.5))
+Line = str | tuple[int, tuple[float | int, float | int]]
+PALETTE = ("#2f855a", "#805ad5", "#b7791f", "#2c7a7b", "#97266d", "#5a67d8")
+"""Colours of what brings none of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """How something is drawn in every figure: colour by family, line by member."""
+
+    colour: str
+    line: Line = SOLID
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What is known of one choice beside what it does."""
+
+    name: str
+    """What flags and files call it: a word of ours, or `module:name`."""
+    label: str = ""
+    """What tables and figures call it; by default its name."""
+    style: Style | None = None
+    reads: tuple[Reads, ...] = ()
+    """Settings that mean something where it is chosen."""
+
+    @property
+    def title(self) -> str:
+        """Label, or name."""
+        return self.label or self.name
+
+    @property
+    def drawn(self) -> Style:
+        """Its own style, or a colour that follows from its name."""
+        return self.style or Style(colour=PALETTE[sum(self.name.encode()) % len(PALETTE)])
+
+
+E = TypeVar("E", bound=Entry)
+
+
+class Registry(Generic[E]):
+    """Entries by name, in the order they came; `registry["module:name"]` finds what is not ours."""
+
+    def __init__(self, what: str, wrap: Callable[[str, Any], E], *entries: E) -> None:
+        self.what, self.wrap = what, wrap
+        self.entries = {entry.name: entry for entry in entries}
+
+    def add(self, entry: E) -> E:
+        """Make an entry known under its name."""
+        self.entries[entry.name] = entry
+        return entry
+
+    def remove(self, name: str) -> None:
+        """Forget an entry."""
+        del self.entries[name]
+
+    def __getitem__(self, name: str) -> E:
+        return resolve(name, self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def items(self) -> ItemsView[str, E]:
+        """Names and entries of all that are known."""
+        return self.entries.items()
+
+    def check(self, name: str, where: str | None = None) -> None:
+        """Refuse a name that is neither known nor `module:name`, and suggest the nearest; nothing is imported."""
+        if ":" not in name:
+            one_of(where or self.what, name, self.entries)
+
+
+def refuse_uncallable(what: str, name: str, found: Any, wanted: str) -> Any:
+    """What was found under a name, if it can be called; else one line on what it should be."""
+    if not callable(found):
+        raise ValueError(f"{what} {name!r}: is a {type(found).__name__}, not {wanted}")
+    return found
+
+
+def resolve(name: str, registry: Registry[E]) -> E:
+    """The entry of a name; `module:name` is imported here, and nowhere else, unless somebody registered it."""
+    if name in registry.entries:
+        return registry.entries[name]
+    registry.check(name)
+    found = find(name, registry.what)
+    return found if isinstance(found, Entry) else registry.wrap(name, found)  # pyright: ignore[reportReturnType]

@@ -1,0 +1,171 @@
+"""Flags that were given and mean nothing: found from what each registry's entries say that they read."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any
+
+from sgfn.config import TrainConfig
+from sgfn.config.presets import PRESETS
+from sgfn.config.reads import Reads, When, leaves, readers, reads, unread_fields
+from sgfn.config.registry import Registry
+from sgfn.envs import SequenceEnv
+from sgfn.landscapes.tasks import TASKS, Task, is_known, task_entry
+from sgfn.learning.registry import METHODS, check_names
+from sgfn.nets.encoders import ENCODERS
+from sgfn.noise import NOISES
+from sgfn.objectives import OBJECTIVES, objective_reads
+
+ALWAYS = reads("method", "steps", "batch", "seed", "log.every", "log.checkpoint_every")
+"""What a run reads whatever is chosen."""
+
+
+def task_lines(config: TrainConfig, task: str | None = None) -> Iterator[Reads]:
+    """What tasks and their noises read, each under the condition that it is chosen."""
+    names = [*TASKS, *([task] if task is not None and task_entry(task).name not in TASKS else [])]
+    for name in names:
+        for line in task_entry(name).reads:
+            yield line.also(When("task", (name,)))
+    noisy = When("task", tuple(name for name in names if task_entry(name).noisy))
+    yield reads("noise.kind", "offline.file").also(noisy)
+    for name, entry in _chosen(NOISES, config.noise.kind):
+        for line in entry.reads:
+            yield line.also(When("noise.kind", (name,)), noisy)
+
+
+def reading_lines(config: TrainConfig, task: str | None = None) -> Iterator[Reads]:
+    """What everything that can be chosen reads, and what is chosen by `module:name`."""
+    yield ALWAYS
+    yield from task_lines(config, task)
+    methods = dict(_chosen(METHODS, config.method))
+    for name, entry in methods.items():
+        only = (When("task", tuple(n for n in TASKS if not TASKS[n].noisy)),) if entry.forecasts else ()
+        for line in entry.reads:
+            yield line.also(When("method", (name,)), *only)
+    learned = When("method", tuple(name for name, entry in methods.items() if entry.objective))
+    for name, entry in _chosen(OBJECTIVES, config.objective):
+        for line in objective_reads(entry, config):
+            yield line.also(When("objective", (name,)), learned)
+    encoded = When("method", tuple(name for name, entry in methods.items() if entry.encoder))
+    for name, entry in _chosen(ENCODERS, config.net.encoder):
+        for line in entry.reads:
+            yield line.also(When("net.encoder", (name,)), encoded)
+
+
+def _chosen(registry: Registry[Any], name: str) -> Iterator[tuple[str, Any]]:
+    """Ours by name, and the chosen one where it is not ours."""
+    yield from registry.items()
+    if name not in registry:
+        yield name, registry[name]
+
+
+def facts_of(name: str, task: Task | None = None) -> dict[str, Any]:
+    """What conditions ask of a task beside its configuration."""
+    entry = task_entry(name)
+    facts: dict[str, Any] = {"task": entry.name, "plain": name == entry.name}
+    if task is not None and isinstance(task.env, SequenceEnv):
+        facts["stop"] = task.env.stop
+    return facts
+
+
+def unread(task: str | Task | None, config: TrainConfig) -> list[str]:
+    """Fields that mean nothing to a run of a task under a configuration, whatever their values.
+
+    >>> names = unread("grid", TrainConfig(method="ppo"))
+    >>> "explore" in names, "rl.epochs" in names
+    (True, False)
+    """
+    name, facts = _named(task)
+    return unread_fields(list(reading_lines(config, name)), config, facts)
+
+
+def _named(task: str | Task | None) -> tuple[str | None, dict[str, Any]]:
+    """The name of a task that is known by it, and its facts; of one made by hand nothing is known."""
+    if isinstance(task, Task):
+        return (task.name, facts_of(task.name, task)) if is_known(task.name) else (None, {})
+    return task, {} if task is None else facts_of(task)
+
+
+def lean(config: TrainConfig, task: str | None = None) -> TrainConfig:
+    """The configuration with all that is not read at its default."""
+    default = TrainConfig()
+    changed = [name for name in unread(task, config) if _value(config, name) != _value(default, name)]
+    return config.with_(**{name.replace(".", "__"): _value(default, name) for name in changed})
+
+
+def given_fields(config: TrainConfig, baseline: TrainConfig | None) -> list[str]:
+    """Fields that somebody set: that differ from the recipe it began with, or from every recipe where none is told."""
+    started = list(PRESETS.values()) if baseline is None else [baseline]
+    return [name for name in leaves(config) if all(_value(config, name) != _value(one, name) for one in started)]
+
+
+def refuse_unread(task: str | Task, config: TrainConfig, baseline: TrainConfig | None = None) -> None:
+    """Raise where something was given that nothing reads, with what would read it, in one line.
+
+    `baseline` is the recipe that the configuration began with: what that one left behind is nobody's wish.
+    """
+    check_names(config)
+    names = set(unread(task, config)) & set(given_fields(config, baseline))
+    if names:
+        name, facts = _named(task)
+        lines = list(reading_lines(config, name))
+        raise ValueError(complaint([leaf for leaf in leaves(config) if leaf in names], lines, config, facts))
+
+
+def refuse_unread_by_all(
+    task: Task, config: TrainConfig, contestants: Mapping[str, TrainConfig], baseline: TrainConfig | None = None
+) -> None:
+    """The same for a comparison: of methods by name, with their configurations, some one must read each flag."""
+    ignored = [set(unread(task, _as(config, own))) for own in contestants.values()]
+    names = set.intersection(*ignored) & set(given_fields(config, baseline))
+    if not names:
+        return
+    facts, first = _named(task)[1], _as(config, next(iter(contestants.values())))
+    lines = list(reading_lines(first, task.name))
+    flags = [leaf for leaf in leaves(config) if leaf in names]
+    one, *others = contestants
+    who = f"none of {', '.join(contestants)} reads" if others else f"method {one!r} does not read"
+    told = "; ".join(dict.fromkeys(reader_words(flag, lines, first, facts) for flag in flags))
+    for word in ("method", "objective", "form"):  # names of methods decide these, flags do not
+        told = told.replace(f"--{word} ", f"{word} ")
+    given = ", ".join(f"--{flag}" for flag in flags)
+    raise ValueError(f"{who} {given}: leave {_it(flags)} out, or compare with {told}")
+
+
+def _as(config: TrainConfig, own: TrainConfig) -> TrainConfig:
+    """A configuration with the choices that a method's name makes."""
+    return config.with_(method=own.method, objective=own.objective, form=own.form)
+
+
+def refuse_unread_task(name: str | None, config: TrainConfig) -> None:
+    """The same for a look at a task, or at all of them, without training."""
+    check_names(config)
+    facts = {} if name is None else facts_of(name)
+    lines = list(task_lines(config, name))
+    names = set(unread_fields(lines, config, facts)) & set(given_fields(config, TrainConfig()))
+    if names:
+        raise ValueError(complaint([leaf for leaf in leaves(config) if leaf in names], lines, config, facts))
+
+
+def complaint(names: list[str], lines: Iterable[Reads], config: TrainConfig, facts: Mapping[str, Any]) -> str:
+    """Flags that do nothing, and what reads them."""
+    lines, parts = list(lines), dict[str, list[str]]()
+    for name in names:
+        parts.setdefault(reader_words(name, lines, config, facts), []).append(f"--{name}")
+    told = []
+    for reader, flags in parts.items():
+        do, are = ("does", "it is") if len(flags) == 1 else ("do", "they are")
+        told.append(f"{', '.join(flags)} {do} nothing here: {are} read with {reader}")
+    return f"{'; '.join(told)}; leave {_it(names)} out"
+
+
+def reader_words(name: str, lines: Iterable[Reads], config: TrainConfig, facts: Mapping[str, Any]) -> str:
+    """What reads a field."""
+    return readers(lines, name, config, facts) or "sgfn train"
+
+
+def _it(names: list[str]) -> str:
+    return "it" if len(names) == 1 else "them"
+
+
+def _value(config: TrainConfig, name: str) -> Any:
+    return attrgetter(name)(config)

@@ -1,0 +1,190 @@
+"""Objectives by name: what each is made of, what it reads, and in which form a batch is scored for it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from sgfn.config import TrainConfig
+from sgfn.config.reads import Reads, When, reads
+from sgfn.config.registry import DASHED, DOTTED, SOLID, Entry, Registry, Style, refuse_uncallable
+from sgfn.envs.trajectories import Episodes
+from sgfn.objectives.detailed_balance import detailed_balance
+from sgfn.objectives.expected_flow import expected_flow
+from sgfn.objectives.kl import outcome_flow_kl
+from sgfn.objectives.kl_entropy import kl_entropy
+from sgfn.objectives.scores import Scores
+from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
+from sgfn.objectives.trajectory_balance import trajectory_balance
+
+Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
+"""From scores and a batch of trajectories to one loss per trajectory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveEntry(Entry):
+    """An objective."""
+
+    function: Callable[..., Float[Tensor, " B"]]
+    """`(scores, trajectories, **bound) -> [B]`."""
+    bind: Callable[[TrainConfig], dict[str, Any]] = lambda config: {}
+    """Settings that the function takes by keyword."""
+    scores: tuple[str, ...] = ("flow",)
+    """Which parts of `Scores` it reads beside log-probabilities: flow, policy, intentions, projection, expected."""
+    form: str | None = None
+    """The form that a batch is scored in; None is the configured one."""
+    forms: tuple[str, ...] = ("marginal",)
+    """Forms under which `compare` has a name for it."""
+    refuses: tuple[str, ...] = ()
+    """Forms that make no sense for it."""
+    base: tuple[str, str] | None = None
+    """For an objective on top of another: its keyword for that one, and the setting that names it."""
+    balance: bool = False
+    """Whether it is a balance equation, which others may be built on."""
+    tree: bool = False
+    """Whether it needs environments without joins."""
+    memory: bool = True
+    """Whether it stays sound where the policy remembers (`thought`)."""
+
+
+def wrap(name: str, found: Any) -> ObjectiveEntry:
+    """The entry of a function that is not ours."""
+    function = refuse_uncallable("objective", name, found, "a function (scores, trajectories) -> [B]")
+    return ObjectiveEntry(name=name, function=function, forms=ALL_FORMS, balance=True)
+
+
+ALL_FORMS = ("marginal", "published", "blind")
+BLUE, RED = "#224eb1", "#992b6f"
+
+OBJECTIVES: Registry[ObjectiveEntry] = Registry(
+    "objective",
+    wrap,
+    ObjectiveEntry(
+        name="tb",
+        function=trajectory_balance,
+        style=Style(colour=BLUE, line=SOLID),
+        scores=(),
+        forms=ALL_FORMS,
+        balance=True,
+    ),
+    ObjectiveEntry(
+        name="db",
+        function=detailed_balance,
+        style=Style(colour=BLUE, line=DASHED),
+        forms=ALL_FORMS,
+        balance=True,
+    ),
+    ObjectiveEntry(
+        name="subtb",
+        function=subtrajectory_balance,
+        bind=lambda config: {"decay": config.subtb_lambda},
+        style=Style(colour=BLUE, line=DOTTED),
+        reads=(reads("subtb_lambda"),),
+        forms=ALL_FORMS,
+        balance=True,
+    ),
+    ObjectiveEntry(
+        name="kl",
+        function=outcome_flow_kl,
+        bind=lambda config: {"weight": config.kl.weight},
+        style=Style(colour=RED, line=SOLID),
+        reads=(reads("kl"),),
+        scores=("projection",),
+        form="outcome",
+        base=("flow", "kl.flow"),
+    ),
+    ObjectiveEntry(
+        name="eflow",
+        function=expected_flow,
+        style=Style(colour=RED, line=DOTTED),
+        scores=("flow", "policy", "expected"),
+        form="marginal",
+        tree=True,
+        memory=False,
+    ),
+    ObjectiveEntry(
+        name="kl-entropy",
+        function=kl_entropy,
+        bind=lambda config: {"config": config.entropy},
+        style=Style(colour=RED, line=DASHED),
+        reads=(
+            reads("entropy.base", "entropy.variant", "entropy.gamma", "entropy.weight_kl", "entropy.weight_dynamics"),
+            reads("entropy.quantile", entropy__variant="quantile"),
+            reads("entropy.rate_high", "entropy.rate_low", entropy__variant="exponential"),
+        ),
+        scores=("policy", "intentions"),
+        refuses=("blind",),
+        base=("base", "entropy.base"),
+    ),
+)
+
+BALANCE: dict[str, Callable[..., Float[Tensor, " B"]]] = {
+    name: entry.function for name, entry in OBJECTIVES.items() if entry.balance
+}
+"""The balance equations by name."""
+
+
+def make_objective(config: TrainConfig) -> Objective:
+    """The configured objective, its parameters bound."""
+    return _bound(OBJECTIVES[config.objective], config)
+
+
+def _bound(entry: ObjectiveEntry, config: TrainConfig) -> Objective:
+    bound, under = entry.bind(config), base_of(entry, config)
+    if entry.base is not None and under is not None:
+        bound[entry.base[0]] = _bound(under, config)
+    return partial(entry.function, **bound) if bound else entry.function
+
+
+def base_of(entry: ObjectiveEntry, config: TrainConfig) -> ObjectiveEntry | None:
+    """The objective that one is built on, as configured; None where it stands alone."""
+    if entry.base is None:
+        return None
+    field, name = entry.base[1], attrgetter(entry.base[1])(config)
+    choices = bases(entry)
+    if ":" not in name and name not in choices:
+        raise ValueError(f"{field} {name!r} is unknown: choose from {', '.join(choices)}")
+    return OBJECTIVES[name]
+
+
+def bases(entry: ObjectiveEntry) -> list[str]:
+    """Objectives of ours that one may be built on: balances, and what is built on these where it keeps their form."""
+    own = entry.form is None
+    return [name for name, other in OBJECTIVES.items() if other.balance or (own and other.form == "outcome")]
+
+
+def chain(config: TrainConfig) -> Iterator[ObjectiveEntry]:
+    """The configured objective and what it is built on, in turn."""
+    entry: ObjectiveEntry | None = OBJECTIVES[config.objective]
+    while entry is not None:
+        yield entry
+        entry = base_of(entry, config)
+
+
+def scored_as(config: TrainConfig) -> str:
+    """What `scoring` is asked for: the form of a balance, or what the objective itself needs."""
+    return next((entry.form for entry in chain(config) if entry.form is not None), config.form)
+
+
+def reads_scores(config: TrainConfig, part: str) -> bool:
+    """Whether the configured objective reads a part of the scores: flow, policy, intentions, projection, expected."""
+    return any(part in entry.scores for entry in chain(config))
+
+
+def objective_reads(entry: ObjectiveEntry, config: TrainConfig, formed: bool = False) -> Iterator[Reads]:
+    """Settings that an objective reads, and under which choice of its base: those of what it is built on too."""
+    formed = formed or entry.form is not None
+    yield from entry.reads
+    if entry.base is None:
+        if not formed:
+            yield reads("form")
+        return
+    field = entry.base[1]
+    for name in dict.fromkeys([*bases(entry), attrgetter(field)(config)]):
+        if name in bases(entry) or ":" in name:
+            for line in objective_reads(OBJECTIVES[name], config, formed):
+                yield line.also(When(field, (name,)))
