@@ -38,6 +38,7 @@ ALSO = {
         "designs",
         "bound_by_floor",
         "modes",
+        "dynamics_model",
         "dynamics_nll",
         "dynamics_entropy",
         "orders",

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 import torch
-from exact_tables import ENVS, KINDS, TINY, errors, every_trajectory, inner_states, log_of, no_reward
+from exact_tables import ENVS, KINDS, MIXED, TINY, errors, every_trajectory, inner_states, log_of, no_reward
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -154,6 +154,14 @@ def test_counts_by_hand() -> None:
     found = count_estimate(env, batch)
     assert_close(found[0], torch.tensor([1 / 3, 2 / 3, 0, 0], dtype=torch.float64))
     assert torch.equal(found[1:], torch.eye(4, dtype=torch.float64)[1:])
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_counts_where_intentions_are_another_set(name: str) -> None:
+    env = MIXED[name](0.3)
+    wanted = env.kernel(env.initial(1), torch.float64)[0]
+    missed = {n: float((count_estimate(env, play(env, n)) - wanted).abs().sum(-1).mean() / 2) for n in (20, 5000)}
+    assert missed[5000] < 0.03 < missed[20]
 
 
 # The network

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from exact_tables import KINDS, chi_square
+from exact_tables import KINDS, MIXED, chi_square
 from small_runs import CPU, small, tiny_trainer
 from torch import Tensor
 from torch.testing import assert_close
@@ -39,7 +39,7 @@ class HostNumbered(Numbered):
 
 
 def trainer_on(name: str, alpha: float = 0.3, **changes: object) -> Trainer:
-    env, config = KINDS[name](alpha), small(**changes)
+    env, config = (KINDS | MIXED)[name](alpha), small(**changes)
     return Trainer(
         Task(name=name, summary="", env=env, landscape=Numbered(env.object_index), beta=1.0, config=config), CPU
     )
@@ -56,10 +56,10 @@ def some_policy(env: TabulatedEnv, seed: int = 0) -> Tensor:
     return weight / weight.sum(-1, keepdim=True)
 
 
-@pytest.mark.parametrize("name", sorted(n for n in KINDS if "hidden" not in n))
+@pytest.mark.parametrize("name", sorted(n for n in [*KINDS, *MIXED] if "hidden" not in n))
 def test_every_number_leads_where_its_share_lies(name: str) -> None:
     """Midpoints of 4,096 equal parts: each entry gets its share of them, up to one part on either side."""
-    env = tabulate(KINDS[name](0.3), "cpu")
+    env = tabulate((KINDS | MIXED)[name](0.3), "cpu")
     assert isinstance(env, TabulatedEnv)
     policy, parts = some_policy(env), 4096
     walk = TableSampler(env, policy, Numbered(env.object_index), 8)
@@ -78,7 +78,7 @@ def test_every_number_leads_where_its_share_lies(name: str) -> None:
     assert (share[:, : joint.shape[1]] - wrong).abs().max() > 0.02
 
 
-@pytest.mark.parametrize("name", ["slip-stop-L3-V2", "hidden-L3-V2", "position-L3-V2", "confusion-L3-V3"])
+@pytest.mark.parametrize("name", ["slip-stop-L3-V2", "hidden-L3-V2", "position-L3-V2", "confusion-L3-V3", *MIXED])
 @pytest.mark.parametrize("most", [0, 100_000])
 def test_both_ways_follow_the_exact_law(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "MOST_STATES", most)

@@ -1,11 +1,13 @@
 """The trainer: what a step changes, what its state must hold, and that it learns what can be learned."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from exact_tables import MIXED
 from small_runs import CPU, balance, collected, same_tensors, small, tiny_task, tiny_trainer, weights
 from torch import Tensor
 from torch.testing import assert_close
@@ -339,6 +341,33 @@ def test_every_way_to_have_the_dynamics_runs(task: str, mode: str, objective: st
     advance(trainer, 2)
     trainer.read_meters()
     assert not torch.equal(weights(trainer), before)
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *[{"objective": objective} for objective in OBJECTIVES],
+        {"form": "published"},
+        {"dynamics__mode": "known"},
+        {"dynamics__mode": "replay", "replay__updates": 1},
+        {"dynamics__model": "positional"},
+        {"thought__layers": 1, "thought__width": 8},
+        {"net__encoder": "transformer", "net__heads": 2},
+    ],
+)
+def test_intentions_may_be_another_set_than_outcomes(name: str, changes: dict[str, Any]) -> None:
+    task = tiny_task(small(**changes), "ABC", 2)
+    trainer = Trainer(replace(task, env=MIXED[name](0.3)), CPU)
+    before = weights(trainer)
+    advance(trainer, 2)
+    trainer.read_meters()
+    assert not torch.equal(weights(trainer), before)
+    assert float(trainer.law().sum()) == pytest.approx(1.0, abs=1e-6)
+    assert trainer.calibrated(64, 0)["dynamics_nll"] > 0.0
+    assert int(trainer.draw(100, 0).intended.max()) == trainer.env.actions - 1
+    with pytest.raises(ValueError, match=r"^form 'blind' takes outcomes for intentions, which are another set here"):
+        Trainer(replace(trainer.task, config=small(form="blind")), CPU)
 
 
 # Meters

@@ -43,8 +43,10 @@ def count_estimate(env: Env, batch: Trajectories) -> Float64[Tensor, "A K"]:
 
     Right where noise is the same in all of them. Intentions that never could slip, or were never seen, get certainty.
     """
-    can_slip = env.slippable(batch.states[:, :-1]).gather(-1, batch.intended[..., None])[..., 0]
-    pair = (batch.intended * env.outcomes + batch.realised)[batch.valid & can_slip]
+    counted = batch.valid
+    if env.actions == env.outcomes:  # else intentions are another set, and noise acts on all of them
+        counted = counted & env.slippable(batch.states[:, :-1]).gather(-1, batch.intended[..., None])[..., 0]
+    pair = (batch.intended * env.outcomes + batch.realised)[counted]
     counts = pair.bincount(minlength=env.actions * env.outcomes).double().view(env.actions, env.outcomes)
     seen = counts.sum(-1, keepdim=True)
     certain = torch.eye(env.actions, env.outcomes, dtype=torch.float64, device=counts.device)

@@ -177,7 +177,7 @@ class Learner(ABC):
 
     def calibrated(self, batch: int, seed: int) -> dict[str, float | None]:
         """How good the noise model is on trajectories of the policy; nulls where there is none."""
-        return dict.fromkeys(("dynamics_nll", "dynamics_entropy", "dynamics_tv"))
+        return dict.fromkeys(("dynamics_model", "dynamics_nll", "dynamics_entropy", "dynamics_tv"))
 
     # what comes out
 

@@ -31,7 +31,7 @@ class TableSampler:
 
     def __init__(self, env: TabulatedEnv, policy: Float[Tensor, "M A"], landscape: Landscape, block: int) -> None:
         self.env, self.landscape, self.block = env, landscape, block
-        entries = env.actions**2
+        entries = env.actions * env.outcomes
         self.size = 1 << (entries - 1).bit_length()  # a power of two, so that each look halves what is left
         states = torch.arange(env.num_states, device=policy.device)[:, None]
         joint = policy.double()[:, :, None] * env.kernel(states, torch.float64)  # M A K
@@ -52,7 +52,7 @@ class TableSampler:
         for uniform in chance[:, :count].unbind():
             place = self._search(state, uniform)
             done = state >= env.num_states
-            meant.append(torch.where(done, -1, (place & (self.size - 1)) // env.actions))
+            meant.append(torch.where(done, -1, (place & (self.size - 1)) // env.outcomes))
             state = torch.where(done, state, self.follow.index_select(0, place))
         objects = env.object_table[state]
         scores = self.landscape.scores(objects) if self.scores is None else self.scores[state - env.num_states]

@@ -62,8 +62,8 @@ def write_samples(learner: Learner, n: int, out: Path, seed: int, progress: Prog
 
 
 def _spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> TextRows:
-    """Orders as text; on a grid, the numbers of the moves."""
-    if isinstance(env, SequenceEnv):
+    """Orders as text; on a grid, the numbers of the moves; of intentions that are no letters, their numbers."""
+    if isinstance(env, SequenceEnv) and env.actions == env.outcomes:
         return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())
     return spell(intended.numpy(), [str(i) for i in range(env.actions)], " ")
 

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv, laws
-from sgfn.envs.trajectories import Trajectories
+from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
 from sgfn.learning.kernels.fixed_length_net import Spread
@@ -21,6 +21,8 @@ from sgfn.learning.kernels.fixed_length_rollout import Walk
 from sgfn.learning.rollout import unroll
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
+from sgfn.objectives.detailed_balance import detailed_balance
+from sgfn.objectives.scores import Scores
 
 BETA = torch.tensor(1.7)
 NOISES: dict[str, Noise] = {
@@ -132,6 +134,25 @@ def check_same(trainer: Trainer, batch: int, levels: int | None = None) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_losses_and_gradients_are_those_of_the_general_backend(objective: str, mode: str) -> None:
     check_same(trainer_on("uniform", dynamics__mode=mode, **OBJECTIVES[objective]), 20)
+
+
+@pytest.mark.parametrize("mode", ["batch", "known"])
+def test_an_objective_of_ones_own_reads_all_scores(mode: str) -> None:
+    """Flows and intentions too, which the configured objective does not need; one that is no loss is refused."""
+    trainer, seen = trainer_on("uniform", dynamics__mode=mode), []
+
+    def own(scores: Scores, batch: Episodes) -> Tensor:
+        assert scores.log_intention is not None
+        seen.append(scores)
+        return detailed_balance(scores, batch) + scores.log_intention.exp().square().sum((1, 2))
+
+    trainer.objective = own
+    check_same(trainer, 20)
+    assert all(scores.log_flow is not None for scores in seen)
+    trainer.step()
+    trainer.objective = lambda scores, batch: detailed_balance(scores, batch).mean()
+    with pytest.raises(ValueError, match=r"^an objective gives one loss per trajectory, here 8 of them; this one gave"):
+        trainer.step()
 
 
 @pytest.mark.parametrize("levels", [0, 3])
