@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-import sgfn
 from small_runs import small
 from stub_workers import pages, stub  # noqa: F401 -- fixtures for whoever asks
+
+import sgfn
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from small_runs import CPU, complaint, contents, tiny_trainer
 
 from sgfn.config import TrainConfig
 from sgfn.envs import Env, ForecastEnv, SequenceEnv
@@ -24,7 +25,6 @@ from sgfn.runs.sample_files import WRITERS, writing
 from sgfn.runs.sampling import sample, write_samples
 from sgfn.runs.spelling import as_letters, spell_figures, spell_objects, written
 from sgfn.runs.table_files import kind_of
-from small_runs import CPU, complaint, contents, tiny_trainer
 
 
 def line_by_line(env: Env, samples: Samples) -> str:

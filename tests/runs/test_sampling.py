@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from exact_tables import KINDS, Drift, chi_square
 from scipy import stats
+from small_runs import complaint, contents, tiny_task, tiny_trainer
+from small_runs import small as configured
 from torch import Tensor
 from torch.testing import assert_close
 
-from exact_tables import KINDS, Drift, chi_square
 from sgfn.envs import SequenceEnv
 from sgfn.evaluation import orders
 from sgfn.evaluation.orders import as_orders, best_orders, expected_scores
@@ -22,8 +24,6 @@ from sgfn.learning.trainer import Trainer
 from sgfn.noise import HiddenRate, UniformSlip
 from sgfn.runs.folder import Run
 from sgfn.runs.sampling import sample
-from small_runs import complaint, contents, tiny_task, tiny_trainer
-from small_runs import small as configured
 
 
 def by_enumeration(env: SequenceEnv, landscape: Landscape, order: str) -> float:

@@ -18,6 +18,7 @@ import pytest
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 from torch import Tensor
 
 import sgfn
@@ -27,10 +28,9 @@ from sgfn.config.presets import PRESETS
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import pick_device
 from sgfn.learning.trainer import Trainer
-from sgfn.runs.folder import Run
 from sgfn.runs import folder as runs
+from sgfn.runs.folder import Run
 from sgfn.runs.train import Lines, stoppable
-from small_runs import CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 
 PLAIN = ["grid", *FLAGS]
 FULL = ["words", *FLAGS, "--objective", "subtb", "--beta", "2", "--reward.ramp", "10", "--temperature", "1.5"]

@@ -28,6 +28,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 from sgfn.learning.execution import Accelerate
 from sgfn.learning.learner import NonFiniteError
+from sgfn.runs.copies import files_there, large_copies
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
@@ -196,7 +197,7 @@ def run_train(args: Train) -> None:
 
         def progress(step: int, row: dict[str, Any]) -> None:
             if notice := row.pop("notice", None):
-                err.print(notice)
+                err.print(notice, soft_wrap=True)
             latest.update(row)
             if not bar.task_ids:  # nothing is shown before the folder is accepted
                 if step:
@@ -293,8 +294,10 @@ def run_compare(args: Compare) -> None:
     given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate")
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     board = Board(err) if err.is_terminal else None
+    folder = args.out or Path("runs") / f"compare-{args.task}"
+    if not folder.exists() and (line := large_copies(files_there(args.config), folder)):
+        err.print(line, soft_wrap=True)
     with board or contextlib.nullcontext():
-        folder = args.out or Path("runs") / f"compare-{args.task}"
         found = sgfn.compare(args.task, args.config, folder, **options, progress=board or Lines(err))
     if args.json:
         files = {name: str(file) for name, file in found.files.items()}

@@ -1,26 +1,21 @@
 """`sample`: draw from a trained run into a file."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from sgfn.config.checks import in_range
 from sgfn.envs import Env, SequenceEnv
-from sgfn.landscapes.base import Landscape
 from sgfn.evaluation.orders import as_orders
+from sgfn.learning.execution import pick_device
 from sgfn.learning.learner import Learner
-from sgfn.learning.rollout import clocks, draw
 from sgfn.runs.folder import Run
 from sgfn.runs.sample_files import WRITERS, writing
 from sgfn.runs.spelling import Letters, spell, spell_objects
 from sgfn.runs.table_files import kind_of
-from sgfn.learning.execution import pick_device
-from sgfn.envs.trajectories import Samples
 
 Progress = Callable[[int], None]
 """Told how many samples are written, block by block."""
