@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+import sgfn
 from sgfn.config import TrainConfig
 from sgfn.envs.tabulated import tabulate
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.kernels.layered import walking_kernel
 from sgfn.nets.encoders import MLP
 
+PACKAGE = str(Path(sgfn.__file__).parents[1])
 CASES = (
     "tfbind8",
     "one layer, exploring",
@@ -35,7 +37,7 @@ def found() -> dict[str, Any]:
     script = Path(__file__).parent / "walk_beside_its_twin.py"
     run = subprocess.run(
         [sys.executable, str(script)],
-        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": PACKAGE},
         capture_output=True,
         text=True,
         check=False,
@@ -44,6 +46,7 @@ def found() -> dict[str, Any]:
     return json.loads(run.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_walk_is_a_rollout(found: dict[str, Any], case: str) -> None:
     found = found["walks"]
@@ -59,6 +62,7 @@ def test_a_walk_is_a_rollout(found: dict[str, Any], case: str) -> None:
 JUDGED = ("kept", "shared", "crowded", "kl, kept", "kl, shared", "detailed balance", "blind")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", JUDGED)
 def test_a_walk_is_judged_as_if_its_states_were_judged_anew(found: dict[str, Any], case: str) -> None:
     assert set(found["judged"]) == set(JUDGED)
@@ -71,6 +75,7 @@ def test_a_walk_is_judged_as_if_its_states_were_judged_anew(found: dict[str, Any
     assert judged["other states"] > 0.005
 
 
+@pytest.mark.slow
 def test_rates_that_nobody_sees_are_not_left_to_the_kernel(found: dict[str, Any]) -> None:
     assert found["rolls"] == {"uniform": True, "hidden": False}
 
