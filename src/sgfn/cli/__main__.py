@@ -1,5 +1,8 @@
 """`python -m sgfn.cli`."""
 
+import sys
+
 from sgfn.cli.commands import main
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())
