@@ -52,7 +52,8 @@ tests: install
 check: style
 	$(MAKE) --no-print-directory -j 2 types fast
 
-FAST := tests/config tests/noise tests/envs tests/nets tests/objectives tests/runs/test_formats.py tests/runs/test_copies.py
+FAST := tests/config tests/noise tests/envs tests/nets tests/objectives tests/runs/test_formats.py tests/runs/test_copies.py \
+	tests/test_type_checks.py
 fast: install
 	$(PYTEST) -m "not slow" $(FAST)
 

@@ -4,6 +4,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import type_checks
+
+type_checks.install()  # before anything of ours is imported
+
+
+def pytest_runtest_setup() -> None:
+    """Every test checks the types of what it calls."""
+    type_checks.new_test()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -395,13 +395,13 @@ def test_a_tensor_for_a_temperature_is_a_float() -> None:
 def test_the_temperature_follows_the_ratio_of_the_batch_before(
     task: str, objective: str, variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rollout, heats = sgfn.trainer.rollout, []
+    rollout, heats = sgfn.learning.trainer.rollout, []
 
     def spy(*args: Any, temperature: Any, **options: Any) -> Trajectories:
         heats.append(float(temperature))
         return rollout(*args, temperature=temperature, **options)
 
-    monkeypatch.setattr(sgfn.trainer, "rollout", spy)
+    monkeypatch.setattr(sgfn.learning.trainer, "rollout", spy)
     changes = {"entropy__variant": variant, "temperature": 1.5, "optim__lr": 0.1, "optim__warmup": 0}
     trainer = build(task, objective=objective, exploration="entropy", replay__updates=1, **changes)
     if trainer.quick is not None:
