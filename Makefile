@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := runs/demo
 BROWSERS := $(or $(SGFN_BROWSER),chromium chromium-browser google-chrome)
 
-.PHONY: install browser demo test lint figures figures-train speed clean
+.PHONY: install browser demo test tests check style types fast lint figures figures-train speed soak clean
 
 install: $(VENV)/.installed
 
@@ -29,13 +29,33 @@ demo: install
 	$(BIN)/sgfn sample $(DEMO) -n 2048 --out $(DEMO)/samples.csv --overwrite
 	$(BIN)/sgfn report $(DEMO) --html
 
-lint: install
+lint: style types
+
+style: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: install
 	$(BIN)/pyright
 
-test: lint browser
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2  # one thread per worker: two would wait for each other
+# one thread per process: more would wait for each other
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
+
+# pyright has one core for most of a minute: tests run beside it
+test: style browser
+	$(MAKE) --no-print-directory -j 2 types tests
+
+tests: install
+	$(PYTEST) -n 2 --dist worksteal  # what a module shares is made once, and no worker is idle at the end
+
+# lint, types and a slice of the tests that takes a minute
+check: style
+	$(MAKE) --no-print-directory -j 2 types fast
+
+FAST := tests/config tests/noise tests/envs tests/nets tests/objectives tests/runs/test_formats.py tests/runs/test_copies.py \
+	tests/test_type_checks.py
+fast: install
+	$(PYTEST) -m "not slow" $(FAST)
 
 figures: install
 	$(BIN)/python -m benchmarks.figures
@@ -66,6 +86,11 @@ speed: install
 	for study in sampling scaling agreement; do \
 		$(BIN)/python -m benchmarks.$$study --device $(DEVICE) --out runs/speed/$${study}_$(DEVICE).json || exit 1; \
 	done
+
+# runs that are killed at random moments and resumed, compared bit for bit with runs left alone: half a minute a round
+ROUNDS ?= 100
+soak: install
+	$(BIN)/python -m benchmarks.soak --rounds $(ROUNDS)
 
 clean:
 	rm -rf $(DEMO) build dist .pytest_cache .ruff_cache

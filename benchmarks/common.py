@@ -146,7 +146,7 @@ class Measure:
 
 def rounded(figures: dict[str, Any]) -> dict[str, Any]:
     """Figures with seven digits behind the point."""
-    return {name: None if value is None else round(value, 7) for name, value in figures.items()}
+    return {name: round(value, 7) if isinstance(value, int | float) else value for name, value in figures.items()}
 
 
 def command(module: str) -> str:

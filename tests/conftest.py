@@ -4,10 +4,21 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_runs import small_on
-from stub_workers import pages, stub  # noqa: F401 -- fixtures for whoever asks
+import type_checks
 
-import sgfn
+type_checks.install()  # before anything of ours is imported
+
+
+def pytest_runtest_setup() -> None:
+    """Every test checks the types of what it calls."""
+    type_checks.new_test()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load shared fixtures where tests run: a process that only hands tests out to workers need not wait for torch."""
+    hands_out = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if not hands_out:
+        config.pluginmanager.import_plugin("stub_workers")
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +30,10 @@ def no_cached_tables(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.T
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of each kind: on the grid, and on words."""
+    from small_runs import small_on
+
+    import sgfn
+
     folder = tmp_path_factory.mktemp("trained")
     for task in ("grid", "words"):
         sgfn.train(task, small_on(task), folder / task, device="cpu")

@@ -345,17 +345,6 @@ def test_every_kind_of_task_is_among_them() -> None:
     assert {name.partition("-")[0] for name in EVERY} == set(TASKS) - {"series"}  # see test_forecast_verb.py
 
 
-def test_a_run_whose_table_has_gone_says_so(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, file = str(workplace / "run"), workplace / "a.csv"
-    told(capsys, ["train", "table", *QUICK, *EVERY["table"], "--out", run])
-    assert sgfn.Run(path=Path(run)).read_config()[1].table.file == file.resolve()
-    file.rename(workplace / "b.csv")
-    for command in ("evaluate", "sample"):
-        assert complaint(capsys, [command, run]) == f"table.file {file.resolve()}: no such file; check the path"
-    (workplace / "b.csv").rename(file)
-    told(capsys, ["evaluate", run, "--samples", "4"])
-
-
 def test_five_thousand_peptides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A user's table: mixed lengths, train, evaluate and sample."""
     draw = random.Random(0)

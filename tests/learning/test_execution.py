@@ -14,6 +14,7 @@ import torch
 from small_runs import contents, small
 from steps_in_two_parts import Deferred, furthest
 
+import sgfn
 from sgfn.config import TrainConfig
 from sgfn.config.presets import PRESETS
 from sgfn.landscapes.tasks import make_task
@@ -176,33 +177,33 @@ def test_bursts_end_where_something_is_due(done: int, ahead: int) -> None:
     assert steps_ahead(done, 23, config) == min(ahead, 5 - done % 5, 7 - done % 7, 23 - done)
 
 
-CASES = {
-    "tb": ["--objective", "tb"],
-    "kl from a buffer": ["--objective", "kl", "--replay.updates", "1", "--dynamics.mode", "replay"],
+CASES: dict[str, dict[str, Any]] = {
+    "tb": {"objective": "tb"},
+    "kl from a buffer": {"objective": "kl", "replay__updates": 1, "replay__batch": 12, "dynamics__mode": "replay"},
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+def told(script: str, *words: str) -> Any:
+    """What a script of the tests prints as JSON, run with one thread and this very package."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(sgfn.__file__).parents[1])}
+    command = [sys.executable, str(Path(__file__).parents[1] / "support" / script), *words]
+    run = subprocess.run(command, env=env, capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(bool(compiler_missing(CPU)), reason="no C++ compiler")
-def test_compiled_runs_are_those_that_are_not(case: str, tmp_path: Path) -> None:
-    """Loss by loss, in processes of their own: a compiler does not follow the checks of types that tests add."""
-    sizes = ["--batch", "8", "--net.hidden", "16", "--dynamics.hidden", "8", "--replay.batch", "12"]
-    words = [*CASES[case], *sizes[: 6 if case == "tb" else 8], "--steps", "40", "--log.every", "5"]
-
-    def rows(how: str, seed: int) -> list[dict[str, float]]:
-        out = tmp_path / f"{how}{seed}"
-        command = [sys.executable, "-m", "sgfn.cli", "train", "tfbind8", *words, "--accelerate", how]
-        command += ["--seed", str(seed), "--out", str(out), "--json", "--device", "cpu"]
-        run = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, check=False)
-        assert run.returncode == 0, run.stderr[-2000:]
-        return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-
-    plain, compiled, other = rows("eager", 0), rows("compile", 0), rows("eager", 1)
-    assert len(plain) == len(compiled) == 8
-    for mine, theirs in zip(compiled, plain, strict=True):
-        for name in ("loss", "dynamics_nll", "log_reward", "log_z"):
-            assert mine[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4)
-    assert other[0]["loss"] != pytest.approx(plain[0]["loss"], rel=1e-3)
+def test_compiled_runs_are_those_that_are_not(tmp_path: Path) -> None:
+    """Loss by loss."""
+    found = told("compiled_beside_eager.py", str(tmp_path), json.dumps(CASES))
+    assert found.keys() == CASES.keys()
+    for runs in found.values():
+        assert len(runs["plain"]) == len(runs["compiled"]) == 8
+        for mine, theirs in zip(runs["compiled"], runs["plain"], strict=True):
+            for name in ("loss", "dynamics_nll", "log_reward", "log_z"):
+                assert mine[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4)
+        assert runs["other"][0]["loss"] != pytest.approx(runs["plain"][0]["loss"], rel=1e-3)
 
 
 def test_steps_leave_threads_and_small_numbers_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,13 +246,9 @@ def test_what_a_step_leaves_for_later_may_wait_for_the_next_rollouts(case: str) 
     assert furthest(plain, other) == 0.0
 
 
+@pytest.mark.slow
 def test_a_step_in_two_compiled_parts_is_the_same_step() -> None:
-    """In a process of its own: a compiler does not follow the checks of types that tests add."""
-    script = Path(__file__).parents[1] / "support" / "steps_in_two_parts.py"
     cases = [{"noise__alpha": 0.3, **MORE[case]} for case in ("a noise model", "recalled batches", "heated")]
-    command = [sys.executable, str(script), json.dumps(cases)]
-    run = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, check=False)
-    assert run.returncode == 0, run.stderr[-2000:]
-    for found in json.loads(run.stdout):
+    for found in told("steps_in_two_parts.py", json.dumps(cases)):
         assert found["apart"] < 1e-5
         assert found["counted twice"] >= 1.0  # and the comparison can fail

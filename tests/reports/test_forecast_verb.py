@@ -120,7 +120,8 @@ def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path:
     shutil.copy(data, file)
     settings = Settings(windows=2, samples=4, ets=False, figures=0)
     before = forecast(small_config(file), settings, folder, device="cpu").outcome.forecast
-    assert (folder / "data.csv").read_bytes() == data.read_bytes()
+    copy = folder / "data" / "sales.csv"
+    assert copy.read_bytes() == data.read_bytes()
     table = pd.read_csv(file, parse_dates=["ds"])
     last = table.groupby("unique_id").tail(1)
     pd.concat([table, last.assign(ds=last["ds"] + pd.Timedelta(days=1))]).to_csv(file, index=False)
@@ -128,11 +129,29 @@ def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path:
     assert np.allclose(loaded.predict(samples=4).mean.reshape(-1), before["mean"])
     newer = loaded.predict(file, samples=4)
     assert (newer.stamps[:, 0] == loaded.predict(samples=4).stamps[:, 1]).all()
-    with pytest.raises(ValueError, match=r"sales\.csv has changed since .* was begun"):
-        forecast(small_config(file), settings, folder, resume=True, device="cpu")
-    (folder / "data.csv").unlink()
+    for _ in ("edited", "gone"):
+        again = forecast(small_config(file), settings, folder, resume=True, device="cpu").outcome.forecast
+        pd.testing.assert_frame_equal(again, before)
+        file.unlink(missing_ok=True)
+    copy.write_text(copy.read_text() + "\n")
     with pytest.raises(ValueError, match=r"sales\.csv has changed since .* was begun"):
         Forecaster.load(folder)
+
+
+def test_a_forecast_of_0_1_is_read_from_the_copy_beside_its_configuration(run: Path, tmp_path: Path) -> None:
+    """The layout of format 1: a checksum alone in config.json, and data.csv."""
+    old = shutil.copytree(run, tmp_path / "run")
+    settings = json.loads((old / "config.json").read_text())
+    record = settings["files"]["series.file"]
+    (old / record["copy"]).rename(old / "data.csv")
+    settings |= {"format": 1, "files": {"series.file": record["sha256"]}}
+    settings["config"]["series"]["file"] = str(tmp_path / "gone.csv")
+    (old / "config.json").write_text(json.dumps(settings))
+    one, two = (Forecaster.load(folder).predict(samples=4).paths for folder in (run, old))
+    np.testing.assert_array_equal(one, two)
+    (old / "data.csv").unlink()
+    with pytest.raises(ValueError, match=r"gone\.csv is missing, and .* is of sgfn 0\.1, which kept no copy"):
+        Forecaster.load(old)
 
 
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

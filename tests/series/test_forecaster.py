@@ -117,7 +117,7 @@ def test_a_saved_forecaster_says_the_same_wherever_it_lies(fitted: Forecaster, f
 def test_data_that_changed_since_training_is_refused(fitted: Forecaster, tmp_path: Path) -> None:
     """Plan and bins are made of the file anew: of another one they would not be those the network learned with."""
     fitted.save(tmp_path / "run")
-    copy = tmp_path / "run" / "data.csv"
+    copy = tmp_path / "run" / "data" / "data.csv"
     text = copy.read_text()
     copy.write_text(text + "\n")
     with pytest.raises(ValueError, match=r"data\.csv has changed since .*run was begun: put the old file back"):

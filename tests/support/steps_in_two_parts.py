@@ -1,6 +1,7 @@
 """Steps as a GPU runs them when compiled, in two parts, the second left for later: how far they are from plain ones.
 
-Run it as `python tests/support/steps_in_two_parts.py '[{"noise__alpha": 0.3}]'`.
+Run it as `python tests/support/steps_in_two_parts.py '[{"noise__alpha": 0.3}]'`. A process of its own, as a compiler
+does not follow the checks of types that tests add. Sequences are short: what is traced holds every step of a rollout.
 """
 
 import json
@@ -8,9 +9,8 @@ import sys
 from typing import Any
 
 import torch
-from small_runs import small
+from small_runs import small, tiny_task
 
-from sgfn.landscapes.tasks import make_task
 from sgfn.learning import trainer
 from sgfn.learning.kernels.fixed_length_rollout import Roller
 from sgfn.learning.trainer import Trainer
@@ -46,7 +46,7 @@ STAND_INS: dict[str, Any] = {
 
 def compare(changes: dict[str, Any]) -> dict[str, float]:
     """A few steps of both kinds, traced but left as they are: the compiler's own part is tested elsewhere."""
-    plain, other = (Trainer(make_task("tfbind8", small(**changes)), torch.device("cpu")) for _ in range(2))
+    plain, other = (Trainer(tiny_task(small(**changes)), torch.device("cpu")) for _ in range(2))
     torch.compiler.reset()
     other.compile()
     for _ in range(4):

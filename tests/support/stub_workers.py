@@ -22,7 +22,7 @@ job = json.loads(sys.stdin.readline())
 path, config = Path(job["path"]), job["config"]
 method, begun = path.parts[-3], (path / "config.json").is_file()
 path.mkdir(parents=True, exist_ok=True)
-(path / "config.json").write_text(json.dumps({"format": 1, "task": job["task"], "config": config}))
+(path / "config.json").write_text(json.dumps({"format": 2, "task": job["task"], "config": config}))
 tv = config["noise"]["alpha"] + (config["seed"] + 1) ** 2 / 100
 
 def note(step):

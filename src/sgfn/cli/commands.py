@@ -197,7 +197,7 @@ def run_train(args: Train) -> None:
 
         def progress(step: int, row: dict[str, Any]) -> None:
             if notice := row.pop("notice", None):
-                err.print(notice)
+                err.print(notice, soft_wrap=True)
             latest.update(row)
             if not bar.task_ids:  # nothing is shown before the folder is accepted
                 if step:
@@ -295,8 +295,12 @@ def run_compare(args: Compare) -> None:
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     options["baseline"] = PRESETS[args.preset]
     board = Board(err) if err.is_terminal else None
+    from sgfn.runs.copies import files_there, large_copies
+
+    folder = args.out or Path("runs") / f"compare-{args.task.replace(':', '-')}"
+    if not folder.exists() and (line := large_copies(files_there(args.config), folder)):
+        err.print(line, soft_wrap=True)
     with board or contextlib.nullcontext():
-        folder = args.out or Path("runs") / f"compare-{args.task.replace(':', '-')}"
         found = sgfn.compare(args.task, args.config, folder, **options, progress=board or Lines(err))
     if args.json:
         files = {name: str(file) for name, file in found.files.items()}

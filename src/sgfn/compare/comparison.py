@@ -1,7 +1,7 @@
 """`compare`: methods, noise levels and seeds on one task, side by side, with the same number of environment calls."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -19,7 +19,9 @@ from sgfn.learning.execution import pick_device
 from sgfn.learning.methods import check_fit, check_names
 from sgfn.learning.unread import refuse_unread_by_all
 from sgfn.noise import NOISES
-from sgfn.runs.folder import FORMAT, Run, checksums, ours, read_ours, refuse_changed
+from sgfn.runs.copies import KeptFile, checksums, files_there, keeping, kept_paths, with_files
+from sgfn.runs.folder import Run, ours, read_files, read_ours, write_files
+from sgfn.runs.formats import FORMAT
 from sgfn.runs.train import absolute, stoppable
 
 PLAN, TABLE, FIGURE, PAGE = "compare.json", "results.csv", "comparison.png", "report.html"
@@ -85,14 +87,17 @@ def run_comparison(
     in_range("seeds", seeds, 1, 10**6)
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
     asked = _cells(out, task, config, keys)
-    made = _check_fit(config, asked)
     plan = Plan(task=task, config=_common(config), samples=samples)
-    names = dict.fromkeys([*(method for method, _, _ in plan.check(out)), *methods])
+    there = plan.check(out)
+    digests = checksums(files := there.read_files(out))
+    made = _check_fit(with_files(config, files), asked)
+    names = dict.fromkeys([*(method for method, _, _ in there.keys), *methods])
     refuse_unread_by_all(made, config, {name: contestant(config, name) for name in names}, baseline)
     with Run(path=out).locked(), stoppable() as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
-        known = plan.extend(out, asked)
-        states = {cell.path: CellState(cell=cell) for cell in known}
+        plan = plan.extend(out, asked, digests)
+        terms = replace(terms, copies=plan.read_files(out))
+        states = {cell.path: CellState(cell=cell) for cell in _cells(out, task, plan.config, plan.keys)}
         for state in states.values():
             state.settle(samples)
         wanted = [states[cell.path] for cell in asked]
@@ -168,32 +173,41 @@ class Plan:
     samples: int
     keys: list[tuple[str, float, int]] = field(default_factory=list)
     """Method, noise level and seed of each cell."""
-    files: dict[str, str] = field(default_factory=dict)
-    """Checksums of the files that the configuration names."""
+    files: dict[str, KeptFile] = field(default_factory=dict)
+    """The files that the configuration names, and their copies."""
 
-    def check(self, out: Path) -> list[tuple[str, float, int]]:
-        """The cells of a comparison that is there; refuse a folder that holds another one, or anything else."""
+    def check(self, out: Path) -> "Plan":
+        """The plan of a comparison that is there, or this one; refuse a folder with another one, or anything else."""
         if not ours(out, PLAN, (PLAN, TABLE, FIGURE, PAGE), "comparison"):
-            return []
+            return self
         there = read_plan(out)
         if there.task != self.task:
             raise ValueError(f"{out} compares methods on {there.task}, not on {self.task}: give --out another name")
         flags = differing(self.config, there.config) + (["--samples"] if there.samples != self.samples else [])
         if flags:
             raise ValueError(f"{out} was begun with other values of {', '.join(flags)}: give --out another name")
-        refuse_changed(out, self.config, there.files)
-        return there.keys
+        return there
 
-    def extend(self, out: Path, cells: list[Cell]) -> list[Cell]:
-        """Add cells to the folder's plan; returns all, methods as they came, noise levels and seeds in order."""
-        asked = [(cell.method, cell.alpha, cell.seed) for cell in cells]
-        keys = list(dict.fromkeys([*self.check(out), *asked]))
+    def read_files(self, out: Path) -> dict[str, Path]:
+        """The files to read: the comparison's own copies, or where there are none yet the originals."""
+        return files_there(self.config) | kept_paths(out, self.config, self.files)
+
+    def extend(self, out: Path, cells: list[Cell], known: Mapping[str, str]) -> "Plan":
+        """The folder's plan with more cells, written: methods as they came, noise levels and seeds in order.
+
+        Files of which there are no copies yet are copied; `known` are the checksums that they had when they were read.
+        """
+        there = self.check(out)
+        keys = list(dict.fromkeys([*there.keys, *((cell.method, cell.alpha, cell.seed) for cell in cells)]))
         methods = list(dict.fromkeys(method for method, _, _ in keys))
         keys.sort(key=lambda key: (methods.index(key[0]), *key[1:]))
-        plain = {"format": FORMAT, "task": self.task, "samples": self.samples, "config": to_dict(self.config)}
-        plain |= {"files": files} if (files := checksums(self.config)) else {}
-        write_json(out / PLAN, plain | {"cells": [list(key) for key in keys]})
-        return _cells(out, self.task, self.config, keys)
+        copied = {name: record for name, record in there.files.items() if record.copy is not None}
+        missing = {name: file for name, file in there.read_files(out).items() if name not in copied}
+        with keeping(out, missing, known) as kept:
+            plan = replace(self, keys=keys, files=copied | kept)
+            plain = {"format": FORMAT, "task": plan.task, "samples": plan.samples, "config": to_dict(plan.config)}
+            write_json(out / PLAN, plain | write_files(plan.files) | {"cells": [list(key) for key in keys]})
+        return plan
 
 
 def read_plan(out: Path) -> Plan:
@@ -204,7 +218,7 @@ def read_plan(out: Path) -> Plan:
         for method, _, _ in keys:
             if ":" not in method:
                 changes_of(method)
-        plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": dict(data.get("files", {}))}
+        plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": read_files(data)}
         return Plan(**plain, config=from_dict(TrainConfig, data["config"]), keys=keys)
 
     return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")

@@ -22,7 +22,15 @@ from sgfn.runs.folder import Run
 from sgfn.runs.train import train
 
 
-def work(task: str, config: TrainConfig, path: Path, device: str, accelerate: str, samples: int) -> None:
+def work(
+    task: str,
+    config: TrainConfig,
+    path: Path,
+    device: str,
+    accelerate: str,
+    samples: int,
+    copies: dict[str, Path] | None = None,
+) -> None:
     """Train into the folder, from the checkpoint where there is one, and evaluate; who cannot be accelerated is not."""
     run = Run(path=path)
     begun = (path / "config.json").is_file()
@@ -34,7 +42,7 @@ def work(task: str, config: TrainConfig, path: Path, device: str, accelerate: st
     def note(step: int, row: dict[str, Any]) -> None:
         write_json(path / SECONDS, {"seconds": round(before + time.monotonic() - started, 3)})
 
-    how = {"device": device, "accelerate": accelerate, "insist": False}
+    how = {"device": device, "accelerate": accelerate, "insist": False, "copies": copies}
     train(task, config, path, resume=resume, overwrite=not resume, progress=note, **how)
     evaluate(path, samples=samples, device=device)
 
@@ -51,7 +59,8 @@ def main() -> int | str:
     threading.Thread(target=stop_with_parent, daemon=True).start()
     try:
         config = from_dict(TrainConfig, job["config"])
-        work(job["task"], config, Path(job["path"]), job["device"], job["accelerate"], job["samples"])
+        copies = {name: Path(file) for name, file in job["copies"].items()}
+        work(job["task"], config, Path(job["path"]), job["device"], job["accelerate"], job["samples"], copies)
     except KeyboardInterrupt:
         return STOPPED
     except (ValueError, NonFiniteError) as error:

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sgfn.compare.cells import STOPPED, Cell, CellState, damage
@@ -31,6 +31,8 @@ class Terms:
     device: str
     accelerate: str
     samples: int
+    copies: Mapping[str, Path] = field(default_factory=dict)
+    """The comparison's copies of the files that its configuration names, which cells read."""
 
 
 class Worker:
@@ -81,6 +83,7 @@ class Worker:
 def _job(cell: Cell, terms: Terms) -> bytes:
     job = {"task": cell.task, "config": to_dict(cell.config), "path": str(cell.path)}
     job |= {"device": terms.device, "accelerate": terms.accelerate, "samples": terms.samples}
+    job |= {"copies": {name: str(file) for name, file in terms.copies.items()}}
     return (json.dumps(job) + "\n").encode()
 
 

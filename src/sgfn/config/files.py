@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
                 os.fsync(file.fileno())
             aside.chmod(0o666 & ~_umask())
             aside.replace(path)
-            _flush_folder(path.parent)
+            flush_folder(path.parent)
         finally:
             aside.unlink(missing_ok=True)
 
@@ -55,7 +55,7 @@ def _umask() -> int:
     return mask
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """A rename is on disk only when its folder is."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -1,6 +1,6 @@
 """`forecast`: train on a panel, judge the forecaster on its last windows beside baselines, forecast what follows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sgfn.reports.axes import save
 from sgfn.reports.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names
 from sgfn.reports.pages.forecast import write_forecast_page
 from sgfn.reports.scenarios import PREFIX, SCENARIOS, SUMMARY, check_cost, scenarios_of, summaries, tilted, write_tilted
+from sgfn.runs.copies import files_there, large_copies
 from sgfn.runs.folder import Run
 from sgfn.runs.table_files import kind_of
 from sgfn.runs.train import absolute, train
@@ -31,7 +32,7 @@ from sgfn.series.backtest import (
 from sgfn.series.baselines import NEEDS, BaselineSettings, ets_is_there
 from sgfn.series.data import before_end, columns_of
 from sgfn.series.files import FILES, WRITERS, Outcome, history_table, nulls, path_table, write_table
-from sgfn.series.forecaster import Forecaster, keep_copy
+from sgfn.series.forecaster import Forecaster
 from sgfn.series.frames import Reading, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
@@ -100,8 +101,9 @@ def forecast(
         config = resumed(Run(path=out), config)
     else:
         Run(path=out).check(overwrite=overwrite)
-    reading = read_series(config.series)
-    for line in reading.notices:
+    reading = read_series((Run(path=out).own_config() if resume else config).series)
+    large = "" if resume else large_copies(files_there(config), out)
+    for line in filter(None, (*reading.notices, large)):
         progress.notice(line)
     panel, origins = reading.panel, settings.origins(reading.panel, config.series.horizon)
     check_future(config.series, panel)
@@ -113,7 +115,6 @@ def forecast(
     for line in remarks(config.series, panel, origins, settings):
         progress.notice(line)
     trained(config, out, resume=resume, overwrite=overwrite, device=device, progress=progress)
-    keep_copy(config, out)
     forecaster = Forecaster.load(out, device=device)
     found = judged(forecaster, origins, panel, settings, progress)
     if settings.refit and origins:
@@ -211,11 +212,21 @@ def kept_apart(
 # Training
 
 
-def trained(config: TrainConfig, out: Path, *, resume: bool, overwrite: bool, device: str, progress: Progress) -> None:
+def trained(
+    config: TrainConfig,
+    out: Path,
+    *,
+    resume: bool,
+    overwrite: bool,
+    device: str,
+    progress: Progress,
+    copies: Mapping[str, Path] | None = None,
+) -> None:
     """Train into a run folder, as `sgfn train series` does; a stop tells how to go on."""
     wanted = None if resume else config
     try:
-        train(TASK, wanted, out, resume=resume, overwrite=overwrite, device=device, progress=progress.training)
+        how = {"resume": resume, "overwrite": overwrite, "device": device, "copies": copies}
+        train(TASK, wanted, out, **how, progress=progress.training)
     except KeyboardInterrupt as stop:
         name = config.series.file or config.series.dataset
         told = str(stop).replace(f"sgfn train {TASK}", f"sgfn forecast {name}")
@@ -228,7 +239,8 @@ def refitted(config: TrainConfig, out: Path, device: str, progress: Progress) ->
     whole = config.with_(series__spare=0, series__spares="")
     if resume and Run(path=out).read_config()[1] != absolute(whole):
         resume = False
-    trained(whole, out, resume=resume, overwrite=not resume, device=device, progress=progress)
+    copies = None if resume else Run(path=out.parent).copies()
+    trained(whole, out, resume=resume, overwrite=not resume, device=device, progress=progress, copies=copies)
     return Forecaster.load(out, device=device)
 
 

@@ -2,11 +2,10 @@
 
 import errno
 import fcntl
-import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,10 +20,11 @@ from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
 from sgfn.runs.background import Background
+from sgfn.runs.copies import DATA, KeptFile, checksums, files_there, keeping, kept_paths, with_files
+from sgfn.runs.formats import FORMAT, MIGRATIONS, upgraded
 from sgfn.runs.parts import FILE as PARTS
 from sgfn.runs.parts import make, read_parts
 
-FORMAT = 1
 LOCK = ".lock"
 ERROR = "error.txt"
 """Why a cell of a comparison failed."""
@@ -37,9 +37,14 @@ OWN_FILES = (
 
 def holds_others(path: Path, own: tuple[str, ...]) -> bool:
     """Whether a folder has files that are neither a lock, nor a reason of failure, nor the rest of a cut write."""
-    rest = tuple(f".{Path(name).name}." for name in own)
-    files = path.iterdir() if path.is_dir() else ()
-    return any(file.name not in (LOCK, ERROR) and not file.name.startswith(rest) for file in files)
+    rest = tuple(f".{Path(name).name}." for name in (*own, DATA))
+    files = [file for file in path.iterdir() if file.name not in (LOCK, ERROR)] if path.is_dir() else []
+    return any(not file.name.startswith(rest) and not empty_folder(file) for file in files)
+
+
+def empty_folder(path: Path) -> bool:
+    """Whether a path is a folder with nothing in it."""
+    return path.is_dir() and not any(path.iterdir())
 
 
 def ours(path: Path, marker: str, own: tuple[str, ...], what: str) -> bool:
@@ -59,32 +64,41 @@ def read_ours(file: Path, read: Callable[[dict[str, Any]], T], *names: str) -> T
     if not isinstance(data, dict) or not {"format", *names} <= data.keys():
         expected = f"format, {', '.join(names[:-1])} and {names[-1]}"
         raise ValueError(f"{file} was not written by sgfn: fields {expected} are expected")
-    if data["format"] != FORMAT:
-        raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
+    if data["format"] not in [*MIGRATIONS, FORMAT]:
+        known = f"this version reads {min(MIGRATIONS)} to {FORMAT}"
+        raise ValueError(f"{file} has format {data['format']}, {known}: use the sgfn that wrote it")
     try:
-        return read(data)
+        return read(upgraded(data, file.parent))
     except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"{file}: {error}") from None
+        if data["format"] == FORMAT:
+            raise ValueError(f"{file}: {error}") from None
+        old = f"sgfn {MIGRATIONS[data['format']].version}"
+        raise ValueError(
+            f"{file} of {old} cannot be read ({error}): use {old}, or begin again with another --out"
+        ) from None
 
 
-def checksums(config: TrainConfig) -> dict[str, str]:
-    """SHA-256 of each file that a configuration names, as far as they are there, by the field that names it."""
-    found = {}
-    for name, file in config.files.items():
-        if file.is_file():
-            with file.open("rb") as content:
-                found[name] = hashlib.file_digest(content, "sha256").hexdigest()
-    return found
+def read_files(data: dict[str, Any]) -> dict[str, KeptFile]:
+    """Records of the files that a run or a comparison was begun with."""
+    return {name: from_dict(KeptFile, record, f"files.{name}") for name, record in dict(data.get("files", {})).items()}
 
 
-def refuse_changed(path: Path, config: TrainConfig, known: dict[str, str]) -> None:
-    """A file read anew must be the file that a run or a comparison was begun with."""
-    for name, found in checksums(config).items():
-        if known.get(name, found) != found:
-            raise ValueError(
-                f"--{name} {config.files[name]} has changed since {path} was begun: put the old file back, or begin "
-                "again with another --out"
-            )
+def write_files(kept: Mapping[str, KeptFile]) -> dict[str, Any]:
+    """The same for JSON; nothing where there are none."""
+    return {"files": {name: asdict(record) for name, record in kept.items()}} if kept else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What config.json says."""
+
+    task: str
+    config: TrainConfig
+    """With the original files, which may have changed or gone since."""
+    files: dict[str, KeptFile]
+    """Their copies, by the field that names the original."""
+    format: int
+    """Of the file as it is on disk."""
 
 
 def _config(data: object) -> TrainConfig:
@@ -118,42 +132,83 @@ class Run:
             raise ValueError(f"{self.path} already holds a run: add --resume to continue it, --overwrite to replace it")
         self.read_config()  # whatever is not a run of ours raises here
 
-    def create(self, task: str, config: TrainConfig, *, overwrite: bool) -> None:
-        """Start a folder; of a run that is there only our own files are removed."""
-        self.check(overwrite=overwrite)
-        for name in OWN_FILES:
-            (self.path / name).unlink(missing_ok=True)
-        self.write_config(task, config, checksums(config))
+    def create(
+        self,
+        task: str,
+        config: TrainConfig,
+        *,
+        overwrite: bool,
+        known: Mapping[str, str] | None = None,
+        copies: Mapping[str, Path] | None = None,
+    ) -> None:
+        """Start a folder with copies of the files that are named; of a run that is there only our own are removed.
 
-    def write_config(self, task: str, config: TrainConfig, files: dict[str, str]) -> None:
-        """What is trained, and the checksums of the files it is made from."""
+        `known` are checksums of the files as they were read; `copies` are read instead of them, and linked.
+        """
+        self.check(overwrite=overwrite)
+        old = self._old_copies()
+        files = files_there(config) if copies is None else copies
+        with keeping(self.path, files, known or {}, link=copies is not None) as kept:
+            for record in kept.values():
+                self._refuse_foreign(record, old)
+            for name in (*old, *OWN_FILES):
+                (self.path / name).unlink(missing_ok=True)
+            self.write_config(task, config, kept)
+
+    def _old_copies(self) -> list[str]:
+        """Copies that a run which is there keeps in its data folder."""
+        found = self.manifest().files.values() if (self.path / "config.json").is_file() else ()
+        copies = [Path(record.copy) for record in found if record.copy is not None]
+        return [str(copy) for copy in copies if copy.parent == Path(DATA)]
+
+    def _refuse_foreign(self, record: KeptFile, old: list[str]) -> None:
+        if record.copy not in old and record.copy is not None and (self.path / record.copy).exists():
+            raise ValueError(f"{self.path / record.copy} is in the way: move it, or give --out another name")
+
+    def write_config(self, task: str, config: TrainConfig, files: Mapping[str, KeptFile]) -> None:
+        """Write config.json: what is trained, and the copies of the files it is made from."""
         data = {"format": FORMAT, "task": task, "config": to_dict(config)}
-        write_json(self.path / "config.json", data | ({"files": files} if files else {}))
+        write_json(self.path / "config.json", data | write_files(files))
 
     def read_config(self) -> tuple[str, TrainConfig]:
-        """Task and configuration."""
-        task, config, _ = self.read_all()
-        return task, config
+        """Task and configuration, with the original files."""
+        manifest = self.manifest()
+        return manifest.task, manifest.config
 
-    def read_all(self) -> tuple[str, TrainConfig, dict[str, str]]:
-        """Task, configuration and checksums; early runs have none of these."""
+    def manifest(self) -> Manifest:
+        """What config.json says, in the present format whatever the folder's own is."""
         if not self.path.exists():
             raise ValueError(f"{self.path} does not exist: name the folder given to `sgfn train --out`")
         file = self.path / "config.json"
         if not file.is_file():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
-        return read_ours(
-            file,
-            lambda data: (str(data["task"]), _config(data["config"]), dict(data.get("files", {}))),
-            *("task", "config"),
-        )
+        return read_ours(file, _manifest, "task", "config")
+
+    def copies(self) -> dict[str, Path]:
+        """The files that the run is made from, each as it was at the beginning, by the field that names it."""
+        manifest = self.manifest()
+        return kept_paths(self.path, manifest.config, manifest.files)
+
+    def own_config(self) -> TrainConfig:
+        """The configuration with the run's own copies in the place of the original files."""
+        return with_files(self.manifest().config, self.copies())
+
+    def upgrade(self, config: TrainConfig) -> None:
+        """Write config.json in the present format, with copies of the files; nothing is done if it is as it should."""
+        manifest = self.manifest()
+        if manifest.format == FORMAT:
+            if config != manifest.config:
+                self.write_config(manifest.task, config, manifest.files)
+            return
+        copies = {name: file for name, file in files_there(config).items() if name not in manifest.files}
+        copies |= self.copies()
+        with keeping(self.path, copies, checksums(copies)) as kept:
+            self.write_config(manifest.task, config, kept)
 
     def task(self) -> Task:
-        """The task as configured, from the files that it was trained on."""
-        task, config, files = self.read_all()
-        refuse_changed(self.path, config, files)
-        parts = read_parts(self.path)
-        return make_task(task, config) if parts is None else make(parts, config)
+        """The task as configured, from the run's own copies of the files that it was trained on."""
+        config, parts = self.own_config(), read_parts(self.path)
+        return make_task(self.manifest().task, config) if parts is None else make(parts, config)
 
     def save(self, learner: Learner, background: Background | None = None) -> None:
         """Write a checkpoint of the present moment, now or in the background."""
@@ -189,7 +244,7 @@ class Run:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ValueError(f"another process is training in {self.path}: wait for it, or give --out") from None
-            sweep(self.path, OWN_FILES)
+            sweep(self.path, (*OWN_FILES, DATA))
             yield
 
     def load(self, device: torch.device, task: Task | None = None) -> Learner:
@@ -217,8 +272,12 @@ class Run:
             load(state)
         except (RuntimeError, KeyError) as error:
             reason = str(error).splitlines()[0]
-            what = f"{self.checkpoint} does not fit config.json ({reason})"
-            raise ValueError(f"{what}: were the two mixed, or written by another version of sgfn?") from None
+            old = self.manifest().format
+            fix = "were the two mixed, or written by another version of sgfn?"
+            if old != FORMAT:
+                version = f"sgfn {MIGRATIONS[old].version}"
+                fix = f"it was written by {version}: go on with that, or train the run again with --overwrite"
+            raise ValueError(f"{self.checkpoint} does not fit config.json ({reason}): {fix}") from None
 
     def append(self, row: dict[str, Any]) -> None:
         """One more line of metrics."""
@@ -246,6 +305,12 @@ class Run:
         """Forget the lines written after a checkpoint, so that a resumed run writes them again."""
         kept = [json.dumps(row) + "\n" for row in self.rows() if row["step"] <= step]
         write_text(self.metrics, "".join(kept))
+
+
+def _manifest(data: dict[str, Any]) -> Manifest:
+    return Manifest(
+        task=str(data["task"]), config=_config(data["config"]), files=read_files(data), format=int(data["format"])
+    )
 
 
 def refuse_forecast(run: Run) -> None:

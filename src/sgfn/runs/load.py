@@ -10,7 +10,7 @@ from sgfn.landscapes.function import load_function
 from sgfn.learning.execution import pick_device
 from sgfn.noise import Noise
 from sgfn.runs.fit import learner_of
-from sgfn.runs.folder import Run, refuse_changed
+from sgfn.runs.folder import Run
 from sgfn.runs.model import Model
 from sgfn.runs.parts import Parts, Reward, make, read_parts
 from sgfn.runs.spaces import as_noise
@@ -30,10 +30,9 @@ def load(
     An environment, noise, reward or encoder that cannot be found by name, such as a lambda, is to be given again.
     """
     run, where = Run(path=Path(path)), pick_device(device)
-    name, config, files = run.read_all()
+    name = run.read_config()[0]
     if name == "series":
         raise ValueError(f"{run.path} holds a forecast: load it with sgfn.Forecaster.load")
-    refuse_changed(run.path, config, files)
     given = {
         "env": env,
         "noise": None if noise is None else as_noise(noise),
@@ -41,7 +40,7 @@ def load(
         "encoder": encoder,
     }
     parts = read_parts(run.path, **given) or Parts(name=name, **given)
-    learner = learner_of(parts, make(parts, config), where)
+    learner = learner_of(parts, make(parts, run.own_config()), where)
     if learner_kind(run) == where.type:
         run.restore(learner)
     else:

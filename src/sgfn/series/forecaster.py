@@ -1,6 +1,6 @@
 """The forecaster in Python: `Forecaster(horizon=30).fit(data).predict()`."""
 
-import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -15,12 +15,12 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import in_range
-from sgfn.config.files import replacing, write_text
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import pick_device, stepper
-from sgfn.runs.folder import Run, checksums, refuse_changed
+from sgfn.runs.copies import DATA
+from sgfn.runs.folder import Run
 from sgfn.series import datasets
 from sgfn.series.bins import Bins
 from sgfn.series.data import columns_of, cuts_of, to_long
@@ -38,8 +38,8 @@ Data = Panel | pd.DataFrame | Path | str
 Parquet, Excel), or of an embedded data set."""
 Progress = Callable[[int, dict[str, float]], None]
 """Called with the step and the newest figures of the training log."""
-COPY = "data"
-"""Name of a run's copy of its data, inside its folder; the ending is that of the file."""
+SAVED = "data.csv"
+"""Name of the data of a forecaster that was saved, in the run's data folder."""
 LISTS = ("known", "ignore", "lags")
 """Settings that may be given as lists of names or numbers."""
 OWN = ("steps", "batch", "seed")
@@ -152,16 +152,15 @@ class Forecaster:
     def save(self, path: Path | str, *, overwrite: bool = False) -> Run:
         """Write a run folder with configuration, data and checkpoint."""
         learner, run = self.fitted, Run(path=Path(path))
-        copy = run.path.resolve() / f"{COPY}.csv"
         panel = learner.data.panel
         columns = {"id_col": "unique_id", "time_col": "ds", "target_col": "y", "known": ",".join(panel.known_names)}
         columns = {f"series__{name}": column for name, column in columns.items()}
-        config = self.config.with_(**columns, series__ignore="", series__file=copy)
+        config = self.config.with_(**columns, series__ignore="", series__file=run.path.resolve() / DATA / SAVED)
         run.check(overwrite=overwrite)
-        with run.locked():
-            run.create("series", config, overwrite=overwrite)
-            write_text(copy, to_long(panel).to_csv(index=False))
-            run.write_config("series", config, checksums(config))  # of the copy that is there now
+        with run.locked(), tempfile.TemporaryDirectory() as aside:
+            file = Path(aside) / SAVED
+            to_long(panel).to_csv(file, index=False)
+            run.create("series", config, overwrite=overwrite, copies={"series.file": file})
             run.save(learner)
         return run
 
@@ -169,43 +168,14 @@ class Forecaster:
     def load(cls, path: Path | str, *, device: str = "cpu") -> "Forecaster":
         """Read a fitted forecaster from a run folder of task `series`."""
         run = Run(path=Path(path))
-        task, config, files = run.read_all()
+        task = run.read_config()[0]
         if task != "series":
             raise ValueError(f"{run.path} holds a run of {task}, not of series: give the folder of a forecast")
-        config = with_copy(config, run.path, files)
-        refuse_changed(run.path, config, files)  # plan and bins are made of it anew
-        made = cls(config, device=device)
+        made = cls(run.own_config(), device=device)  # plan and bins are made of the copy anew
         learner = run.load(made.device, make_task("series", made.config))
         assert isinstance(learner, ForecastLearner)
         made.learner = learner
         return made
-
-
-def copy_of(file: Path, folder: Path) -> Path:
-    """Path of a run's copy of its data file.
-
-    >>> str(copy_of(Path("sales.2024.csv.gz"), Path("runs")).relative_to(Path("runs").resolve()))
-    'data.csv.gz'
-    """
-    ending = file.suffix if file.suffix.lower() != ".gz" else f"{Path(file.stem).suffix}{file.suffix}"
-    return folder.resolve() / f"{COPY}{ending}"
-
-
-def keep_copy(config: TrainConfig, folder: Path) -> None:
-    """Copy the training file into the run's folder, so that the run keeps it when the file changes."""
-    file = config.series.file
-    if file is not None and file.resolve() != (copy := copy_of(file, folder)):
-        with replacing(copy) as aside:
-            shutil.copyfile(file, aside)
-
-
-def with_copy(config: TrainConfig, folder: Path, files: dict[str, str]) -> TrainConfig:
-    """The configuration, reading the run's copy of its file where that is what it was trained on."""
-    if config.series.file is None:
-        return config
-    kept = config.with_(series__file=copy_of(config.series.file, folder))
-    there = checksums(kept).get("series.file")
-    return kept if there is not None and files.get("series.file", there) == there else config
 
 
 def check_data(data: Any) -> None:

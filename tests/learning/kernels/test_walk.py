@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+import sgfn
 from sgfn.config import TrainConfig
 from sgfn.envs.tabulated import tabulate
 from sgfn.landscapes.tasks import make_task
@@ -30,12 +31,16 @@ CASES = (
 )
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+JUDGED = ("kept", "shared", "crowded", "kl, kept", "kl, shared", "detailed balance", "blind")
+
+
+def beside_its_twin() -> dict[str, Any]:
+    """What the script finds; it takes as long as two hundred other tests, so one test asks for all of it."""
     script = Path(__file__).parent / "walk_beside_its_twin.py"
+    package = str(Path(sgfn.__file__).parents[1])
     run = subprocess.run(
         [sys.executable, str(script)],
-        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": package},
         capture_output=True,
         text=True,
         check=False,
@@ -44,35 +49,34 @@ def found() -> dict[str, Any]:
     return json.loads(run.stdout)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_walk_is_a_rollout(found: dict[str, Any], case: str) -> None:
-    found = found["walks"]
-    assert set(found) == set(CASES)
-    assert found[case]["fits"]
-    assert found[case]["single"]["same"] == 1.0
-    assert found[case]["single"]["error"] < 1e-5
-    assert found[case]["half"]["same"] > 0.98  # rounding may decide a close race
-    assert found[case]["half"]["error"] < 0.05 or found[case]["half"]["same"] < 1.0
-    assert found[case]["other clock"]["same"] < 0.9
-
-
-JUDGED = ("kept", "shared", "crowded", "kl, kept", "kl, shared", "detailed balance", "blind")
-
-
-@pytest.mark.parametrize("case", JUDGED)
-def test_a_walk_is_judged_as_if_its_states_were_judged_anew(found: dict[str, Any], case: str) -> None:
+@pytest.mark.slow
+def test_a_walk_is_a_rollout_and_judged_as_if_its_states_were_judged_anew() -> None:
+    found = beside_its_twin()
+    assert set(found["walks"]) == set(CASES)
+    for case, walk in found["walks"].items():
+        check_walk(case, walk)
     assert set(found["judged"]) == set(JUDGED)
-    judged = found["judged"][case]
-    assert judged["kept"] == (0.0 if case in ("shared", "crowded", "kl, shared") else 1.0)
-    assert judged["same"] > 0.98  # the random numbers of a general step
-    assert judged["error"] < 5e-5
-    assert judged["loss"] < 1e-4
-    assert judged["gradient"] < 2e-3
-    assert judged["other states"] > 0.005
+    for case, judged in found["judged"].items():
+        check_judged(case, judged)
+    assert found["rolls"] == {"uniform": True, "hidden": False}  # rates that nobody sees are not left to the kernel
 
 
-def test_rates_that_nobody_sees_are_not_left_to_the_kernel(found: dict[str, Any]) -> None:
-    assert found["rolls"] == {"uniform": True, "hidden": False}
+def check_walk(case: str, walk: dict[str, Any]) -> None:
+    assert walk["fits"], case
+    assert walk["single"]["same"] == 1.0, case
+    assert walk["single"]["error"] < 1e-5, case
+    assert walk["half"]["same"] > 0.98, case  # rounding may decide a close race
+    assert walk["half"]["error"] < 0.05 or walk["half"]["same"] < 1.0, case
+    assert walk["other clock"]["same"] < 0.9, case
+
+
+def check_judged(case: str, judged: dict[str, float]) -> None:
+    assert judged["kept"] == (0.0 if case in ("shared", "crowded", "kl, shared") else 1.0), case
+    assert judged["same"] > 0.98, case  # the random numbers of a general step
+    assert judged["error"] < 5e-5, case
+    assert judged["loss"] < 1e-4, case
+    assert judged["gradient"] < 2e-3, case
+    assert judged["other states"] > 0.005, case
 
 
 def test_on_a_cpu_nobody_walks() -> None:

@@ -23,9 +23,9 @@ from sgfn.learning.trainer import Trainer
 CASES = {
     "tfbind8": ("tfbind8", {}, 1.0),
     "one layer, exploring": ("tfbind8", {"net__layers": 1, "net__hidden": 40, "explore": 0.3}, 1.0),
-    "grid, relu": ("grid", {"net__activation": "relu"}, 1.0),
+    "grid, relu": ("grid", {"net__activation": "relu", "grid__side": 4}, 1.0),
     "variable length, silu": ("words", {"net__activation": "silu", "noise__alpha": 0.4}, 1.0),
-    "heated": ("grid", {}, 2.0),
+    "heated": ("grid", {"grid__side": 4}, 2.0),
     "heated by a tensor": ("words", {}, torch.tensor(0.5)),
     "not exploring": ("tfbind8", {"explore": 0.0}, 1.0),
     "not exploring, heated, not all is legal": ("words", {"explore": 0.0, "noise__alpha": 0.4}, torch.tensor(0.5)),
