@@ -113,6 +113,7 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
 LITERALS = {
     "motif__score": "bst",
     "bits__distance": "haming",
+    "dynamics__model": "shred",
     "rna__mode": "bnd",
     "table__scale": "minmx",
     "table__duplicates": "maen",

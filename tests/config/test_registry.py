@@ -50,8 +50,8 @@ class Wide(nn.Module):
         super().__init__()
         self.env, self.width, self.layer = env, 5, nn.Linear(env.features, 5)
 
-    def forward(self, state):
-        return torch.tanh(self.layer(self.env.encode(state)))
+    def forward(self, features):
+        return torch.tanh(self.layer(features))
 
 
 class Lazy(UniformPolicy):

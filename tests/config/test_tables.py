@@ -22,6 +22,7 @@ from sgfn.config import extras, table_readers
 from sgfn.config.tables import Table, ending, read_plain, read_table
 
 PLAIN = "name,score\na,1\nb,2.5\n"
+PACKED = gzip.compress(PLAIN.encode(), mtime=0)
 
 
 def write(folder: Path, data: str | bytes, name: str = "a.csv") -> Path:
@@ -164,8 +165,8 @@ def test_rows_of_a_sheet(tmp_path: Path) -> None:
         ("a.csv", b"a\n\0\n", ", line 2: byte 0x00 is not UTF-8 text; save the table as CSV in UTF-8"),
         ("a.csv", 'a\n"b\n', ", line 2: not valid CSV (unexpected end of data); close each quote that is opened"),
         ("a.csv.gz", PLAIN, ": cannot be read as gzip (Not a gzipped file (b'na')); pack the table again"),
-        ("a.gz", gzip.compress(PLAIN.encode(), mtime=0)[:-9], ": cannot be read as gzip (Compressed file ended before"),
-        ("a.gz", gzip.compress(PLAIN.encode(), mtime=0)[:10] + b"\xff" * 20, ": cannot be read as gzip (Error -3 while decomp"),
+        ("a.gz", PACKED[:-9], ": cannot be read as gzip (Compressed file ended before"),
+        ("a.gz", PACKED[:10] + b"\xff" * 20, ": cannot be read as gzip (Error -3 while decomp"),
         ("a.parquet", b"PAR1 and no more", ": not a readable Parquet file ("),
         ("a.pq", b"", ": not a readable Parquet file (Parquet file size is 0 bytes"),
         ("a.xlsx", b"", ": not a readable Excel workbook (File is not a zip file); save it again, or save it as CSV"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import contents, small
+from small_runs import contents, small, small_on
 from steps_in_two_parts import Deferred, furthest
 
 import sgfn
@@ -23,6 +23,7 @@ from sgfn.learning.compilation import compiler_missing
 from sgfn.learning.execution import PAYS, WIDEST_COMPILED, PlainStep, choose
 from sgfn.learning.learner import NARROW, SMALL
 from sgfn.learning.trainer import Trainer
+from sgfn.runs.loop import WAITS
 from sgfn.runs.train import steps_ahead, train
 
 CPU = torch.device("cpu")
@@ -76,9 +77,9 @@ def test_the_published_bits_are_not_compiled_unasked() -> None:
 
 
 def test_a_refused_choice_leaves_a_resumed_run_as_it_was(tmp_path: Path) -> None:
-    train("tfbind8", small(), tmp_path / "run", device="cpu")
+    train("tfbind8", small_on("tfbind8"), tmp_path / "run", device="cpu")
     before = contents(tmp_path / "run")
-    longer = small(steps=small().steps + 5)
+    longer = small_on("tfbind8", steps=small().steps + 5)
     with pytest.raises(ValueError, match="use eager"):
         train("tfbind8", longer, tmp_path / "run", resume=True, accelerate="graph", device="cpu")
     assert contents(tmp_path / "run") == before
@@ -130,7 +131,7 @@ def test_an_old_torch_is_not_asked_to_compile(monkeypatch: pytest.MonkeyPatch) -
 
 def test_nothing_is_written_before_the_choice(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="use eager"):
-        train("tfbind8", small(), tmp_path / "run", accelerate="graph", device="cpu")
+        train("tfbind8", small_on("tfbind8"), tmp_path / "run", accelerate="graph", device="cpu")
     assert not (tmp_path / "run").exists()
 
 
@@ -143,7 +144,7 @@ def test_a_stopped_run_says_how_it_was_run(accelerate: str, says: str, tmp_path:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt, match=says):
-        train("tfbind8", small(), tmp_path / "run", accelerate=accelerate, device="cpu", progress=stop)
+        train("tfbind8", small_on("tfbind8"), tmp_path / "run", accelerate=accelerate, device="cpu", progress=stop)
 
 
 def test_who_stops_a_run_that_compiles_is_told_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,12 +164,12 @@ def test_who_stops_a_run_that_compiles_is_told_what_happens(tmp_path: Path, monk
         with pytest.raises(KeyboardInterrupt, match="stopped at step"):
             train(
                 "tfbind8",
-                small(),
+                small_on("tfbind8"),
                 tmp_path / f"run{compiles}",
                 device="cpu",
                 progress=lambda _, row: said.extend([row["notice"]] if "notice" in row else []),
             )
-        assert said == [stepper.COMPILING, *([module.WAITS] if compiles else [])]
+        assert said == [stepper.COMPILING, *([WAITS] if compiles else [])]
 
 
 @pytest.mark.parametrize(("done", "ahead"), [(0, 5), (4, 1), (5, 2), (7, 3), (20, 3)])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import FLAGS, complaint, contents, same_runs, small
+from small_runs import ANYWHERE, FLAGS, complaint, contents, same_runs, small_on
 
 import sgfn
 from sgfn.cli.commands import main
@@ -63,7 +63,7 @@ def copy(folder: Path, field: str) -> Path:
 
 def words(folder: Path) -> list[str]:
     named = [word for field in FILES for word in (f"--{field}", str(original(folder, field)))]
-    return ["train", "table", *FLAGS, "--noise.kind", "position", *named, "--out", str(folder / "run")]
+    return ["train", "table", *ANYWHERE, "--noise.kind", "position", *named, "--out", str(folder / "run")]
 
 
 def later(folder: Path) -> list[list[str]]:
@@ -144,7 +144,7 @@ def test_overwriting_replaces_the_copies_and_nothing_else(place: Path, capsys: p
     table = place / "table.file" / "mine.csv"
     table.write_text(FILES["table.file"][0])
     before = contents(place)
-    again = ["train", "table", *FLAGS, "--table.file", str(table), "--out", str(place / "run"), "--overwrite"]
+    again = ["train", "table", *ANYWHERE, "--table.file", str(table), "--out", str(place / "run"), "--overwrite"]
     assert complaint(capsys, again) == f"{mine} is in the way: move it, or give --out another name"
     assert contents(place) == before
     mine.unlink()
@@ -155,7 +155,9 @@ def test_overwriting_replaces_the_copies_and_nothing_else(place: Path, capsys: p
 def test_a_copy_of_the_run_itself_may_be_given(place: Path) -> None:
     """What is removed is read before."""
     table = copy(place, "table.file")
-    assert main(["train", "table", *FLAGS, "--table.file", str(table), "--out", str(place / "run"), "--overwrite"]) == 0
+    assert (
+        main(["train", "table", *ANYWHERE, "--table.file", str(table), "--out", str(place / "run"), "--overwrite"]) == 0
+    )
     assert [file.name for file in table.parent.iterdir()] == [table.name]
     assert table.read_text() == FILES["table.file"][0]
 
@@ -268,7 +270,7 @@ def test_cells_read_the_comparisons_own_copy(stub: Path, tmp_path: Path, capsys:
     """Cells that are added after the original was edited are trained on what the first ones were trained on."""
     table, copied = tmp_path / "a.csv", stub / "data" / "a.csv"
     table.write_text(FILES["table.file"][0])
-    compare = ["compare", "table", *FLAGS, "--steps", "20", "--out", str(stub), "--samples", "8", "--methods", "tb"]
+    compare = ["compare", "table", *ANYWHERE, "--steps", "20", "--out", str(stub), "--samples", "8", "--methods", "tb"]
     compare += ["--table.file", str(table), "--json", "--seeds"]
     assert main([*compare, "1"]) == 0
     table.write_text(FILES["table.file"][1])
@@ -287,7 +289,7 @@ def test_a_cell_shares_the_copy_and_is_a_run_like_any_other(tmp_path: Path) -> N
     copied, path = tmp_path / "data" / "a.csv", tmp_path / "tb" / "alpha0.25" / "seed0"
     copied.parent.mkdir()
     copied.write_text(FILES["table.file"][0])
-    config = small(steps=5, objective="tb", table__file=tmp_path / "gone.csv")
+    config = small_on("table", steps=5, objective="tb", table__file=tmp_path / "gone.csv")
     cell = Cell(task="table", method="tb", alpha=0.25, seed=0, path=path, config=config)
     terms = Terms(jobs=1, device="cpu", accelerate="auto", samples=4, copies={"table.file": copied})
     job = json.loads(_job(cell, terms))

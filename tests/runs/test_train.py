@@ -432,15 +432,15 @@ def test_metrics_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(
     every: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    update = Trainer.update
+    step = Trainer.step
 
-    def update_until(trainer: Trainer, *args: Any) -> tuple[Tensor, Tensor]:
+    def step_until(trainer: Trainer) -> None:
         objective = trainer.objective
         if trainer.done == 12:
             trainer.objective = lambda scores, batch: objective(scores, batch) * torch.nan
-        return update(trainer, *args)
+        return step(trainer)
 
-    monkeypatch.setattr(Trainer, "update", update_until)
+    monkeypatch.setattr(Trainer, "step", step_until)
     words = ["train", *PLAIN, "--out", str(tmp_path), "--log.every", every]
     words += ["--log.exact-every", "0", "--log.checkpoint-every", "5"]
     line = complaint(capsys, words)

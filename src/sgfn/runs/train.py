@@ -48,10 +48,11 @@ def train(
     if resume and overwrite:
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
     config = None if config is None else absolute(config)
-    learner, known, kept = None, dict[str, str](), recorded(task)
+    learner, known = None, dict[str, str]()
     if resume:
-        run.read_config()
-    else:
+        _refuse_saved_model(run)
+    kept = recorded(task)
+    if not resume:
         config = config or TrainConfig()
         files = files_there(config) if copies is None else dict(copies)
         known = checksums(files)
@@ -76,6 +77,13 @@ def train(
     return run
 
 
+def _refuse_saved_model(run: Run) -> None:
+    """Raise for a folder that is no run, or that `model.save` wrote with objects which only Python has."""
+    run.read_config()
+    if (run.path / PARTS).is_file():
+        raise ValueError(f"{run.path} was saved by model.save with Python objects of its own: train it with sgfn.fit")
+
+
 def _resumed(
     run: Run, task: str, wanted: TrainConfig | None, device: torch.device, judge: Callable[[Learner], object]
 ) -> Learner:
@@ -83,8 +91,6 @@ def _resumed(
     found, config = run.read_config()
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
-    if (run.path / PARTS).is_file():
-        raise ValueError(f"{run.path} was saved by model.save with Python objects of its own: train it with sgfn.fit")
     wanted = wanted or config
     flags = differing(wanted, config.with_(steps=wanted.steps))
     if flags:

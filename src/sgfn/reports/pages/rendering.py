@@ -9,7 +9,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-import sgfn
+from sgfn.config import VERSION
 from sgfn.reports.pages.svg import page_colour
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -35,7 +35,7 @@ def environment() -> Environment:
 def render(template: str, **values: object) -> str:
     """A template filled in, as text that UTF-8 can hold; signs that no page may hold become replacement signs."""
     style, script = asset("page.css"), asset("page.js")
-    shared = {"style": style, "script": script, "policy": content_policy(style, script), "version": sgfn.__version__}
+    shared = {"style": style, "script": script, "policy": content_policy(style, script), "version": VERSION}
     text = environment().get_template(template).render(shared | values)
     text = text.encode("utf-8", "replace").decode("utf-8")  # a file's name may hold half a sign
     return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
