@@ -196,10 +196,10 @@ class TableKernel(Kernel):
         """One product with a shared matrix; by table row where matrices are large, so that none stands there twice."""
         table = self.table.exp() if self.log else self.table
         policy = log_policy.exp()
+        if table[0].numel() <= SMALL:  # no matrix product: on a GPU those are rounded to ten bits
+            return floored_log((policy[..., None] * table[self.index]).sum(-2))
         if table.shape[0] == 1:
             return floored_log(policy @ table[0])
-        if table[0].numel() <= SMALL:
-            return floored_log((policy[..., None, :] @ table[self.index])[..., 0, :])
         law = torch.zeros(*policy.shape[:-1], table.shape[-1], dtype=policy.dtype, device=policy.device)
         for number, matrix in enumerate(table):
             law = torch.where((self.index == number)[..., None], policy @ matrix, law)
