@@ -251,3 +251,21 @@ def test_births_are_forecast_better_than_published_and_within_ten_minutes() -> N
     assert (naive["mase"], naive["wql"]) == (pytest.approx(1.8648, abs=5e-5), pytest.approx(0.11953, abs=5e-6))
     for row in forecasts("births", "sgfn"):
         assert (row["mase"] < 0.315, row["wql"] < 0.0161, row["seconds"] < 600) == (True, True, True)
+
+
+def test_a_large_alphabet_fits_into_memory() -> None:
+    for device, most in (("cuda", 16.0), ("cpu", 4.0)):
+        rows = read_results(f"large_alphabet_{device}.json")["rows"]
+        largest = max(rows, key=lambda row: (row["batch"], row["gib"]))
+        assert largest["batch"] == {"cuda": 4096, "cpu": 256}[device]
+        assert largest["gib"] < most
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert f"| {max(row['gib'] for row in read_results('large_alphabet_cuda.json')['rows']):.1f} GiB" in text
+
+
+def test_two_trees_have_the_same_speed_and_torchs_adam_is_slower() -> None:
+    for device in ("cuda", "cpu"):
+        assert min(row["ratio"] for row in read_results(f"two_trees_{device}.json")["rows"]) > 0.95
+    slower = read_results("adam_cpu.json")["torch_takes"]
+    assert slower > 1.05
+    assert f"takes {slower:.1f} times as long" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from sgfn.config.train import (
     to_dict,
 )
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 
 __all__ = [
     "VERSION",
