@@ -1,4 +1,4 @@
-"""Our Adam over one buffer beside torch's fused one with `clip_grad_norm_`: seconds of an update alone, MLP 256 x 2 on DNA 8-mers.
+"""Our Adam over one buffer beside torch's fused one with `clip_grad_norm_`: time of an update alone, MLP 256 x 2.
 
 python -m benchmarks.adam --device cpu
 """

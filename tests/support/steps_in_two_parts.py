@@ -12,7 +12,7 @@ import torch
 from small_runs import small, tiny_task
 
 from sgfn.learning import trainer
-from sgfn.learning.kernels.fixed_length_rollout import Roller
+from sgfn.learning.kernels.fixed_length_rollout import SequenceRollouts
 from sgfn.learning.trainer import Trainer
 
 
@@ -39,7 +39,7 @@ def furthest(first: Trainer, second: Trainer) -> float:
 
 STAND_INS: dict[str, Any] = {
     "compiled": lambda function, _: torch.compile(function, backend="aot_eager", fullgraph=True),
-    "KernelRoller": Roller,
+    "KernelRoller": SequenceRollouts,
     "SideStream": Deferred,
 }
 

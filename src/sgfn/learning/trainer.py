@@ -17,7 +17,7 @@ from sgfn.learning.compilation import compiled
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.kernels import fixed_length
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
-from sgfn.learning.kernels.fixed_length_rollout import LARGEST_KEPT, KernelRoller
+from sgfn.learning.kernels.fixed_length_rollout import LARGEST_KEPT, KernelSequenceRollouts
 from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.replay import Replay, uniform_draws
@@ -279,7 +279,7 @@ class Trainer(Learner):
         self.backend, self.is_compiled = self.fixed_length, True
         for optimiser in self.optimisers().values():
             optimiser.correct()
-        if not isinstance(self.fixed_length.roller, KernelRoller):
+        if not isinstance(self.fixed_length.roller, KernelSequenceRollouts):
             self.advance = compiled(self.advance, self.device)
             return
         self.optimiser.counted_later = self.buffer is None  # one update in a step

@@ -16,8 +16,8 @@ from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
-from sgfn.learning.kernels.fixed_length_net import Spread
-from sgfn.learning.kernels.fixed_length_rollout import Walk
+from sgfn.learning.kernels.fixed_length_net import SpreadRows
+from sgfn.learning.kernels.fixed_length_rollout import SequenceBatch
 from sgfn.learning.rollout import unroll
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
@@ -65,12 +65,12 @@ def way_of(trainer: Trainer) -> FixedLengthBackend:
     return trainer.backend
 
 
-def rolled(trainer: Trainer, batch: int, generator: torch.Generator, *options: Any) -> Walk:
+def rolled(trainer: Trainer, batch: int, generator: torch.Generator, *options: Any) -> SequenceBatch:
     roller = way_of(trainer).roller
     return roller.roll(roller.draw(batch, generator, *options))[0]
 
 
-def as_trajectories(trainer: Trainer, walk: Walk) -> Trajectories:
+def as_trajectories(trainer: Trainer, walk: SequenceBatch) -> Trajectories:
     batch = way_of(trainer).episodes(walk, way_of(trainer).log_reward(walk.realised))
     states, valid = unroll(trainer.env, batch.realised)
     assert torch.equal(valid, batch.valid)
@@ -93,14 +93,14 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
     return loss, nll, list(nets), list(model)
 
 
-def as_on_a_gpu(way: FixedLengthBackend, walk: Walk, levels: int) -> Walk:
+def as_on_a_gpu(way: FixedLengthBackend, walk: SequenceBatch, levels: int) -> SequenceBatch:
     """The same sequences, in rows that are judged one by one but for those of some levels."""
     way.compare, way.net.upright = True, False
     if way.model is not None:
         way.model.upright = False
     numbers = way.env.index(unroll(way.env, walk.realised.t())[0])
     codes = torch.cat([way.env.encode(level) for level in way.env.levels()])
-    rows, index = Spread(way.env, levels, numbers.shape[0], way.device).rows(codes, numbers)
+    rows, index = SpreadRows(way.env, levels, numbers.shape[0], way.device).rows(codes, numbers)
     return replace(walk, rows=rows, last=None, index=index)
 
 
@@ -180,7 +180,7 @@ def test_for_every_network(activation: str, layers: int) -> None:
     check_same(trainer_on("uniform", net__activation=activation, net__layers=layers, dynamics__layers=layers), 20)
 
 
-def count_of(env: SequenceEnv, walk: Walk) -> Tensor:
+def count_of(env: SequenceEnv, walk: SequenceBatch) -> Tensor:
     return torch.bincount(env.object_index(walk.realised.t()), minlength=env.num_objects)
 
 

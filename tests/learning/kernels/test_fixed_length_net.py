@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.learning.kernels.fixed_length import picked
-from sgfn.learning.kernels.fixed_length_net import COPIES, Spread
+from sgfn.learning.kernels.fixed_length_net import COPIES, SpreadRows
 from sgfn.noise import UniformSlip
 
 
@@ -38,7 +38,7 @@ def test_every_visited_state_has_its_row(length: int, letters: str, batch: int, 
     env = SequenceEnv(length=length, alphabet=letters, noise=UniformSlip(alpha=0.1))
     levels = min(levels, length)
     states, numbers = walked(env, batch, seed)
-    rows, index = Spread(env, levels, batch, torch.device("cpu")).rows(codes_of(env), numbers)
+    rows, index = SpreadRows(env, levels, batch, torch.device("cpu")).rows(codes_of(env), numbers)
     index = torch.arange(rows.codes.shape[0]) if index is None else index
     visited = states[:, :-1].transpose(0, 1).flatten(0, 1)  # T B, flat
     assert_close(rows.codes[index], env.encode(visited))
@@ -51,7 +51,7 @@ def test_every_visited_state_has_its_row(length: int, letters: str, batch: int, 
 def test_no_row_of_a_shared_level_is_crowded() -> None:
     env, batch = SequenceEnv(length=6, alphabet="ABCD", noise=UniformSlip(alpha=0.1)), 4096
     _, numbers = walked(env, batch, 0)
-    _, index = Spread(env, 5, batch, torch.device("cpu")).rows(codes_of(env), numbers)
+    _, index = SpreadRows(env, 5, batch, torch.device("cpu")).rows(codes_of(env), numbers)
     assert index is not None
     assert int(index.bincount().max()) <= 3 * batch // COPIES
     assert int(numbers[:, :-1].flatten().bincount().max()) == batch  # all of them pass through the root

@@ -14,7 +14,7 @@ from sgfn.learning import general
 from sgfn.learning.kernels import fixed_length_rollout as append_rollout
 from sgfn.learning.kernels import walk as kernel
 from sgfn.learning.kernels.fixed_length import visited
-from sgfn.learning.kernels.fixed_length_rollout import KernelRoller
+from sgfn.learning.kernels.fixed_length_rollout import KernelSequenceRollouts
 from sgfn.learning.kernels.layered import MLPActor
 from sgfn.learning.kernels.walk import fits, walk
 from sgfn.learning.rollout import clocks, rollout
@@ -118,7 +118,7 @@ def who_rolls() -> dict[str, bool]:
         trainer = trainer_with_kernel(batch=4, noise__kind=kind)
         trainer.step()
         assert trainer.backend is trainer.fixed_length
-        found[kind] = isinstance(trainer.backend.roller, KernelRoller)
+        found[kind] = isinstance(trainer.backend.roller, KernelSequenceRollouts)
     return found
 
 

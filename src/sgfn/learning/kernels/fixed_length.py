@@ -18,8 +18,14 @@ from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, tempered
 from sgfn.learning.backend import Backend, Learned, Past, Setup
 from sgfn.learning.kernels.channel import Channel
-from sgfn.learning.kernels.fixed_length_net import Coded, Pass, RowNet
-from sgfn.learning.kernels.fixed_length_rollout import Draws, KernelRoller, Roller, Walk, Walked
+from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, RowNet
+from sgfn.learning.kernels.fixed_length_rollout import (
+    KernelRollouts,
+    KernelSequenceRollouts,
+    SequenceBatch,
+    SequenceDraws,
+    SequenceRollouts,
+)
 from sgfn.learning.scoring import kl_divergence
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import MLP, sequence_of
@@ -60,12 +66,12 @@ def fits(setup: Setup) -> bool:
 class NoiseModelGradient(NamedTuple):
     """What a batch tells the noise model: what it said, and how its loss changes with that.
 
-    A tuple, as `Pass` and `Coded` are: compiled functions hand those on.
+    A tuple, as `ForwardPass` and `CodedRows` are: compiled functions hand those on.
     """
 
-    said: Pass
+    said: ForwardPass
     slope: Float[Tensor, "AK N"]
-    rows: Coded | None
+    rows: CodedRows | None
     """None stands for those of batches of this size."""
     last: Int[Tensor, " B"] | None
     realised: Int[Tensor, "T B"]
@@ -104,7 +110,7 @@ class FixedLengthBackend(Backend):
             self.model = RowNet(model.encoder, [model.outcome], setup.noise_optimiser)
         self.parameters = [*self.net.parameters, nets.log_z]  # what a balance teaches
         self.channel = Channel(env, self.device)
-        self.roller = Roller(env, self.net, self.channel, self.device)
+        self.roller = SequenceRollouts(env, self.net, self.channel, self.device)
         self.places = torch.arange(env.length, device=self.device)[:, None] * env.vocab
         self.log_columns = self.channel.log_table.permute(1, 0, 2).flatten(1)  # A TK
         self.powers = env.vocab ** torch.arange(env.length - 1, -1, -1, device=self.device)[:, None]
@@ -114,14 +120,14 @@ class FixedLengthBackend(Backend):
 
     def walk_by(self, kernel: ModuleType, env: TabulatedEnv) -> None:
         """Leave rollouts to a kernel."""
-        self.roller = KernelRoller(kernel, env, self.net, self.channel, self.config.batch)
+        self.roller = KernelSequenceRollouts(kernel, env, self.net, self.channel, self.config.batch)
 
-    def draw(self, generator: torch.Generator, temperature: float | Tensor) -> Draws | Walked:
+    def draw(self, generator: torch.Generator, temperature: float | Tensor) -> SequenceDraws | KernelRollouts:
         """Random numbers of a batch of rollouts, or where a kernel makes them the rollouts."""
         return self.roller.draw(self.config.batch, generator, self.config.explore, temperature)
 
     def learn(
-        self, draws: Draws | Walked, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
+        self, draws: SequenceDraws | KernelRollouts, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
     ) -> tuple[Episodes, Learned]:
         """A batch of rollouts and its update; where the noise model learns from batches, its update is left to do."""
         own, found = self.measure(draws, beta)
@@ -139,7 +145,7 @@ class FixedLengthBackend(Backend):
         rows = pending.rows or self.roller.rows(pending.realised.shape[1])
         return self.model.backward(rows, pending.said, pending.slope, pending.last, pending.realised)
 
-    def measure(self, draws: Draws | Walked, beta: Float[Tensor, ""]) -> tuple[Episodes, Gradients]:
+    def measure(self, draws: SequenceDraws | KernelRollouts, beta: Float[Tensor, ""]) -> tuple[Episodes, Gradients]:
         """A batch of rollouts, and what it tells the weights."""
         walk, found = self.roller.roll(draws)
         own = self.episodes(walk, self.log_reward(walk.realised))
@@ -175,15 +181,15 @@ class FixedLengthBackend(Backend):
             return self.task.log_reward(realised.t())
         return self.rewards.index_select(0, (realised * self.powers).sum(0))
 
-    def episodes(self, walk: Walk, log_reward: Float[Tensor, " B"]) -> Episodes:
+    def episodes(self, walk: SequenceBatch, log_reward: Float[Tensor, " B"]) -> Episodes:
         """The batch as data."""
         valid = self.nothing(walk.realised.shape[1]) == 0
         return Episodes(intended=walk.intended.t(), realised=walk.realised.t(), valid=valid, log_reward=log_reward)
 
     def gradients(
         self,
-        walk: Walk,
-        found: Pass,
+        walk: SequenceBatch,
+        found: ForwardPass,
         batch: Episodes,
         beta: Float[Tensor, ""],
         learn: bool,
@@ -203,7 +209,7 @@ class FixedLengthBackend(Backend):
         pending = None
         if said is not None and learn:
             slopes, (loss, nll, *figures) = output_gradients(losses, [*inputs, said.outputs])
-            rows = walk.rows if isinstance(walk.rows, Coded) else None
+            rows = walk.rows if isinstance(walk.rows, CodedRows) else None
             pending = NoiseModelGradient(said=said, slope=slopes[2], rows=rows, last=walk.last, realised=walk.realised)
         else:
             slopes, (loss, nll, *figures) = output_gradients(losses, inputs)
@@ -228,7 +234,7 @@ class FixedLengthBackend(Backend):
         (slope,), (nll,) = output_gradients(loss, [said.outputs])
         return nll, self.model.backward(walk.rows, said, slope, walk.last, walk.realised)
 
-    def columns(self, walk: Walk, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
+    def columns(self, walk: SequenceBatch, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
         """log P^ of what happened, under every intention."""
         if kernel is None:
             return self.log_columns.index_select(1, (walk.realised + self.places).flatten())
@@ -241,13 +247,13 @@ class FixedLengthBackend(Backend):
         """The noise model's outputs as laws."""
         return torch.log_softmax(kernel.unflatten(0, (self.env.vocab, self.env.vocab)), 1)
 
-    def nll(self, walk: Walk, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
+    def nll(self, walk: SequenceBatch, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
         """Of the outcomes given the intentions."""
         return -picked(columns, walk.intended.flatten(), self.compare).mean()
 
     def scores(
         self,
-        walk: Walk,
+        walk: SequenceBatch,
         outputs: Float[Tensor, "O N"],
         log_z: Float[Tensor, ""],
         columns: Float[Tensor, "A TB"],
@@ -270,7 +276,9 @@ class FixedLengthBackend(Backend):
             **self._intentions(walk, log_policy, columns),
         )
 
-    def _forward(self, walk: Walk, outputs: Tensor, log_policy: Tensor, columns: Tensor) -> Float[Tensor, " TB"]:
+    def _forward(
+        self, walk: SequenceBatch, outputs: Tensor, log_policy: Tensor, columns: Tensor
+    ) -> Float[Tensor, " TB"]:
         """Of the outcome: under the outcome policy, the policy taken at its word, or with intentions summed out."""
         if self.nets.outcome is not None:
             vocab = self.env.vocab
@@ -279,7 +287,9 @@ class FixedLengthBackend(Backend):
             return torch.logsumexp(log_policy + columns, 0)
         return picked(log_policy, walk.realised.flatten(), self.compare)
 
-    def _projection(self, walk: Walk, logits: Tensor, outputs: Tensor, kernel: Tensor | None) -> Float[Tensor, "B T"]:
+    def _projection(
+        self, walk: SequenceBatch, logits: Tensor, outputs: Tensor, kernel: Tensor | None
+    ) -> Float[Tensor, "B T"]:
         """KL from the outcome policy to the policy's law, row by row."""
         vocab = self.env.vocab
         log_outcome = torch.log_softmax(outputs[vocab : 2 * vocab], 0).detach()  # K N
@@ -291,14 +301,14 @@ class FixedLengthBackend(Backend):
         found = visited(kl_divergence(log_outcome.t(), log_law.t())[None], walk.index)
         return found.view(walk.realised.shape).t()
 
-    def _log_flow(self, walk: Walk, outputs: Tensor, log_z: Tensor) -> Float[Tensor, "B N"]:
+    def _log_flow(self, walk: SequenceBatch, outputs: Tensor, log_z: Tensor) -> Float[Tensor, "B N"]:
         """log Z at the root, then as the network says; the last state is final."""
         steps, batch = walk.realised.shape
         inner = visited(outputs[-1:], walk.index).view(steps, batch)[1:].t()
         root = log_z.expand(batch, 1)
         return torch.cat([root, inner, torch.zeros_like(root)], 1)
 
-    def _intentions(self, walk: Walk, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
+    def _intentions(self, walk: SequenceBatch, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
         """What only the entropy's ratio reads."""
         if not self.setup.reads_intentions:
             return {}

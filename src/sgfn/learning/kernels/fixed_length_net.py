@@ -7,8 +7,8 @@ The code of a state is that of its parent and one token more, so that the first 
 with W the weights of token k at position t and l those of the length. States of the first levels, which trajectories
 share, are judged once (as in `nets.shared`), and what a forward pass leaves behind serves the gradient, so that no
 state need be judged twice. On a GPU, which is fast at products and slow at many small operations, the first layer is a
-product like the others (`Coded`). The numbers are those of `FlowNets` and `FullNoiseModel`; results stand output first:
-[O, rows].
+product like the others (`CodedRows`). The numbers are those of `FlowNets` and `FullNoiseModel`; results stand
+output first: [O, rows].
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from sgfn.nets.encoders import MLP
 LARGEST = 4_000_000
 """Entries of the codes of the shared states."""
 COPIES = 256
-"""About as many rows a level of `Spread` has at least."""
+"""About as many rows a level of `SpreadRows` has at least."""
 
 
 class Rows:
@@ -50,7 +50,7 @@ class Rows:
         self.places = positions * env.vocab  # of a token that leads to a late state, among those that do
 
     def root(self) -> Int[Tensor, " B"]:
-        """Where every trajectory starts."""
+        """Number of the root state, once per trajectory."""
         return torch.zeros(self.batch, dtype=torch.int64, device=self.own.device)
 
     def child(self, state: Int[Tensor, " B"], token: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
@@ -69,18 +69,18 @@ class Rows:
         return torch.cat([*early, self.own])
 
 
-class Coded(NamedTuple):
+class CodedRows(NamedTuple):
     """States that are judged one by one, whether or not they are the same; nothing is carried along."""
 
     codes: Float[Tensor, "N F"]
     depth: Int[Tensor, " N"]
 
 
-class Spread:
+class SpreadRows:
     """Which states of a batch are judged on a GPU: every state of the first levels, then those of each trajectory.
 
-    A state that many trajectories pass through stands there several times, and they share its copies evenly: what they
-    owe to it would else be added up in one place, one after the other.
+    A state that many trajectories pass through stands there several times, and they share its copies evenly: their
+    gradients would else be added up at one address, one after the other.
     """
 
     def __init__(self, env: SequenceEnv, levels: int, batch: int, device: torch.device) -> None:
@@ -97,29 +97,31 @@ class Spread:
         each = torch.cat([copies * sizes, torch.full((env.length - levels,), batch)])
         self.depth = torch.arange(env.length).repeat_interleave(each).to(device)
 
-    def rows(self, codes: Float[Tensor, "R F"], states: Int[Tensor, "B N"]) -> tuple[Coded, Int[Tensor, " TB"] | None]:
+    def rows(
+        self, codes: Float[Tensor, "R F"], states: Int[Tensor, "B N"]
+    ) -> tuple[CodedRows, Int[Tensor, " TB"] | None]:
         """The codes of all that is judged, and the row of every visited state, steps first; None for just these."""
         numbers = states[:, :-1].t()  # T B
         own = numbers[self.levels :].flatten()
-        found = Coded(codes=codes.index_select(0, torch.cat([self.numbers, own])), depth=self.depth)
+        found = CodedRows(codes=codes.index_select(0, torch.cat([self.numbers, own])), depth=self.depth)
         if self.levels == 0:
             return found, None
         return found, torch.cat([(numbers[: self.levels] + self.shift).flatten(), self.own])
 
 
-class Pass(NamedTuple):
-    """What a forward pass leaves behind: each layer before and after its activation, and the outputs."""
+class ForwardPass(NamedTuple):
+    """Each layer before and after its activation, and the outputs of a forward pass: what the gradient needs."""
 
     before: list[Float[Tensor, "N H"]]
     after: list[Float[Tensor, "N H"]]
     outputs: Float[Tensor, "O N"]
 
 
-def joined(passes: Sequence[Pass]) -> Pass:
+def joined(passes: Sequence[ForwardPass]) -> ForwardPass:
     """Passes over some rows as one over all."""
     if len(passes) == 1:
         return passes[0]
-    return Pass(
+    return ForwardPass(
         before=[torch.cat(rows) for rows in zip(*(p.before for p in passes), strict=True)],
         after=[torch.cat(rows) for rows in zip(*(p.after for p in passes), strict=True)],
         outputs=torch.cat([p.outputs for p in passes], 1),
@@ -142,8 +144,8 @@ class RowNet:
         present = self.optimiser.present(self.parameters)
         return list(zip(present[::2], present[1::2], strict=True))
 
-    def shared(self, rows: Rows) -> Pass:
-        """Every state of the shared levels."""
+    def shared(self, rows: Rows) -> ForwardPass:
+        """The forward pass over every state of the shared levels."""
         return self.through(F.linear(rows.codes, *self.weights()[0]))
 
     def steps(self, rows: Rows) -> Float[Tensor, "K V H"]:
@@ -153,21 +155,21 @@ class RowNet:
         lengths = table[rows.length * rows.vocab :]
         return tokens + (lengths[rows.levels : rows.length] - lengths[first:last])[:, None]
 
-    def through(self, first: Float[Tensor, "N H"]) -> Pass:
-        """From the first layer on."""
+    def through(self, first: Float[Tensor, "N H"]) -> ForwardPass:
+        """The forward pass from the sums of the first layer on."""
         before, after = [first], [self.activate(first)]
         for weight, bias in self.weights()[1 : len(self.layers)]:
             before.append(F.linear(after[-1], weight, bias))
             after.append(self.activate(before[-1]))
-        return Pass(before=before, after=after, outputs=self.said(after[-1]))
+        return ForwardPass(before=before, after=after, outputs=self.said(after[-1]))
 
-    def finished(self, before: list[Float[Tensor, "N H"]]) -> Pass:
-        """From what went into each activation on."""
+    def finished(self, before: list[Float[Tensor, "N H"]]) -> ForwardPass:
+        """The forward pass from what went into each activation."""
         after = [self.activate(sums) for sums in before]
-        return Pass(before=before, after=after, outputs=self.said(after[-1]))
+        return ForwardPass(before=before, after=after, outputs=self.said(after[-1]))
 
     def said(self, hidden: Float[Tensor, "N H"]) -> Float[Tensor, "O N"]:
-        """What the heads make of it."""
+        """Outputs of all heads, from the last hidden layer."""
         weight, bias = self.head()
         if self.upright:
             return torch.addmm(bias[:, None], weight, hidden.t())
@@ -181,10 +183,12 @@ class RowNet:
         return torch.cat([weight for weight, _ in heads]), torch.cat([bias for _, bias in heads])
 
     @torch.no_grad()
-    def forced(self, rows: Rows | Coded, last: Int[Tensor, " B"] | None, realised: Int[Tensor, "T B"]) -> Pass:
+    def forced(
+        self, rows: Rows | CodedRows, last: Int[Tensor, " B"] | None, realised: Int[Tensor, "T B"]
+    ) -> ForwardPass:
         """Shared states, and the late ones of known sequences; `last` is the last shared state of each."""
         first = F.linear(rows.codes, *self.weights()[0])
-        if isinstance(rows, Coded) or rows.late == 0 or last is None:
+        if isinstance(rows, CodedRows) or rows.late == 0 or last is None:
             return self.through(first)
         index = realised[rows.levels - 1 : -1] + rows.places
         added = self.steps(rows).flatten(0, 1).index_select(0, index.flatten()).unflatten(0, index.shape)  # K B H
@@ -194,8 +198,8 @@ class RowNet:
     @torch.no_grad()
     def backward(
         self,
-        rows: Rows | Coded,
-        found: Pass,
+        rows: Rows | CodedRows,
+        found: ForwardPass,
         slope: Float[Tensor, "O N"],
         last: Int[Tensor, " B"] | None,
         realised: Int[Tensor, "T B"],
@@ -214,13 +218,13 @@ class RowNet:
 
     def _first(
         self,
-        rows: Rows | Coded,
+        rows: Rows | CodedRows,
         slope: Float[Tensor, "N H"],
         last: Int[Tensor, " B"] | None,
         realised: Int[Tensor, "T B"],
     ) -> tuple[Tensor, Tensor]:
-        """Of the first layer: what a late state owes to a token, all states behind it owe to it too."""
-        if isinstance(rows, Coded) or rows.late == 0 or last is None:
+        """Gradients of the first layer; that of a token is summed over all states whose prefix holds it."""
+        if isinstance(rows, CodedRows) or rows.late == 0 or last is None:
             return (rows.codes.t() @ slope).t(), slope.sum(0)
         *late, behind = slope[rows.shared :].unflatten(0, (rows.late, rows.batch)).unbind()
         sums = [behind]

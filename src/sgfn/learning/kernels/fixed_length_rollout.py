@@ -13,7 +13,7 @@ from torch import Tensor
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.learning.kernels.channel import Channel, waiting_times
-from sgfn.learning.kernels.fixed_length_net import Coded, Pass, RowNet, Rows, Spread, joined
+from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, RowNet, Rows, SpreadRows, joined
 from sgfn.nets.encoders import sequence_of
 
 LARGEST_KEPT = 1024
@@ -22,10 +22,10 @@ judging shared states once is less work."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class SequenceBatch:
     """A batch of sequences, steps first, and the rows of the states on their way."""
 
-    rows: Rows | Coded
+    rows: Rows | CodedRows
     intended: Int[Tensor, "T B"]
     realised: Int[Tensor, "T B"]
     last: Int[Tensor, " B"] | None
@@ -35,7 +35,7 @@ class Walk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draws:
+class SequenceDraws:
     """All that is random in a batch of rollouts, as it was drawn."""
 
     clock: Float[Tensor, "T A B"]
@@ -57,7 +57,7 @@ class Draws:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walked:
+class KernelRollouts:
     """A batch of rollouts that a kernel has made."""
 
     intended: Int[Tensor, "B T"]
@@ -68,7 +68,7 @@ class Walked:
     """What went into each activation; None where that is computed again, shared states once."""
 
 
-class Roller:
+class SequenceRollouts:
     """Acts by a network whose first outputs are the logits of the policy."""
 
     def __init__(self, env: SequenceEnv, net: RowNet, channel: Channel, device: torch.device) -> None:
@@ -83,19 +83,19 @@ class Roller:
 
     def draw(
         self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
-    ) -> "Draws | Walked":
+    ) -> SequenceDraws | KernelRollouts:
         """Random numbers for `roll`."""
         clock = waiting_times((self.env.length, self.env.vocab, batch), generator)
         uniform, plain = None, not isinstance(temperature, Tensor) and temperature == 1.0
         if explore > 0.0 or not plain:
             uniform = torch.rand(self.env.length, 1, batch, generator=generator, device=self.device)
         noise = self.channel.draw(batch, generator)
-        return Draws(clock=clock, uniform=uniform, noise=noise, explore=explore, temperature=temperature)
+        return SequenceDraws(clock=clock, uniform=uniform, noise=noise, explore=explore, temperature=temperature)
 
     @torch.no_grad()
-    def roll(self, draws: Draws | Walked) -> tuple[Walk, Pass]:
+    def roll(self, draws: SequenceDraws | KernelRollouts) -> tuple[SequenceBatch, ForwardPass]:
         """Act in the noisy environment: intend by the policy, let the channel realise."""
-        assert isinstance(draws, Draws)
+        assert isinstance(draws, SequenceDraws)
         rows, net, vocab = self.rows(draws.clock.shape[2]), self.net, self.env.vocab
         clock, follow, noise = draws.clock.log().unbind(), draws.follow(), self.channel.ready(draws.noise)
         intended: list[Tensor] = []
@@ -121,16 +121,20 @@ class Roller:
             act(passes[-1].outputs[:vocab])
         outcomes = torch.stack(realised)
         meant = torch.stack(intended) if draws.noise else outcomes
-        return Walk(rows=rows, intended=meant, realised=outcomes, last=state, index=rows.index(early)), joined(passes)
+        return SequenceBatch(rows=rows, intended=meant, realised=outcomes, last=state, index=rows.index(early)), joined(
+            passes
+        )
 
-    def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> Walk:
+    def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> SequenceBatch:
         """Known sequences."""
         rows, outcomes = self.rows(realised.shape[0]), realised.t()
         early = rows.early(outcomes)
-        return Walk(rows=rows, intended=intended.t(), realised=outcomes, last=early[-1], index=rows.index(early))
+        return SequenceBatch(
+            rows=rows, intended=intended.t(), realised=outcomes, last=early[-1], index=rows.index(early)
+        )
 
 
-class KernelRoller(Roller):
+class KernelSequenceRollouts(SequenceRollouts):
     """Rolls with the random numbers of `rollout`, all steps in one kernel."""
 
     def __init__(self, kernel: ModuleType, env: TabulatedEnv, net: RowNet, channel: Channel, batch: int) -> None:
@@ -138,25 +142,25 @@ class KernelRoller(Roller):
         assert sequence is not None
         super().__init__(sequence, net, channel, env.following.device)
         self.kernel, self.tabulated, self.keep = kernel, env, batch <= LARGEST_KEPT
-        self.spread = Spread(sequence, 0 if self.keep else self.rows(batch).levels, batch, self.device)
+        self.spread = SpreadRows(sequence, 0 if self.keep else self.rows(batch).levels, batch, self.device)
 
     def draw(
         self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
-    ) -> Draws | Walked:
+    ) -> SequenceDraws | KernelRollouts:
         """Rollouts."""
         clock = waiting_times((self.env.length, 2, batch, self.env.vocab), generator)
         net = (self.net.layers, self.net.heads[0], self.net.activation)
         options = {"keep": self.keep, "steps_first": True}
         found = self.kernel.walk(*net, self.tabulated, clock, temperature, explore, **options)
-        return Walked(intended=found[0], realised=found[1], states=found[2], sums=found[3])
+        return KernelRollouts(intended=found[0], realised=found[1], states=found[2], sums=found[3])
 
     @torch.no_grad()
-    def roll(self, draws: Draws | Walked) -> tuple[Walk, Pass]:
+    def roll(self, draws: SequenceDraws | KernelRollouts) -> tuple[SequenceBatch, ForwardPass]:
         """What the kernel did, row by row."""
-        assert isinstance(draws, Walked)
+        assert isinstance(draws, KernelRollouts)
         rows, index = self.spread.rows(self.tabulated.feature_table, draws.states)
         intended, realised = draws.intended.t(), draws.realised.t()
-        walk = Walk(rows=rows, intended=intended, realised=realised, last=None, index=index)
+        walk = SequenceBatch(rows=rows, intended=intended, realised=realised, last=None, index=index)
         if draws.sums is None:
             return walk, self.net.forced(rows, None, realised)
         return walk, self.net.finished(list(draws.sums.flatten(1, 2).unbind()))
