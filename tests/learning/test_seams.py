@@ -236,6 +236,23 @@ def test_an_objective_of_the_wrong_shape_is_refused_in_one_line() -> None:
         trained(lambda scores, batch: batch.log_reward)
 
 
+@pytest.mark.parametrize("mode", ["batch", "known"])
+def test_an_objective_may_leave_outputs_out_and_sees_the_same_batch_everywhere(mode: str) -> None:
+    """Neither log Z nor flows are read; states, which only some backends have, are in no batch."""
+    seen: list[Episodes] = []
+
+    def forward_only(scores: Scores, batch: Episodes) -> Tensor:
+        seen.append(batch)
+        return (scores.log_pf.sum(1) - batch.log_reward).square()
+
+    for env in (SequenceEnv(length=3, alphabet="AB", noise=UniformSlip(alpha=0.3)), after_a()):
+        trainer = Trainer(task_of(env, dynamics__mode=mode), CPU, objective=forward_only)
+        before = trainer.optimiser.values.clone()
+        trainer.step()
+        assert not torch.equal(before, trainer.optimiser.values)
+    assert {type(batch) for batch in seen} == {Episodes}
+
+
 # finding 3: public states are raw
 
 

@@ -190,3 +190,12 @@ def test_gradients_of_the_closed_form_are_those_of_the_matrix(alpha: float, acti
         assert log_policy.grad is not None
         found.append(log_policy.grad)
     assert_close(*found)
+
+
+def test_one_matrix_for_all_states_needs_no_position_and_one_for_each_does() -> None:
+    """An environment that does not count its steps takes the first and is told what the second lacks."""
+    assert not ConfusionMatrix(matrix=laws(ACTIONS, ACTIONS)).by_position
+    stacked = ConfusionMatrix(matrix=laws(POSITIONS, ACTIONS, ACTIONS))
+    assert stacked.by_position
+    with pytest.raises(ValueError, match="noise by position needs to know the position"):
+        stacked.operator(slippable(), torch.float64)

@@ -82,7 +82,7 @@ def run_comparison(
     """`sgfn.compare`, which has the defaults and says what it does."""
     task = recorded(task, elsewhere=True)
     terms = Terms(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
-    config = _checked(task, absolute(config), alphas, terms)
+    config = _checked(absolute(config), alphas, terms, baseline or TrainConfig())
     levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
     in_range("seeds", seeds, 1, 10**6)
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
@@ -123,7 +123,7 @@ def run_comparison(
     return Comparison(path=out, rows=pictures.rows(), failed=failed)
 
 
-def _checked(task: str, config: TrainConfig, alphas: Sequence[float] | None, terms: Terms) -> TrainConfig:
+def _checked(config: TrainConfig, alphas: Sequence[float] | None, terms: Terms, started: TrainConfig) -> TrainConfig:
     """Everything that can be wrong before the first cell starts."""
     in_range("jobs", terms.jobs, 1, 4096)
     in_range("samples", terms.samples, 1, 10**9)
@@ -134,6 +134,8 @@ def _checked(task: str, config: TrainConfig, alphas: Sequence[float] | None, ter
         if getattr(config, name) != getattr(default, name):
             raise ValueError(f"--{name} is what --methods decides: leave it out, and name the methods")
     check_names(config)
+    if alphas is not None and config.noise.alpha != started.noise.alpha:
+        raise ValueError("--alphas sets the noise levels: leave --noise.alpha out")
     if alphas is not None and not NOISES[config.noise.kind].has_level:
         raise ValueError(f"noise.kind {config.noise.kind!r} has no level that --alphas could set: leave it out")
     return config

@@ -103,6 +103,11 @@ class Env(ABC):
         return self._by_noise(state, dtype, rate).matrix()
 
     @property
+    def noise_summary(self) -> str:
+        """The noise in a few words."""
+        return "noise that depends on the state" if self.noise_by_state else self.noise.summary
+
+    @property
     def noise_by_state(self) -> bool:
         """Whether `kernel` is overridden, so that noise may depend on anything in the state."""
         return type(self).kernel is not Env.kernel
@@ -116,7 +121,8 @@ class Env(ABC):
         return self._by_noise(state, dtype, rate)
 
     def _by_noise(self, state: State, dtype: torch.dtype, rate: float | Tensor | None) -> Kernel:
-        position = self.position(state) if self.noise.by_position else None
+        counts = type(self).position is not Env.position  # noise that needs the position says so where there is none
+        position = self.position(state) if self.noise.by_position and counts else None
         return self.noise.operator(self.slippable(state), dtype, position, rate)
 
     def slippable(self, state: State) -> Bool[Tensor, "*batch A"]:

@@ -192,7 +192,7 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
         "horizon": task.env.horizon,
         "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
         "alpha": config.noise.alpha,
-        "noise": task.env.noise.summary,
+        "noise": task.env.noise_summary,
         "beta": task.beta,
         "maximum": task.landscape.maximum if math.isfinite(task.landscape.maximum) else None,
         "exact": laws.enumerable(task.env, max_states),

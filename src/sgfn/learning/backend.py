@@ -6,7 +6,7 @@ rounding; `GeneralBackend` takes any, others are faster where they fit.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
@@ -110,6 +110,12 @@ class Backend(ABC):
         raise NotImplementedError(f"{type(self).__name__} leaves no update for later")
 
 
+def without_states(batch: Episodes) -> Episodes:
+    """The batch as every backend has it: states are numbered in some, and others have none."""
+    names = [field.name for field in fields(Episodes)]
+    return Episodes(**{name: getattr(batch, name) for name in names})
+
+
 class CheckedObjective:
     """An objective from elsewhere whose losses are checked: one for each trajectory, with a gradient."""
 
@@ -118,7 +124,7 @@ class CheckedObjective:
 
     def __call__(self, scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
         """The losses of a batch; one line says what is wrong with them."""
-        loss, count = self.function(scores, batch), batch.valid.shape[0]
+        loss, count = self.function(scores, without_states(batch)), batch.valid.shape[0]
         if not isinstance(loss, Tensor) or loss.shape != (count,):
             got = f"shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
             raise ValueError(f"objective {self.name} must return a tensor of shape [{count}], one loss each, got {got}")

@@ -150,7 +150,7 @@ def complaint(names: list[str], lines: Iterable[Reads], config: TrainConfig, fac
     """Flags that do nothing, and what reads them."""
     lines, parts = list(lines), dict[str, list[str]]()
     for name in names:
-        parts.setdefault(reader_words(name, lines, config, facts), []).append(f"--{name}")
+        parts.setdefault(reader_words(name, lines, config, facts), []).append(f"--{name.replace('_', '-')}")
     told = []
     for reader, flags in parts.items():
         do, are = ("does", "it is") if len(flags) == 1 else ("do", "they are")

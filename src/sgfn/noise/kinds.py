@@ -31,13 +31,16 @@ class Noise(ABC):
 
     stop: bool = False
     """Whether the stop action takes part."""
-    by_position: bool = True
-    """Whether `kernel` reads the position; an environment that does not count steps suits only noise that does not."""
 
     @property
     @abstractmethod
     def summary(self) -> str:
         """A few words for a table."""
+
+    @property
+    def by_position(self) -> bool:
+        """Whether `kernel` reads the position, which is then computed where the environment counts steps."""
+        return True
 
     @abstractmethod
     def kernel(
@@ -131,7 +134,11 @@ class UniformSlip(Slip):
 
     alpha: float
     stop: bool = False
-    by_position = False
+
+    @property
+    def by_position(self) -> bool:
+        """The same at every position."""
+        return False
 
     @property
     def summary(self) -> str:
@@ -159,7 +166,11 @@ class HiddenRate(Slip):
     mean: float
     concentration: float
     stop: bool = False
-    by_position = False
+
+    @property
+    def by_position(self) -> bool:
+        """The same at every position."""
+        return False
 
     @property
     def summary(self) -> str:
@@ -263,6 +274,11 @@ class ConfusionMatrix(Noise):
     _kept: dict = field(default_factory=dict, init=False, repr=False)
 
     @property
+    def by_position(self) -> bool:
+        """Whether there is a matrix for each position."""
+        return self.matrix.dim() == 3
+
+    @property
     def summary(self) -> str:
         """How often it errs, over all letters alike."""
         wrong = 1.0 - float(self.matrix.diagonal(dim1=-2, dim2=-1).mean())
@@ -325,7 +341,11 @@ class Mixtures(Noise):
 
     matrix: Float64[Tensor, "A K"]
     stop: bool = False
-    by_position = False
+
+    @property
+    def by_position(self) -> bool:
+        """The same at every position."""
+        return False
 
     @property
     def summary(self) -> str:

@@ -140,7 +140,7 @@ class Model:
     def __repr__(self) -> str:
         last = self.rows[-1] if self.rows else {}
         tv = f", TV {last['tv']:.3f}" if "tv" in last else ""
-        return f"Model({self.task.name}, {self.env.noise.summary}, step {self.step:,} of {self.config.steps:,}{tv})"
+        return f"Model({self.task.name}, {self.env.noise_summary}, step {self.step:,} of {self.config.steps:,}{tv})"
 
     # what comes out
 

@@ -336,7 +336,8 @@ def output_gradients(
     with torch.enable_grad():
         leaves = [value.detach().requires_grad_() for value in inputs]
         result, more = function(*leaves)
-    return torch.autograd.grad(result, leaves), tuple(value.detach() for value in more)
+    gradients = torch.autograd.grad(result, leaves, materialize_grads=True)  # an objective may leave some outputs out
+    return gradients, tuple(value.detach() for value in more)
 
 
 def visited(table: Float[Tensor, "C N"], index: Int[Tensor, " M"] | None) -> Float[Tensor, "C M"]:
