@@ -213,7 +213,7 @@ def run_train(args: Train) -> None:
 
 
 def folder_of(args: Train) -> Path:
-    """Where a run lies."""
+    """The run folder of a `train` command."""
     return args.out or Path("runs") / args.task.replace(":", "-")
 
 
@@ -223,7 +223,7 @@ def last_row(run: "sgfn.Run", steps: int) -> dict[str, Any]:
 
 
 def figures(row: dict[str, Any]) -> str:
-    """What the progress bar tells."""
+    """The figures beside the progress bar, as text."""
     tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
     loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
     score = f"mean score {row['reward']:.3f}  " if "reward" in row else ""
@@ -441,7 +441,7 @@ def one_line(box: str) -> str:
 
 
 def act(words: list[str]) -> None:
-    """Do what the words say."""
+    """Run one command line; returns the exit code."""
     if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(usage())
     elif words[0] == "--version":
@@ -491,7 +491,7 @@ def explained(error: RuntimeError) -> str | None:
 
 
 def fail(message: str, code: int = 2) -> int:
-    """One line on standard error."""
+    """Print one line on standard error."""
     sys.stderr.write(f"sgfn: {' '.join(message.split())}\n")
     return code
 

@@ -108,7 +108,7 @@ def configured(args: Forecast) -> TrainConfig:
 
 
 def name_of(series: SeriesConfig) -> str:
-    """What the data is called."""
+    """A short name of the data that is forecast."""
     return series.dataset if series.file is None else series.file.name.split(".")[0]
 
 
@@ -134,7 +134,7 @@ def tilt_line(name: str, found: dict[str, float]) -> str:
 
 
 def next_command(task: str, folder: Path) -> str:
-    """What to do with a trained run."""
+    """The command to run next on a trained run, as text."""
     return f"sgfn forecast --resume --windows 0 --out {folder}" if task == "series" else f"sgfn evaluate {folder}"
 
 
@@ -159,7 +159,7 @@ class Board:
         self.show("training", step, self.steps, figures(row))
 
     def windows(self, method: str, done: int, total: int) -> None:
-        """How many windows a method has forecast."""
+        """Number of windows that a method has forecast."""
         self.show(method, done, total, "")
 
     def show(self, name: str, done: int, total: int, text: str) -> None:
@@ -170,6 +170,6 @@ class Board:
 
 
 def figures(row: dict[str, Any]) -> str:
-    """What the bar of the training tells."""
+    """The figures beside the progress bar of training, as text."""
     held = f"held out {row['held_out']:.3f}  " if "held_out" in row else ""
     return f"loss {row['loss']:.3f}  {held}" if "loss" in row else ""

@@ -51,7 +51,7 @@ def number(value: float | None) -> str:
 
 
 def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Facts with their labels."""
+    """Facts of a task with their labels, line by line."""
     size = f"{count(facts['objects'])} ({count(facts['states'])} states, up to {facts['horizon']} steps)"
     best = "unknown" if facts["maximum"] is None else f"{facts['maximum']:.4f}"
     lines = [("objects", size), ("letters", facts["alphabet"] or "-"), ("highest score", best)]
@@ -100,7 +100,7 @@ def print_result(result: dict[str, Any]) -> None:
 
 
 def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Rows of that table."""
+    """Rows of the table of a run's figures."""
     lines = []
     if r["tv"] is not None:
         gap = None if r["tv_floor"] is None else r["tv"] - r["tv_floor"]
@@ -133,7 +133,7 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
 
 
 def print_orders(result: dict[str, Any]) -> None:
-    """What to order, and what to expect."""
+    """Print the best orders and what to expect of each."""
     if not result["orders"]:
         return
     table = Table("order", "expect", "comes out intact", "score if intact", box=None, header_style="bold")

@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Where it lies in the comparison's folder."""
+        """The cell's path within the comparison's folder."""
         return "/".join(self.path.parts[-3:])
 
     @property
@@ -62,7 +62,7 @@ def make_cell(out: Path, task: str, config: TrainConfig, method: str, alpha: flo
 
 @dataclass
 class CellState:
-    """How far a cell has come."""
+    """Progress and results of one cell."""
 
     cell: Cell
     status: Status = "waiting"

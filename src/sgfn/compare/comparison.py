@@ -60,7 +60,7 @@ class Comparison:
 
     @property
     def files(self) -> dict[str, Path]:
-        """Table, figure and page."""
+        """Paths of the table, the figure and the page."""
         return {"results": self.path / TABLE, "figure": self.path / FIGURE, "page": self.path / PAGE}
 
 
@@ -233,11 +233,11 @@ class Pictures:
         self.out, self.states, self.drawn = out, states, time.monotonic()
 
     def rows(self) -> Rows:
-        """One per cell."""
+        """One row of results per cell."""
         return [result_row(state) for state in self.states]
 
     def write(self, *, now: bool) -> None:
-        """Bring them up to date."""
+        """Write the table, and from time to time the figure and the page."""
         write_results(self.out / TABLE, self.rows())
         if now or time.monotonic() - self.drawn > REDRAW:
             from sgfn.compare.figure import draw_comparison  # matplotlib is slow to import

@@ -43,7 +43,7 @@ class Board:
             self.show()
 
     def show(self) -> None:
-        """Draw."""
+        """Draw the table of cells anew."""
         if not self.states:
             return
         total = sum(state.cell.config.steps for state in self.states)

@@ -25,7 +25,7 @@ Watch = Callable[[list[CellState]], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """How cells are worked on."""
+    """Jobs, device, way to run steps and samples that all cells share."""
 
     jobs: int
     device: str
@@ -55,7 +55,7 @@ class Worker:
             self.process.stdin.flush()
 
     def stop(self) -> None:
-        """Ask for a checkpoint and an end."""
+        """Ask a worker for a checkpoint and an end."""
         self.process.terminate()
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ def run_cells(states: list[CellState], terms: Terms, *, stop: Stop, watch: Watch
 
 
 def _let_go(workers: list[Worker]) -> None:
-    """Let all write their checkpoints."""
+    """Ask all workers to write their checkpoints and end."""
     for worker in workers:
         worker.stop()
     for worker in workers:

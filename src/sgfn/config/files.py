@@ -65,13 +65,13 @@ def flush_folder(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Whole text or nothing."""
+    """Write a text file that is whole or absent."""
     with replacing(path) as aside:
         aside.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Whole JSON or nothing."""
+    """Write a JSON file that is whole or absent."""
     write_text(path, json.dumps(data, indent=2) + "\n")
 
 

@@ -9,7 +9,7 @@ from sgfn.config.checks import in_range, one_of, require
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastSettings:
-    """How a forecast is judged and written."""
+    """Settings of how a forecast is evaluated and written."""
 
     windows: int | None = None
     """Backtest windows of each series, side by side at its end; by default up to 20 in the last fifth; 0 is none."""

@@ -68,7 +68,7 @@ def _import(home: str, who: str) -> ModuleType:
 
 @contextmanager
 def _current_folder_first() -> Iterator[None]:
-    """As `python -m` finds modules."""
+    """Let imports look in the current folder first, as `python -m` does."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:

@@ -52,15 +52,15 @@ class Reads:
     when: tuple[When, ...] = ()
 
     def covers(self, name: str) -> bool:
-        """Whether a field is among them."""
+        """Whether a field is among those that are read."""
         return any(name == own or name.startswith(f"{own}.") for own in self.names)
 
     def also(self, *when: When) -> "Reads":
-        """The same under more conditions."""
+        """The same reading under more conditions."""
         return replace(self, when=(*when, *self.when))
 
     def missing(self, config: Any, facts: Mapping[str, Any]) -> tuple[When, ...]:
-        """The conditions that do not hold."""
+        """The conditions of the reading that do not hold."""
         return tuple(when for when in self.when if not when.holds(config, facts))
 
 
@@ -78,7 +78,7 @@ def reads(*names: str, **when: Any) -> Reads:
 
 
 def above(field: str, least: float | int) -> When:
-    """That a number is above another."""
+    """The condition that a number is above another."""
     return When(field, above=least)
 
 

@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """Label, or name."""
+        """The label of the entry, or its name where it has none."""
         return self.label or self.name
 
     @property

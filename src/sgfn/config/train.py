@@ -22,7 +22,7 @@ Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "publis
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseConfig:
-    """How the environment garbles what is intended."""
+    """How the environment turns what is intended into what happens."""
 
     kind: str = "uniform"
     """`uniform` slip; `confusion` matrix from a file; `position`: a slip rate for each position, from a file;
@@ -232,7 +232,7 @@ class OptimConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class LogConfig:
-    """How often a run looks at itself."""
+    """How often a run writes metrics, exact distances and checkpoints."""
 
     every: int = 100
     """Steps between lines of metrics.jsonl."""
@@ -249,7 +249,7 @@ class LogConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Everything that decides a run's numbers."""
+    """All settings that decide a run's numbers."""
 
     method: str = "gfn"
     """Flow networks, or a peer to compare with: `random` intentions, Metropolis-Hastings (`mh`) and adaptive (`mars`)
@@ -356,7 +356,7 @@ T = TypeVar("T")
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Plain data for JSON."""
+    """A configuration as plain data for JSON."""
     out = {}
     for f in fields(config):
         value = getattr(config, f.name)

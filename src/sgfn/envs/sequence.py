@@ -43,7 +43,7 @@ class SequenceEnv(Enumerable):
         self.num_objects = sum(self.vocab**d for d in lengths)
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
-        """Nothing written."""
+        """Sequences without any token, one for each trajectory."""
         return torch.full((batch, self.length), self.blank, dtype=torch.int64, device=device)
 
     def written(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
@@ -51,7 +51,7 @@ class SequenceEnv(Enumerable):
         return (state < self.vocab).sum(-1)
 
     def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
-        """Full, or stopped."""
+        """Whether the sequence is full, or was stopped."""
         return (state != self.blank).all(-1) | (state == self.end).any(-1)
 
     def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
@@ -75,7 +75,7 @@ class SequenceEnv(Enumerable):
         return torch.ones(*state.shape[:-1], self.outcomes, dtype=torch.bool, device=state.device)
 
     def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """Tokens written."""
+        """Number of tokens written."""
         return self.written(state)
 
     def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
@@ -92,7 +92,7 @@ class SequenceEnv(Enumerable):
         return torch.where(symbol == self.end, self.vocab, symbol)
 
     def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
-        """Just the last symbol written."""
+        """The last symbol written, the only outcome that may have led here."""
         root = (state == self.blank).all(-1)
         return (one_hot(self.last(state), self.outcomes) > 0) | root[..., None]
 
@@ -120,7 +120,7 @@ class SequenceEnv(Enumerable):
         return one_hot(following, self.outcomes)
 
     def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
-        """The tokens, blanks behind."""
+        """The tokens of a sequence, with blanks behind."""
         return torch.where(state == self.end, self.blank, state)
 
     def levels(self) -> Iterator[Int[Tensor, "N S"]]:

@@ -152,15 +152,15 @@ class Learner(ABC):
         return found
 
     def read_meters(self) -> dict[str, float]:
-        """A glance, read at once."""
+        """Means of the meters since the last reading, and the other figures of a line; waits for the device."""
         return self.read(self.glance())
 
     def readings(self) -> dict[str, Tensor]:
-        """Figures that are no means over steps."""
+        """Figures of the present moment, which are no means over steps."""
         return {}
 
     def _finite(self) -> Tensor:
-        """Whether all weights are numbers."""
+        """Whether all weights are finite numbers."""
         weights = [p for module in self.modules().values() for p in module.parameters()]
         return torch.stack([p.isfinite().all() for p in weights] or [torch.ones((), device=self.device).bool()]).all()
 
@@ -183,7 +183,7 @@ class Learner(ABC):
 
     @property
     def block(self) -> int:
-        """States judged at once outside of training."""
+        """States scored at once outside of training."""
         return 65536
 
     @torch.no_grad()
@@ -233,7 +233,7 @@ class Learner(ABC):
             yield draw(min(block, n - start), generator)
 
     def _roll(self, count: int, generator: torch.Generator, actor: Policy | None = None) -> Samples:
-        """As many rollouts."""
+        """Samples by so many rollouts of an actor."""
         env, actor = self.env, self.actor() if actor is None else actor  # a memory is never passed on
         batch = rollout(env, actor, self.task.landscape.scores, batch=count, generator=generator)
         return Samples(

@@ -33,7 +33,7 @@ Maker = Callable[[Task, torch.device], Learner]
 
 @dataclass(frozen=True, kw_only=True)
 class MethodEntry(Entry):
-    """A method."""
+    """A method by name: what makes its learner, what it reads, and what it refuses."""
 
     learner: Maker | str
     """Makes a learner for a task on a device; `module:name` is imported when it is needed."""
@@ -50,7 +50,7 @@ class MethodEntry(Entry):
 
     @property
     def make(self) -> Maker:
-        """What makes a learner."""
+        """The function that makes a learner of a task and a device."""
         return find(self.learner, "method") if isinstance(self.learner, str) else self.learner
 
 
@@ -75,7 +75,7 @@ def check_objective(config: TrainConfig) -> None:
 
 
 def check_series(task: Task) -> None:
-    """Refuse what is no time series."""
+    """Refuse a task that is no time series."""
     if task.series is None:
         raise ValueError(f"method 'forecast' learns time series, and {task.name} is none: use task series")
 

@@ -159,7 +159,7 @@ def complaint(names: list[str], lines: Iterable[Reads], config: TrainConfig, fac
 
 
 def reader_words(name: str, lines: Iterable[Reads], config: TrainConfig, facts: Mapping[str, Any]) -> str:
-    """What reads a field."""
+    """In words, what reads a field."""
     return readers(lines, name, config, facts) or "sgfn train"
 
 

@@ -124,7 +124,7 @@ def _linked(source: Path, target: Path) -> bool:
 
 
 def _settle(aside: Path, target: Path) -> None:
-    """Give a copy its name."""
+    """Move a finished copy to its final name."""
     with naming(target):
         target.parent.mkdir(exist_ok=True)
         aside.replace(target)

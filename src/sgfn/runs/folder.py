@@ -90,7 +90,7 @@ def write_files(kept: Mapping[str, KeptFile]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What config.json says."""
+    """Contents of config.json: task, settings, copied files and format."""
 
     task: str
     config: TrainConfig
@@ -110,7 +110,7 @@ def _config(data: object) -> TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A folder that holds one training."""
+    """A run folder: configuration, metrics and checkpoint of one training."""
 
     path: Path
 

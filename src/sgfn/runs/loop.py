@@ -138,7 +138,7 @@ class Lines:
         self.begun = (time.monotonic(), self.learner.done)
 
     def add(self, more: dict[str, float]) -> None:
-        """The figures of this moment."""
+        """Take the figures of this moment for the next line of metrics."""
         self.settle()
         head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
         self.waiting = (head, self.learner.glance(), more)

@@ -68,7 +68,7 @@ class PolicyModule(nn.Module):
         self._learner = [learner]  # in a list, as it is no part of the module
 
     def forward(self, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
-        """Minus infinity where an intention is illegal."""
+        """log pi(.|s) of raw states, minus infinity where an intention is illegal."""
         (learner,) = self._learner
         return memoryless(learner)(learner.env.embed(states.to(learner.device)))
 
@@ -85,7 +85,7 @@ class Greedy:
         return one_hot(found.argmax(-1), found.shape[-1]).log()
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
-        """Handed on."""
+        """Pass what happened on to the policy that is changed."""
         self.actor.observe(t, intended, realised)
 
 

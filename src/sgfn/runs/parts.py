@@ -48,7 +48,7 @@ class Parts:
 
     @property
     def plain(self) -> bool:
-        """Whether name and settings say it all."""
+        """Whether a name and settings describe the model completely."""
         return all(getattr(self, part.name) is None for part in fields(self) if part.name != "name")
 
 

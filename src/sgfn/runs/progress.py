@@ -16,7 +16,7 @@ PAUSE = 0.2
 
 @runtime_checkable
 class Display(Protocol):
-    """Shows how a training goes."""
+    """Shows how training goes: a bar, lines, or nothing."""
 
     def line(self, step: int, row: dict[str, Any]) -> None:
         """The figures of a logged step; a row may hold a notice instead."""

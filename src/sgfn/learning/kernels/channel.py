@@ -16,7 +16,7 @@ def kernels(env: SequenceEnv, device: torch.device) -> Float[Tensor, "T A K"]:
 
 
 def waiting_times(shape: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "..."]:
-    """Standard exponential numbers."""
+    """Standard exponential random numbers of a shape, for races."""
     return torch.empty(shape, device=generator.device).exponential_(generator=generator)
 
 

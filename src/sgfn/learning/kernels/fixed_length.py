@@ -119,7 +119,7 @@ class FixedLengthBackend(Backend):
         self._nothing: dict[int, Tensor] = {}
 
     def walk_by(self, kernel: ModuleType, env: TabulatedEnv) -> None:
-        """Leave rollouts to a kernel."""
+        """Let a GPU kernel make all rollouts from now on."""
         self.roller = KernelSequenceRollouts(kernel, env, self.net, self.channel, self.config.batch)
 
     def draw(self, generator: torch.Generator, temperature: float | Tensor) -> SequenceDraws | KernelRollouts:
@@ -152,7 +152,7 @@ class FixedLengthBackend(Backend):
         return own, self.gradients(walk, found, own, beta, learn=self.config.dynamics.mode == "batch")
 
     def remeasure(self, past: Past, beta: Float[Tensor, ""]) -> Gradients:
-        """What past trajectories tell the weights."""
+        """Loss and gradients of past trajectories."""
         intended, realised, log_reward = past
         walk = self.roller.walk(intended, realised)
         found, batch = self.net.forced(walk.rows, walk.last, walk.realised), self.episodes(walk, log_reward)
@@ -182,7 +182,7 @@ class FixedLengthBackend(Backend):
         return self.rewards.index_select(0, (realised * self.powers).sum(0))
 
     def episodes(self, walk: SequenceBatch, log_reward: Float[Tensor, " B"]) -> Episodes:
-        """The batch as data."""
+        """The batch as trajectories without states."""
         valid = self.nothing(walk.realised.shape[1]) == 0
         return Episodes(intended=walk.intended.t(), realised=walk.realised.t(), valid=valid, log_reward=log_reward)
 
@@ -244,11 +244,11 @@ class FixedLengthBackend(Backend):
         return visited(self.log_kernel(kernel).flatten(1), place)
 
     def log_kernel(self, kernel: Float[Tensor, "AK N"]) -> Float[Tensor, "A K N"]:
-        """The noise model's outputs as laws."""
+        """Logarithms of the noise model's laws, from its outputs."""
         return torch.log_softmax(kernel.unflatten(0, (self.env.vocab, self.env.vocab)), 1)
 
     def nll(self, walk: SequenceBatch, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
-        """Of the outcomes given the intentions."""
+        """Negative log-likelihood of the outcomes given the intentions."""
         return -picked(columns, walk.intended.flatten(), self.compare).mean()
 
     def scores(
@@ -309,7 +309,7 @@ class FixedLengthBackend(Backend):
         return torch.cat([root, inner, torch.zeros_like(root)], 1)
 
     def _intentions(self, walk: SequenceBatch, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
-        """What only the entropy's ratio reads."""
+        """Policy and posterior over all intentions, where the objective or exploration reads them."""
         if not self.setup.reads_intentions:
             return {}
         joint = log_policy + columns
@@ -321,7 +321,7 @@ class FixedLengthBackend(Backend):
         }
 
     def nothing(self, batch: int) -> Float[Tensor, "B T"]:
-        """Zeros, made once."""
+        """A matrix of zeros of the batch's size, made once."""
         if batch not in self._nothing:
             self._nothing[batch] = torch.zeros(batch, self.env.length, device=self.device)
         return self._nothing[batch]

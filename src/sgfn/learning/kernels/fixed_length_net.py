@@ -176,7 +176,7 @@ class RowNet:
         return F.linear(hidden, weight, bias).t()  # on a GPU such a bias is no operation of its own
 
     def head(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
-        """All heads as one."""
+        """Weights and biases of all heads as one layer."""
         heads = self.weights()[len(self.layers) :]
         if len(heads) == 1:
             return heads[0]

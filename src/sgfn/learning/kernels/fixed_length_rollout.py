@@ -126,7 +126,7 @@ class SequenceRollouts:
         )
 
     def walk(self, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]) -> SequenceBatch:
-        """Known sequences."""
+        """A batch of known sequences, with the rows of their states."""
         rows, outcomes = self.rows(realised.shape[0]), realised.t()
         early = rows.early(outcomes)
         return SequenceBatch(

@@ -44,7 +44,7 @@ class Reuse(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        """Back through the layers, last to first."""
+        """Gradients of the weights of all layers, last to first."""
         (gradient,) = gradients
         features, *rest = ctx.saved_tensors
         sums, weights = rest[: ctx.layers], rest[ctx.layers :]

@@ -59,7 +59,7 @@ class SharedStateScorer:
         return self.actor.walk(clock, explore, temperature)
 
     def forget(self) -> None:
-        """Judge states that were not acted on."""
+        """Score states anew from now on: what was computed while acting belongs to other states."""
         self.actor = MLPActor(self.env, self.encoder, self.nets.policy)
 
     # judging
