@@ -178,7 +178,7 @@ def test_the_command_line_names_flag_and_reader(
 ) -> None:
     words = ["train", "grid", "--method", method, "--out", str(tmp_path / "run"), *REFUSED[flag]]
     line = complaint(capsys, words)
-    assert line.startswith(f"--{flag} does nothing here: it is read with --")
+    assert line.startswith(f"--{flag.replace('_', '-')} does nothing here: it is read with --")
     assert "--method gfn" in line
     assert line.endswith("; leave it out")
     assert not (tmp_path / "run").exists()

@@ -39,7 +39,7 @@ def furthest(first: Trainer, second: Trainer) -> float:
 
 STAND_INS: dict[str, Any] = {
     "compiled": lambda function, _: torch.compile(function, backend="aot_eager", fullgraph=True),
-    "KernelRoller": SequenceRollouts,
+    "KernelSequenceRollouts": SequenceRollouts,
     "SideStream": Deferred,
 }
 
