@@ -55,7 +55,7 @@ check: style
 FAST := tests/config tests/noise tests/envs tests/nets tests/objectives tests/runs/test_formats.py tests/runs/test_copies.py \
 	tests/test_type_checks.py
 fast: install
-	$(PYTEST) -m "not slow" $(FAST)
+	$(PYTEST) -n 2 --dist worksteal -m "not slow" $(FAST)
 
 figures: install
 	$(BIN)/python -m benchmarks.figures
