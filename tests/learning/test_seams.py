@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from own_noise import Rotation
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -117,23 +118,6 @@ def test_noise_of_the_state_is_learned() -> None:
 
 
 # finding 1, the quick way: a noise and an objective of one's own go through it, or it is not taken
-
-
-class Rotation(Noise):
-    """The next letter happens instead, more often later: by position, with nothing but a kernel."""
-
-    @property
-    def summary(self) -> str:
-        return "rotation"
-
-    def check(self, slipping: int, positions: int) -> None:
-        return
-
-    def kernel(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None = None) -> Tensor:
-        assert position is not None
-        eye = torch.eye(slippable.shape[-1], dtype=dtype, device=slippable.device)
-        rate = (0.1 * (1 + position)).to(dtype)[..., None, None]
-        return torch.where(slippable.any(-1)[..., None, None], (1 - rate) * eye + rate * eye.roll(1, -1), eye)
 
 
 class Louder(UniformSlip):

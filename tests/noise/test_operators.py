@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_noise import Rotation
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -24,23 +25,6 @@ def slippable() -> Tensor:
     found = torch.rand(STATES, ACTIONS, generator=torch.Generator().manual_seed(3)) > 0.3
     found[0] = False
     return found
-
-
-class Rotation(Noise):
-    """A noise of a user's: the next action happens instead, more often at later positions; only `kernel` is written."""
-
-    @property
-    def summary(self) -> str:
-        return "rotation"
-
-    def check(self, slipping: int, positions: int) -> None:
-        return
-
-    def kernel(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None = None) -> Tensor:
-        assert position is not None
-        eye = torch.eye(slippable.shape[-1], dtype=dtype)
-        rate = (0.1 * (1 + position)).to(dtype)[..., None, None]
-        return torch.where(slippable.any(-1)[..., None, None], (1 - rate) * eye + rate * eye.roll(1, -1), eye)
 
 
 class LouderSlip(UniformSlip):

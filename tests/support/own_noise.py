@@ -1,0 +1,23 @@
+"""Noises as a user might write them, with nothing but a kernel."""
+
+import torch
+from torch import Tensor
+
+from sgfn.noise import Noise
+
+
+class Rotation(Noise):
+    """The next action happens instead, more often at later positions."""
+
+    @property
+    def summary(self) -> str:
+        return "rotation"
+
+    def check(self, slipping: int, positions: int) -> None:
+        return
+
+    def kernel(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None = None) -> Tensor:
+        assert position is not None
+        eye = torch.eye(slippable.shape[-1], dtype=dtype, device=slippable.device)
+        rate = (0.1 * (1 + position)).to(dtype)[..., None, None]
+        return torch.where(slippable.any(-1)[..., None, None], (1 - rate) * eye + rate * eye.roll(1, -1), eye)
