@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := runs/demo
 BROWSERS := $(or $(SGFN_BROWSER),chromium chromium-browser google-chrome)
 
-.PHONY: install browser demo test tests check style types fast lint figures figures-train speed soak clean
+.PHONY: install browser demo test tests faults check style types fast lint figures figures-train speed soak clean
 
 install: $(VENV)/.installed
 
@@ -46,7 +46,11 @@ test: style browser
 	$(MAKE) --no-print-directory -j 2 types tests
 
 tests: install
-	$(PYTEST) -n 2 --dist worksteal  # what a module shares is made once, and no worker is idle at the end
+	$(PYTEST) -n 2 --dist worksteal --ignore tests/faults  # what a module shares is made once, and no worker is idle at the end
+
+# bad inputs over every verb, kills, two writers, damaged folders: beside `make test` until all rows hold and it takes a minute
+faults: install
+	$(PYTEST) -n 2 --dist worksteal tests/faults
 
 # lint, types and a slice of the tests that takes a minute
 check: style
@@ -87,10 +91,10 @@ speed: install
 		$(BIN)/python -m benchmarks.$$study --device $(DEVICE) --out runs/speed/$${study}_$(DEVICE).json || exit 1; \
 	done
 
-# runs that are killed at random moments and resumed, compared bit for bit with runs left alone: half a minute a round
-ROUNDS ?= 100
+# commands under kills, full disks, damaged and forged folders, compared bit for bit with undisturbed ones; prints and writes counts
+MINUTES ?= 20
 soak: install
-	$(BIN)/python -m benchmarks.soak --rounds $(ROUNDS)
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
 
 clean:
 	rm -rf $(DEMO) build dist .pytest_cache .ruff_cache

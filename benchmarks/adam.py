@@ -22,7 +22,7 @@ ROUNDS, UPDATES = 9, 200
 def networks(device: torch.device) -> nn.Module:
     """The networks of the default run."""
     task = make_task("tfbind8", TrainConfig())
-    return FlowNets(task.env, "marginal", TrainConfig().net).to(device)
+    return FlowNets(task.env, TrainConfig().net).to(device)
 
 
 def ours(device: torch.device) -> Callable[[], None]:

@@ -19,6 +19,7 @@ from benchmarks.figures_published import (
 )
 from benchmarks.figures_speed import (
     agreement_table,
+    backends_table,
     compiled_quality_table,
     race_table,
     sampling_table,
@@ -26,6 +27,7 @@ from benchmarks.figures_speed import (
     speed_gpu_table,
     speed_line,
     speed_table,
+    two_trees_table,
 )
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from sgfn.config.files import replacing, write_text
@@ -131,6 +133,8 @@ TABLES = {
     "agreement": agreement_table,
     "compiled-quality": compiled_quality_table,
     "race": race_table,
+    "backends": backends_table,
+    "two-trees": two_trees_table,
     "family": family_table,
     "entropy": entropy_table,
     "subtb": subtb_table,

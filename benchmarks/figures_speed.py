@@ -126,6 +126,39 @@ def sampling_table() -> str:
     return "\n".join(lines)
 
 
+BACKENDS = {
+    "fixed": "fixed length, compiled",
+    "uncompiled": "fixed length",
+    "general": "general",
+    "autograd": "plain autograd, compiled",
+}
+
+
+def backends_table() -> str:
+    """Updates per second of each backend, and of a short step by autograd, on the machines that were timed."""
+    lines = ["| machine | batch | " + " | ".join(BACKENDS.values()) + " |", "|---" * (len(BACKENDS) + 2) + "|"]
+    for kind in ("cuda", "cpu"):
+        if not (RESULTS / f"backends_{kind}.json").is_file():
+            continue
+        found = read_results(f"backends_{kind}.json")
+        for batch in dict.fromkeys(row["batch"] for row in found["rows"]):
+            rows = {row["who"]: row for row in found["rows"] if row["batch"] == batch}
+            cells = [f"{rows[who]['updates']:,.0f} ({rows[who]['of_fixed']:.2f})" for who in BACKENDS]
+            lines.append(f"| {found['machine']['device']} | {batch:,} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def two_trees_table() -> str:
+    """Updates per second of the package before its present layout and after."""
+    lines = ["| machine | objective | batch | before | after | after / before |", "|---" * 6 + "|"]
+    for kind in ("cuda", "cpu"):
+        found = read_results(f"two_trees_{kind}.json")
+        for row in found["rows"]:
+            cells = [row["objective"], f"{row['batch']:,}", f"{row['before']:,.0f}", f"{row['now']:,.0f}"]
+            lines.append(f"| {found['machine']['device']} | " + " | ".join([*cells, f"{row['ratio']:.2f}"]) + " |")
+    return "\n".join(lines)
+
+
 def race_table() -> str:
     """Seconds to the goal, everything included, by the best setting of each."""
     result = read_results("race_cpu.json")

@@ -47,7 +47,7 @@ def draw(learner: Learner, n: int, kind: str, folder: Path) -> None:
         for _ in learner.stream(n, seed=0):
             pass
     else:
-        write_samples(learner, n, folder / f"samples.{kind}", seed=0)
+        write_samples(learner.task.env, learner.stream(n, seed=0), folder / f"samples.{kind}")
 
 
 def peak() -> float:

@@ -11,8 +11,8 @@ from benchmarks import figures, figures_kl, figures_published, kl_family
 from benchmarks.common import RESULTS, read_results, spread
 
 from sgfn.config import TrainConfig
-from sgfn.learning.execution import PAYS
-from sgfn.learning.kernels.fixed_length_rollout import LARGEST_KEPT
+from sgfn.learning.execution import COMPILE_FROM_STEPS
+from sgfn.learning.kernels.fixed_length_rollout import MAX_BATCH_KEEPING_SUMS
 
 ROOT = Path(__file__).parent.parent
 PROTOTYPE = {  # method.md, section 5: TV by alpha of the plain prototype, one seed
@@ -169,7 +169,7 @@ def test_compiling_is_earned_back(kind: str, most: float) -> None:
         found = {row["who"]: row for row in rows if (row["batch"], row["objective"]) == size}
         ours, plain = found["ours"], found["uncompiled"]
         saved = 1 / plain["updates_per_second"] - 1 / ours["updates_per_second"]
-        assert ours["start_seconds"] - plain["start_seconds"] < most * PAYS[kind] * saved
+        assert ours["start_seconds"] - plain["start_seconds"] < most * COMPILE_FROM_STEPS[kind] * saved
 
 
 @pytest.mark.parametrize("objective", ["tb", "stochastic"])
@@ -187,7 +187,7 @@ def test_ways_to_run_steps_agree_on_a_gpu() -> None:
     rows = read_results("agreement_cuda.json")["rows"]
     assert len(rows) == 6
     for row in rows:
-        large = row["batch"] > LARGEST_KEPT  # gradients are then added up in no fixed order
+        large = row["batch"] > MAX_BATCH_KEEPING_SUMS  # gradients are then added up in no fixed order
         assert row["graph"] <= (5e-4 if large else 0.0)
         assert row["overlap"] == (None if large else 0.0)
         assert max(row["compile"], row["compile_nll"]) < 2e-3 < row["other_seed"]
@@ -269,3 +269,10 @@ def test_two_trees_have_the_same_speed_and_torchs_adam_is_slower() -> None:
     slower = read_results("adam_cpu.json")["torch_takes"]
     assert slower > 1.05
     assert f"takes {slower:.1f} times as long" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_report_of_a_million_lines_is_read_in_seconds() -> None:
+    rows = [row for row in read_results("long_report_cpu.json")["rows"] if row["lines"] == 1_000_000]
+    assert {row["written"] for row in rows} == {"picture", "picture and page"}
+    assert max(row["cpu_seconds"] for row in rows) <= 5.0
+    assert max(row["memory_mb"] for row in rows) <= 300

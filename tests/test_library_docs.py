@@ -41,7 +41,8 @@ def test_every_block_runs(title: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_page_has_the_promised_blocks_and_names() -> None:
-    titles = ["The library", "An own reward", "An own noise", "An own objective", "An own encoder"]
+    titles = ["The library", "An own reward", "An own noise", "A noise class", "An own objective"]
+    titles += ["An own objective with flows", "An own encoder"]
     titles += ["The policy as a module", "Save, load, sample tensors", "An own environment"]
     assert list(blocks()) == titles
     assert PAGE.count("```python") == len(titles)
@@ -81,6 +82,24 @@ def test_the_objective_block_is_balance_inside_the_unit_circle() -> None:
     loss.sum().backward()
     assert gap.grad is not None
     assert gap.grad.tolist() == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_the_flow_block_is_detailed_balance_and_reads_the_reward() -> None:
+    code = blocks()["An own objective with flows"]
+    settings = {"noise": 0.1, "steps": 8, "log__every": 8, "net__hidden": 16, "progress": False, "log__exact_every": 0}
+    wrong = code.replace("torch.where(batch.final, batch.log_reward[:, None], scores.log_flow)", "scores.log_flow")
+    losses = []
+    for objective in ("db", *(run(text.partition("model = ")[0])["detailed_balance"] for text in (code, wrong))):
+        model = sgfn.fit("words", objective=objective, **settings)  # pyright: ignore[reportArgumentType]
+        losses.append(float(model.metrics["loss"].iloc[-1]))
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert losses[2] != pytest.approx(losses[0], rel=1e-2)
+
+
+def test_the_noise_block_gives_a_law() -> None:
+    model = run(blocks()["A noise class"])["model"]
+    assert isinstance(model, sgfn.Model)
+    assert model.law()["probability"].sum() == pytest.approx(1.0)
 
 
 @pytest.fixture

@@ -8,11 +8,16 @@ The verbs of the command line as functions on the same configuration:
 (0.046, 0.206)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import sys
+
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path and any(word.split(".")[0] == "sgfn" for word in sys.orig_argv):
+    del sys.path[0]  # the current folder, where a json.py beside a stranger's run would pass for Python's own
+
+from typing import TYPE_CHECKING
 
 from sgfn.compare import compare  # bound now: the package of that name must not take the function's place later
 from sgfn.config import VERSION, TrainConfig
+from sgfn.config.lazy import lazy_attributes
 from sgfn.config.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -91,11 +96,7 @@ HOMES = {
 """Where what is imported on first use lives: `import sgfn` and `sgfn --help` do not wait for torch."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(HOMES[name]), name)
-    return found
+__getattr__ = lazy_attributes(__name__, HOMES)
 
 
 def __dir__() -> list[str]:

@@ -24,7 +24,7 @@ from sgfn.compare import worker_process as compare_worker
 from sgfn.compare import workers as crew
 from sgfn.compare.cells import CellState, make_cell
 from sgfn.compare.contestants import CONTESTANTS
-from sgfn.compare.results import COLUMNS, FIGURES
+from sgfn.compare.results import COLUMNS, FIGURES, write_results
 from sgfn.config import TrainConfig
 from sgfn.config.presets import PRESETS
 from sgfn.landscapes.tasks import Task, make_task
@@ -36,6 +36,14 @@ pytestmark = pytest.mark.usefixtures("pages")
 def table(out: Path) -> list[dict[str, str]]:
     with (out / "results.csv").open() as file:
         return list(csv.DictReader(file))
+
+
+def test_reasons_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    row = dict.fromkeys(COLUMNS) | {"task": "grid", "error": '=HYPERLINK("x"), said\nsomebody', "alpha": -0.5}
+    write_results(tmp_path / "results.csv", [row])
+    (found,) = table(tmp_path)
+    assert found["error"] == '\'=HYPERLINK("x"), said\nsomebody'
+    assert (found["alpha"], found["seed"], found["task"]) == ("-0.5", "", "grid")
 
 
 def statuses(out: Path) -> dict[str, str]:
@@ -92,7 +100,9 @@ def test_cells_are_ordinary_runs_and_a_failure_leaves_the_others_alone(
 
 def test_a_worker_without_a_parent_stops_with_a_checkpoint(tmp_path: Path) -> None:
     cell = make_cell(tmp_path, "grid", small(steps=10**6, log__exact_every=0), "tb", 0.25, 0)
-    worker = crew.Worker(CellState(cell=cell), crew.Terms(jobs=1, device="cpu", accelerate="eager", samples=SAMPLES))
+    worker = crew.Worker(
+        CellState(cell=cell), crew.SharedSettings(jobs=1, device="cpu", accelerate="eager", samples=SAMPLES)
+    )
     try:
         while not cell.run.rows() and worker.process.poll() is None:
             time.sleep(0.1)
@@ -217,7 +227,7 @@ def test_a_second_stop_acts_at_once(stub: Path) -> None:
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"^stopped at once; the same command goes on in "):
         run(stub, ["kl"], seeds=1, progress=stop)
     assert [row["step"] for row in Run(path=stub / "kl/alpha0.25/seed0").rows()] == [5]  # it was not let finish
     with Run(path=stub).locked():  # and the folder is free again
@@ -266,11 +276,12 @@ WRONG = {
     "method": (["--methods", "tb", "publishd-db"], "method 'publishd-db' is unknown: "),
     "all noise": (["--alphas", "0.1", "1"], "noise.alpha must lie in [0, 1), got 1.0"),
     "less than none": (["--alphas", "-0.1"], "noise.alpha must lie in [0, 1), got -0.1"),
-    "not a number": (["--alphas", "x"], "Error parsing --alphas"),
-    "no seed": (["--seeds", "0"], "seeds must lie in [1, 1e+06], got 0"),
+    "not a number": (["--alphas", "x"], "--alphas must be numbers with blanks between them, or None, got 'x'"),
+    "no seed": (["--seeds", "0"], "seeds must lie in [1, 100000], got 0"),
+    "cells": (["--seeds", "60000"], "a comparison must have at most 100,000 cells, got 480,000: take fewer --seeds"),
     "last seed": (["--seed", str(2**31 - 1), "--seeds", "2"], "seed must lie in [0, 2.14748e+09], got 2147483648"),
     "no job": (["--jobs", "0"], "jobs must lie in [1, 4096], got 0"),
-    "no sample": (["--samples", "0"], "samples must lie in [1, 1e+09], got 0"),
+    "no sample": (["--samples", "0"], "samples must lie in [1, 1e+07], got 0"),
     "objective": (["--objective", "db"], "--objective is what --methods decides: leave it out"),
     "form": (["--form", "blind"], "--form is what --methods decides: leave it out"),
     "peer": (["--method", "ppo"], "--method is what --methods decides: leave it out"),

@@ -14,7 +14,7 @@ from stub_workers import SAMPLES, run
 from sgfn.compare.cells import CellState, make_cell
 from sgfn.compare.contestants import CONTESTANTS
 from sgfn.compare.figure import STYLES, comparison_figure, curve_of
-from sgfn.compare.live import Board, Lines, live_table
+from sgfn.compare.live import Lines, LiveDisplay, live_table
 
 
 def states_of(out: Path, methods: list[str], seeds: int, **options: Any) -> list[CellState]:
@@ -24,7 +24,7 @@ def states_of(out: Path, methods: list[str], seeds: int, **options: Any) -> list
         for alpha in options.get("alphas", [0.25]):
             found += [CellState(cell=make_cell(out, "grid", small(), method, alpha, seed)) for seed in range(seeds)]
     for state in found:
-        state.settle(SAMPLES)
+        state.load_files(SAMPLES)
     return found
 
 
@@ -53,7 +53,7 @@ def test_the_figure_without_exact_distances(stub: Path) -> None:
     row = json.loads(file.read_text())
     row.pop("tv")
     file.write_text(json.dumps(row) + "\n")
-    states[0].settle(SAMPLES)
+    states[0].load_files(SAMPLES)
     (axis,) = comparison_figure(states).axes
     (line,) = axis.lines
     assert axis.get_ylabel() == "mean log-reward of a batch"
@@ -100,7 +100,7 @@ def test_the_live_table(stub: Path) -> None:
 
 def test_the_board_draws_on_a_terminal(stub: Path) -> None:
     screen = StringIO()
-    with Board(Console(file=screen, force_terminal=True, width=100, height=20)) as board:
+    with LiveDisplay(Console(file=screen, force_terminal=True, width=100, height=20)) as board:
         run(stub, ["tb", "subtb"], seeds=1, progress=board)
     assert "1 of 2 cells done, 1 failed" in screen.getvalue()
 

@@ -2,9 +2,13 @@
 
 import pytest
 
-from sgfn.compare.contestants import CHOSEN, CONTESTANTS, DEFAULT, contestant
+from sgfn.compare.contestants import CHOSEN, CONTESTANTS, contestant
+from sgfn.compare.names import DEFAULT
 from sgfn.config import TrainConfig
-from sgfn.config.names import NAMES
+from sgfn.learning.forms import FORMS
+from sgfn.learning.registry import METHODS
+from sgfn.objectives import OBJECTIVES
+from sgfn.objectives.registry import bases
 
 
 @pytest.mark.parametrize("name", CONTESTANTS)
@@ -23,10 +27,10 @@ def test_a_name_decides_what_it_must_and_keeps_the_rest(name: str) -> None:
 
 
 def test_every_objective_form_and_peer_has_a_name() -> None:
-    forms = {form: "" if form == "marginal" else f"{form}-" for form in NAMES["form"]}
-    balances = {f"{prefix}{balance}" for prefix in forms.values() for balance in NAMES["kl.flow"]}
-    peers = set(NAMES["method"]) - {"gfn", "forecast"}  # a forecaster has no peers among samplers
-    assert set(CONTESTANTS) == balances | set(NAMES["objective"]) | peers
+    forms = {form: "" if form == "marginal" else f"{form}-" for form in FORMS}
+    balances = {f"{prefix}{balance}" for prefix in forms.values() for balance in bases(OBJECTIVES["kl"])}
+    peers = set(METHODS) - {"gfn", "forecast"}  # a forecaster has no peers among samplers
+    assert set(CONTESTANTS) == balances | set(OBJECTIVES) | peers
     assert contestant(TrainConfig(), "published-db") == TrainConfig(objective="db", form="published")
     assert contestant(TrainConfig(), "ppo") == TrainConfig(method="ppo")
     assert set(DEFAULT) < set(CONTESTANTS)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sgfn import config as module
 from sgfn.config import OfflineConfig, OptimConfig, TrainConfig, from_dict, to_dict
 from sgfn.config.checks import in_range, one_of
-from sgfn.config.names import NAMES
 from sgfn.config.presets import PRESETS
+from sgfn.learning.forms import FORMS
+from sgfn.objectives import OBJECTIVES
 
 # Field: values just inside, values just outside.
 EDGES: dict[str, tuple[list[Any], list[Any]]] = {
@@ -201,8 +202,8 @@ def test_nothing_is_suggested_where_nothing_is_near() -> None:
 
 changes = st.fixed_dictionaries(
     {
-        "objective": st.sampled_from(NAMES["objective"]),
-        "form": st.sampled_from(NAMES["form"]),
+        "objective": st.sampled_from(list(OBJECTIVES)),
+        "form": st.sampled_from(list(FORMS)),
         "beta": st.none() | st.floats(0.0, 1000.0),
         "steps": st.integers(1, 10**9),
         "explore": st.floats(0.0, 1.0, exclude_max=True),

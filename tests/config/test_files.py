@@ -2,11 +2,16 @@
 
 import errno
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from sgfn.config.files import naming, read_json, replacing, write_json, write_text
+from sgfn.config import reading
+from sgfn.config.files import check_writable, naming, read_json, replacing, sweep, write_json, write_text
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -88,3 +93,120 @@ def test_binary_is_not_json(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"a\.json: not a text file"):
         read_json(path)
+
+
+# Writers beside each other, living and dead
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sgfn.config.files import replacing
+with replacing(Path(sys.argv[1])) as aside:
+    aside.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def kill_writer(path: Path) -> list[Path]:
+    """Kill a process while it writes a file; returns what it left."""
+    before = set(path.parent.iterdir())
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -signal.SIGKILL
+    return sorted(set(path.parent.iterdir()) - before)
+
+
+def test_what_a_killed_writer_left_is_swept_by_the_next_one_in_the_folder(tmp_path: Path) -> None:
+    mine = {".notes.txt", ".samples.csv.bak", ".samples.csv", ".sgfn-abcdefgh"}
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    assert len(kill_writer(tmp_path / "samples.csv")) == 1
+    write_text(tmp_path / "other.txt", "new")
+    assert {path.name for path in tmp_path.iterdir()} == {"other.txt", *mine}
+
+
+def test_what_a_living_writer_writes_is_not_swept(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    with replacing(path) as aside:
+        aside.write_text("half")
+        write_text(tmp_path / "other.txt", "new")
+        assert sweep(tmp_path, ["samples.csv"]) == [aside]
+        assert aside.read_text() == "half"
+        aside.write_text("whole")
+    assert path.read_text() == "whole"
+
+
+def test_two_writers_of_one_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "samples.csv"
+    with replacing(path) as aside:
+        with pytest.raises(ValueError, match=r"another process is writing .*samples\.csv: wait for it, or give"):
+            write_text(path, "second")
+        aside.write_text("first")
+    assert path.read_text() == "first"
+    write_text(path, "second")
+    assert path.read_text() == "second"
+
+
+@pytest.mark.parametrize("name", ["a" * 251 + ".csv", "\N{EURO SIGN}" * 83 + ".csv", "a." + "b" * 253, "x" * 255])
+def test_names_as_long_as_they_may_be(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    assert len(kill_writer(path)) == 1
+    write_text(path, "new")
+    assert [found.name for found in tmp_path.iterdir()] == [name]
+
+
+def test_a_name_that_is_too_long_is_told_at_once(tmp_path: Path) -> None:
+    for call in (check_writable, lambda path: write_text(path, "")):
+        with pytest.raises(OSError, match="File name too long"):
+            call(tmp_path / ("x" * 256))
+
+
+def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("mine")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "folder", tmp_path / "pipe"):
+        with pytest.raises(OSError, match="not a regular file, give another name"):
+            check_writable(path)
+    with pytest.raises(OSError, match="Not a directory") as caught:
+        check_writable(tmp_path / "file" / "deep" / "x.csv")
+    assert caught.value.filename == str(tmp_path / "file" / "deep" / "x.csv")
+    check_writable(tmp_path / "new" / "deep" / "x.csv")
+    check_writable(tmp_path / "file")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "pipe"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("[" * 100_000, "not valid JSON for sgfn: more than 64 arrays and objects inside each other"),
+        ('{"a":' * 65 + "1" + "}" * 65, "not valid JSON for sgfn: more than 64 arrays and objects inside each other"),
+        ('{"a": ' + "9" * 5000 + "}", "not valid JSON (Exceeds the limit (4300 digits) for integer string conversion)"),
+    ],
+    ids=["brackets", "objects", "digits"],
+)
+def test_json_that_no_one_needs(tmp_path: Path, content: str, what: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"not valid JSON") as caught:
+        read_json(path)
+    assert str(caught.value) == f"{path}: {what}"
+
+
+def test_json_of_the_depth_that_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" * 64 + "1" + "]" * 64)
+    data, depth = read_json(path), 0
+    while isinstance(data, list):
+        (data,), depth = data, depth + 1
+    assert (depth, data) == (64, 1)
+
+
+def test_json_in_what_is_no_file_or_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "long").write_text("[1, 2, 3]")
+    monkeypatch.setattr(reading, "LARGEST_JSON", 8)
+    for name, what in {"pipe": "a pipe", "loop": "cannot be read", "none": "no such file", "long": "more than"}.items():
+        with pytest.raises(ValueError, match=what) as caught:
+            read_json(tmp_path / name)
+        assert str(caught.value).startswith(f"{tmp_path / name}: ")

@@ -226,8 +226,9 @@ def test_the_recipe_of_the_guide_works_as_written(parts: Path) -> None:
     assert code is not None
     assert commands is not None
     Path("myobjective.py").write_text(code[1])
-    train, compare = (line.split()[1:] for line in commands[1].splitlines())
+    train, evaluate, compare = (line.partition("#")[0].split()[1:] for line in commands[1].splitlines())
     assert main([*train, *FLAGS]) == 0
+    assert main([*evaluate, "--samples", "8"]) == 0
     assert sgfn.Run(path=Path("runs/grid")).read_config()[1].objective == "myobjective:absolute_balance"
     assert main([*compare, *FLAGS, "--seeds", "1"]) == 0
     sys.modules.pop("myobjective", None)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_kinds import WRITERS, first_row, write_kind
 
-from sgfn.config import extras, table_readers
+from sgfn.config import extras, reading
 from sgfn.config.tables import Table, ending, read_plain, read_table
 
 PLAIN = "name,score\na,1\nb,2.5\n"
@@ -163,6 +163,9 @@ def test_rows_of_a_sheet(tmp_path: Path) -> None:
         ("a.csv", "x,,\n1,2,3\n", ", line 1, column '': 2 columns have this name; rename all but one"),
         ("a.csv", b"a\n\xe9\n", ", line 2: byte 0xe9 is not UTF-8 text; save the table as CSV in UTF-8"),
         ("a.csv", b"a\n\0\n", ", line 2: byte 0x00 is not UTF-8 text; save the table as CSV in UTF-8"),
+        ("a.csv", "a\n1\n".encode("utf-16"), ": the text is in UTF-16; save the table as CSV in UTF-8"),
+        ("a.csv", "a\n1\n".encode("utf-32"), ": the text is in UTF-32; save the table as CSV in UTF-8"),
+        ("a.csv", "a\n" + "b" * 131_073, ", line 2: a field has more than 131,072 characters; close each quote"),
         ("a.csv", 'a\n"b\n', ", line 2: not valid CSV (unexpected end of data); close each quote that is opened"),
         ("a.csv.gz", PLAIN, ": cannot be read as gzip (Not a gzipped file (b'na')); pack the table again"),
         ("a.gz", PACKED[:-9], ": cannot be read as gzip (Compressed file ended before"),
@@ -188,8 +191,8 @@ def test_no_file_a_folder_a_pipe_and_a_device(tmp_path: Path) -> None:
     assert complaint(tmp_path / "none.xlsx", "") == ": no such file; check the path"
     assert complaint(tmp_path / "none.parquet", "") == ": no such file; check the path"
     assert complaint(tmp_path / "folder.csv") == ": a folder, not a file; name the file inside it"
-    assert complaint(tmp_path / "pipe.csv") == ": a pipe or a device, not a file; save the table in a file"
-    assert complaint(Path("/dev/zero")) == ": a pipe or a device, not a file; save the table in a file"
+    assert complaint(tmp_path / "pipe.csv") == ": a pipe or a device, not a file; save what it gives in a file"
+    assert complaint(Path("/dev/zero")) == ": a pipe or a device, not a file; save what it gives in a file"
     below = write(tmp_path, PLAIN) / "b.csv"
     assert complaint(below) == ": cannot be read (Not a directory); check the path and its permissions"
     (tmp_path / "link.csv").symlink_to(below.parent)
@@ -206,20 +209,42 @@ def test_a_workbook_that_is_another_zip(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["csv.gz", "parquet", "xlsx"])
 def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Five megabytes in a few kilobytes: read below the limit, refused above it."""
-    assert table_readers.LARGEST == 2**30
+    assert reading.LARGEST == 2**30
     frame = pd.DataFrame({"name": ["a" * 100] * 50_000 if kind == "csv.gz" else ["a" * 9000] * 600})
     path = write_kind(tmp_path, frame, kind)
-    monkeypatch.setattr(table_readers, "LARGEST", 2**22 if kind == "csv.gz" else 2000)
-    monkeypatch.setattr(table_readers, "CHUNK", 2**16)
+    monkeypatch.setattr(reading, "LARGEST", 2**22 if kind == "csv.gz" else path.stat().st_size + 1000)
+    monkeypatch.setattr(reading, "CHUNK", 2**16)
     assert re.search(r": unpacks to more than \S+ GiB; keep only the columns and rows you need$", complaint(path))
-    monkeypatch.setattr(table_readers, "LARGEST", 2**30)
+    monkeypatch.setattr(reading, "LARGEST", 2**30)
     assert len(read_table(path).frame) == len(frame)
+
+
+def test_a_text_that_is_too_large_or_has_too_many_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, plain = write(tmp_path, "a,b\n1,2\n3,4\n"), write(tmp_path, "a\nb\nc\nd\ne\nf\n", "a.txt")
+    monkeypatch.setattr(reading, "LARGEST_COUNT", 6)
+    assert len(read_table(path).frame) == 2
+    assert len(read_plain(plain).frame) == 6
+    monkeypatch.setattr(reading, "LARGEST_COUNT", 5)
+    assert complaint(path) == ": more than 5 cells; keep only the columns and rows you need"
+    with pytest.raises(ValueError, match=r"a\.txt: more than 5 cells"):
+        read_plain(plain)
+    monkeypatch.setattr(reading, "LARGEST", 11)
+    assert re.search(r": has more than \S+ GiB; keep only the columns and rows you need$", complaint(path))
+
+
+def test_a_link_to_itself_and_a_name_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    assert complaint(tmp_path / "loop.csv") == (
+        ": cannot be read (Too many levels of symbolic links); check the path and its permissions"
+    )
+    with pytest.raises(ValueError, match=r"^'noise\.file .*': no name of a file; check the path$"):
+        read_table(tmp_path / "a\0b.csv", "noise.file")
 
 
 def test_a_small_parquet_file_of_many_equal_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeated value takes next to no room in the file, and all of it in memory."""
     path = write_kind(tmp_path, pd.DataFrame({"x": np.ones(200_000)}), "parquet")
-    monkeypatch.setattr(table_readers, "LARGEST", 10**6)
+    monkeypatch.setattr(reading, "LARGEST", 10**6)
     assert path.stat().st_size < 10**4
     assert ": unpacks to more than" in complaint(path)
 

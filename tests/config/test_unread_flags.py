@@ -16,7 +16,7 @@ from sgfn.config import TrainConfig
 from sgfn.config.presets import PRESETS
 from sgfn.landscapes.tasks import TASKS
 from sgfn.learning.methods import METHODS
-from sgfn.learning.unread import lean, reading_lines, refuse_unread, unread
+from sgfn.learning.unread import reading_lines, refuse_unread, unread, without_unread
 from sgfn.noise import NOISES
 from sgfn.objectives import OBJECTIVES
 
@@ -110,7 +110,7 @@ TAKEN = [
 def test_what_is_read_is_taken(changes: dict[str, Any]) -> None:
     config = TrainConfig().with_(**changes)
     refuse_unread("words", config, TrainConfig())
-    assert lean(config) == config
+    assert without_unread(config) == config
     with pytest.raises(ValueError, match=r"^--chain\.floor does nothing here: "):
         refuse_unread("words", config.with_(chain__floor=0.5), TrainConfig())
 
@@ -193,8 +193,8 @@ choices = st.fixed_dictionaries(
 @given(task=st.sampled_from(list(TASKS)), changes=choices)
 def test_what_is_left_after_the_unread_is_taken_out_is_read(task: str, changes: dict[str, Any]) -> None:
     config = TrainConfig().with_(**changes)
-    lean_one = lean(config, task)
-    assert lean(lean_one, task) == lean_one
+    lean_one = without_unread(config, task)
+    assert without_unread(lean_one, task) == lean_one
     refuse_unread(task, lean_one, TrainConfig())
     ignored = [name for name in unread(task, config) if value(config, name) != value(TrainConfig(), name)]
     if ignored:

@@ -15,10 +15,14 @@ from exact_tables import (
     random_table,
 )
 from jaxtyping import TypeCheckError
+from torch import Tensor
 from torch.testing import assert_close
 
-from sgfn.envs import SequenceEnv, TabulatedEnv, laws, tabulate, tabulated
+from sgfn.envs import GridEnv, SequenceEnv, TabulatedEnv, laws, tabulate, tabulated
+from sgfn.envs.base import Env
 from sgfn.learning.rollout import rollout
+from sgfn.noise import ByPosition, HiddenRate, Noise, UniformSlip
+from sgfn.noise.operators import Identity
 
 ALL = ENVS | DRIFT | KINDS | MIXED
 every_env = pytest.mark.parametrize("name", ALL)
@@ -144,3 +148,50 @@ def test_trainers_of_one_task_share_their_tables() -> None:
     first = tabulate(env, "cpu")
     assert tabulate(env, "cpu") is first
     assert tabulate(ENVS[next(iter(ENVS))](0.25), "cpu") is not first
+
+
+class Uncounted(GridEnv):
+    """A grid that does not count its steps."""
+
+    position = Env.position
+
+
+class Backwards(Noise):
+    """A user's noise that has a kernel only, and reads no position: the first two actions may change places."""
+
+    summary = "backwards"
+
+    def check(self, slipping: int, positions: int) -> None:
+        return
+
+    def kernel(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None = None) -> Tensor:
+        eye = torch.eye(slippable.shape[-1], dtype=dtype, device=slippable.device)
+        swapped = torch.cat([eye[:, :2].flip(-1), eye[:, 2:]], -1)
+        return torch.where(slippable[..., :2].all(-1)[..., None, None], 0.6 * eye + 0.4 * swapped, eye)
+
+
+def test_noise_needs_no_position_where_the_environment_counts_none() -> None:
+    """The law of tables is that of the environment; positions are asked for by nobody."""
+    env = Uncounted(ndim=2, side=3, noise=Backwards())
+    policy = random_table(env, 0)
+    table = TabulatedEnv(env)
+    assert_close(table.law(policy), laws.law(env, look_up(env, policy)))
+    silent = laws.law(env, look_up(env, policy), noisy=False)
+    assert not torch.allclose(table.law(policy), silent)  # and the noise shows
+
+
+@pytest.mark.parametrize(
+    ("noise", "free"),
+    [
+        (UniformSlip(alpha=0.0), True),
+        (HiddenRate(mean=0.0, concentration=2.0), True),
+        (UniformSlip(alpha=0.1), False),
+        (ByPosition(alphas=(0.0, 0.1, 0.2)), False),
+        (Backwards(), False),
+    ],
+    ids=lambda value: getattr(value, "summary", str(value)),
+)
+def test_tables_know_whether_there_is_noise(noise: Noise, free: bool) -> None:
+    table = TabulatedEnv(SequenceEnv(length=3, alphabet="AB", noise=noise))
+    assert table.noise_free == free
+    assert isinstance(table.operator(table.initial(4)), Identity) == free

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from sgfn.envs import SequenceEnv, laws
 from sgfn.evaluation import exact
 from sgfn.evaluation.measure import EXACT_KEYS, measure, reference
 from sgfn.landscapes.motif import Motif
+from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.tasks import make_task
+from sgfn.learning.trainer import Trainer
 from sgfn.runs.evaluate import evaluate
 from sgfn.runs.folder import Run
 from sgfn.runs.train import train
@@ -199,6 +202,9 @@ def test_the_reference_refuses_with_the_count() -> None:
     [
         (["--samples", "0"], "samples must be at least 1, got 0"),
         (["--samples", "-1"], "samples must be at least 1, got -1"),
+        (["--samples", "10000001"], "samples must lie in [1, 1e+07], got 10000001"),
+        (["--max-states", "-1"], "max_states must lie in [0, 1e+08], got -1"),
+        (["--max-states", "100000001"], "max_states must lie in [0, 1e+08], got 100000001"),
         (["--seed", "-1"], "seed must lie in [0, "),
         (["--seed", "9" * 30], "seed must lie in [0, "),
     ],
@@ -207,6 +213,28 @@ def test_wrong_numbers(flags: list[str], message: str, grid_run: Path, capsys: p
     before = contents(grid_run)
     assert complaint(capsys, ["evaluate", str(grid_run), "--device", "cpu", *flags]).startswith(message)
     assert contents(grid_run) == before
+
+
+def test_samples_that_memory_would_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = tiny_trainer()  # three steps
+    monkeypatch.setattr("sgfn.evaluation.measure.MOST_STEPS", 30)
+    assert measure(trainer, 10)["unique"] <= 10
+    with pytest.raises(ValueError, match=r"^samples must be at most 10 where objects have 3 steps, got 11$"):
+        measure(trainer, 11)
+
+
+@pytest.mark.parametrize("score", [0.0, 1e-30, 0.5, 1e30])
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_plain_has_no_modes_and_can_be_measured(score: float, stop: bool) -> None:
+    """Every object has the same score: the target is uniform, and there is nothing to find."""
+    task = tiny_task(small(), stop=stop)
+    table = torch.full_like(task.landscape.table, score)  # pyright: ignore[reportAttributeAccessIssue]
+    task = replace(task, landscape=TableLandscape(table, vocab=3 + stop, mode_level=0.9))
+    found = measure(Trainer(task, CPU), 20)
+    assert found["tv"] == pytest.approx(found["tv_uniform"], abs=0.2)
+    if not stop:
+        assert (found["modes_reference"], found["modes_reference_total"]) == (None, None)
+    json.dumps(found, allow_nan=False)
 
 
 def test_the_landscape_is_back_where_it_was_and_the_trainer_unchanged() -> None:

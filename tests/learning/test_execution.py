@@ -20,7 +20,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning import execution as stepper
 from sgfn.learning.compilation import compiler_missing
-from sgfn.learning.execution import PAYS, WIDEST_COMPILED, PlainStep, choose
+from sgfn.learning.execution import COMPILE_FROM_STEPS, WIDEST_COMPILED, PlainStep, choose
 from sgfn.learning.learner import NARROW, SMALL
 from sgfn.learning.trainer import Trainer
 from sgfn.runs.loop import WAITS
@@ -38,7 +38,11 @@ def chosen_on(
 ) -> str:
     """What is done for a learner of which only this much is known."""
     monkeypatch.setattr(stepper, "compiler_missing", lambda _: missing)
-    for name in ("choose", "_uncompiled", "_obstacle"):  # their types are not checked, which a stand-in has not
+    for name in (
+        "choose",
+        "_default_without_compiling",
+        "_obstacle",
+    ):  # their types are not checked, which a stand-in has not
         monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
     fake = SimpleNamespace(**{"device": torch.device(device), "capturable": True, "compilable": True} | facts)
     return stepper.choose(fake, asked, insist=False)[0]  # pyright: ignore[reportArgumentType]
@@ -54,15 +58,15 @@ def test_scores_from_the_host_are_not_captured(on_host: bool, wanted: str, monke
 
 def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     for device, else_ in (("cpu", "eager"), ("cuda", "graph")):
-        for steps, wanted in ((PAYS[device] - 1, else_), (PAYS[device], "compile")):
+        for steps, wanted in ((COMPILE_FROM_STEPS[device] - 1, else_), (COMPILE_FROM_STEPS[device], "compile")):
             assert chosen_on(device, monkeypatch, config=TrainConfig(steps=steps)) == wanted
-    wide = TrainConfig(steps=PAYS["cuda"]).with_(net__hidden=WIDEST_COMPILED + 1)
+    wide = TrainConfig(steps=COMPILE_FROM_STEPS["cuda"]).with_(net__hidden=WIDEST_COMPILED + 1)
     assert [chosen_on(device, monkeypatch, config=wide) for device in ("cpu", "cuda")] == ["eager", "compile"]
 
 
 @pytest.mark.parametrize(("device", "instead"), [("cpu", "eager"), ("cuda", "graph")])
 def test_without_a_compiler_a_gpu_still_captures(device: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    long = TrainConfig(steps=PAYS[device])
+    long = TrainConfig(steps=COMPILE_FROM_STEPS[device])
     assert chosen_on(device, monkeypatch, missing="Triton", config=long) == instead
     assert chosen_on(device, monkeypatch, "compile", compilable=False, config=long) == instead
     assert chosen_on(device, monkeypatch, "compile", compilable=False, capturable=False, config=long) == "eager"
@@ -71,9 +75,9 @@ def test_without_a_compiler_a_gpu_still_captures(device: str, instead: str, monk
 def test_the_published_bits_are_not_compiled_unasked() -> None:
     """An edit distance among compiled steps costs more than six minutes before the first of them."""
     config = PRESETS["published-bits"].with_(net__hidden=8, dynamics__hidden=8)
-    assert config.steps >= PAYS["cpu"]
+    assert config.steps >= COMPILE_FROM_STEPS["cpu"]
     assert choose(Trainer(make_task("bits", config), CPU)) == ("eager", "")
-    assert choose(learner(steps=PAYS["cpu"]))[0] == ("eager" if compiler_missing(CPU) else "compile")
+    assert choose(learner(steps=COMPILE_FROM_STEPS["cpu"]))[0] == ("eager" if compiler_missing(CPU) else "compile")
 
 
 def test_a_refused_choice_leaves_a_resumed_run_as_it_was(tmp_path: Path) -> None:
@@ -124,7 +128,7 @@ def test_an_old_torch_is_not_asked_to_compile(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch, "__version__", "2.7.1+cpu")
     with pytest.raises(ValueError, match=r"needs torch 2\.8, which is not installed: use eager"):
         choose(learner(), "compile")
-    assert choose(learner(steps=PAYS["cpu"]))[0] == "eager"
+    assert choose(learner(steps=COMPILE_FROM_STEPS["cpu"]))[0] == "eager"
     monkeypatch.setattr(torch, "__version__", "2.10.0")
     assert "torch" not in compiler_missing(CPU)
 

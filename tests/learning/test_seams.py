@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from own_noise import Rotation
+from own_noise import AllOrNothing, Rotation
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -17,9 +17,11 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.orders import expected_scores
 from sgfn.landscapes import Landscape
 from sgfn.landscapes.tasks import Task, make_task
+from sgfn.learning.forms import FORMS, FormEntry
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
 from sgfn.learning.rollout import rollout
+from sgfn.learning.scoring import score_marginal, score_published
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import Mixtures, Noise, UniformSlip
 from sgfn.objectives.scores import Scores
@@ -85,7 +87,7 @@ def test_noise_of_the_state_has_its_own_law_floor_and_samples() -> None:
     wanted = laws.law(env, trainer.policy)
     assert_close(trainer.law(), wanted, atol=1e-6, rtol=1e-5)
     assert_close(
-        trainer.env.law(trainer._everywhere(trainer.env, trainer.nets.log_policy)), wanted, atol=1e-6, rtol=1e-5
+        trainer.env.law(trainer._policy_table(trainer.env, trainer.nets.log_policy)), wanted, atol=1e-6, rtol=1e-5
     )
     drawn = trainer.draw(40000, seed=0)
     counts = env.object_index(drawn.objects).bincount(minlength=env.num_objects).double() / 40000
@@ -168,22 +170,73 @@ def test_the_quick_way_draws_from_the_kernel_that_is_written(noise: Noise) -> No
     trainer = Trainer(task_of(env, batch=30000, explore=0.0), CPU)
     backend = trainer.backend
     assert isinstance(backend, FixedLengthBackend)
-    walk, _ = backend.roller.roll(backend.draw(trainer.generator, 1.0))
+    sequences, _ = backend.roller.roll(backend.draw(trainer.generator, 1.0))
     for t in range(env.length):
         state = next(states for depth, states in enumerate(env.levels()) if depth == t)[:1]
         for a in range(env.vocab):
-            chosen = walk.realised[t][walk.intended[t] == a]
+            chosen = sequences.realised[t][sequences.intended[t] == a]
             found = chosen.bincount(minlength=env.vocab).double() / len(chosen)
             assert_close(found, env.kernel(state, torch.float64)[0, a], atol=0.02, rtol=0)
 
 
-@pytest.mark.parametrize("method", ["legal", "encode", "apply", "kernel"])
+@pytest.mark.parametrize("method", ["legal", "encode", "apply", "kernel", "index", "object_index", "all_objects"])
 def test_an_environment_of_ones_own_is_not_taken_for_a_plain_sequence(method: str) -> None:
     own = type("Own", (SequenceEnv,), {method: lambda self, *a, **k: getattr(SequenceEnv, method)(self, *a, **k)})
     noise = UniformSlip(alpha=0.3)
     assert isinstance(Trainer(task_of(own(length=3, alphabet="AB", noise=noise)), CPU).backend, GeneralBackend)
     plain = SequenceEnv(length=3, alphabet="AB", noise=noise)
     assert isinstance(Trainer(task_of(plain), CPU).backend, FixedLengthBackend)
+
+
+def tripled(heads: Any, kernel: Any, batch: Any, log_z: Tensor) -> Scores:
+    """A form of a user's."""
+    scores = score_marginal(heads, kernel, batch, log_z)
+    return replace(scores, log_pf=3.0 * scores.log_pf)
+
+
+def test_a_form_of_ones_own_is_scored_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FORMS, "entries", dict(FORMS.entries))
+    FORMS.add(FormEntry(name="tripled", score=tripled))
+    FORMS.add(FormEntry(name="copied", score=score_marginal))
+    plain, own, copied = (trained(steps=20, form=form) for form in ("marginal", "tripled", "copied"))
+    assert isinstance(plain.backend, FixedLengthBackend)
+    assert isinstance(own.backend, GeneralBackend)
+    assert not torch.allclose(own.nets.log_z, copied.nets.log_z, atol=1e-2)
+
+
+def test_a_form_of_ones_own_has_the_heads_it_asks_for() -> None:
+    env = SequenceEnv(length=3, alphabet="AB", noise=UniformSlip(alpha=0.3))
+    entry = FormEntry(name="mine", score=score_published, joint_backward=True)
+    FORMS.add(entry)
+    try:
+        own, published = (Trainer(task_of(env, form=form), CPU) for form in ("mine", "published"))
+        for trainer in (own, published):
+            trainer.step()
+        assert torch.equal(own.optimiser.values, published.optimiser.values)
+    finally:
+        FORMS.remove("mine")
+
+
+def test_a_hidden_rate_of_ones_own_is_drawn_for_each_sample() -> None:
+    """Samples follow the exact law, which the kernel of the mean rate does not give."""
+    env = SequenceEnv(length=4, alphabet="AB", noise=AllOrNothing())
+    trainer = Trainer(task_of(env, optim__lr=2e-2), CPU)
+    with torch.no_grad():
+        trainer.nets.policy.bias.copy_(torch.tensor([3.0, 0.0]))
+    law = trainer.law()
+    mean_rate = laws.law(SequenceEnv(length=4, alphabet="AB", noise=UniformSlip(alpha=0.45)), trainer.policy)
+    drawn = env.object_index(trainer.draw(40000, 0).objects).bincount(minlength=16).double() / 40000
+    assert exact.total_variation(drawn, law) < 0.02
+    assert exact.total_variation(mean_rate, law) > 0.1
+    objects = env.all_objects()
+    task = trainer.task
+    known = exact.reference(env, task.landscape.scores(objects), task.log_reward(objects), task.beta)
+    assert (known.floor, known.floor_kind) == (None, "not known under a hidden rate")
+
+
+def test_an_operator_without_its_kernel_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^Own overrides operator alone: noise is written in kernel"):
+        type("Own", (SequenceEnv,), {"operator": lambda self, *a, **k: None})
 
 
 # finding 2: an objective of one's own
@@ -254,6 +307,10 @@ def test_networks_answer_for_the_raw_state_they_are_asked_about() -> None:
     assert not torch.allclose(trainer.nets.log_policy(raw[1:]), trainer.nets.log_policy(raw[:-1]))
     with pytest.raises(ValueError, match="states here are numbers, got a row of 8: `embed` raw states first"):
         trainer.env.legal(raw)
+    with pytest.raises(ValueError, match="states here are numbers, got a row of 8: `embed` raw states first"):
+        trainer.env.index(raw)
+    with pytest.raises(ValueError, match=r"^states of SequenceEnv must have the shape \[\*, 8\], got \[1, 1\]$"):
+        trainer.policy(torch.tensor([[3]]))
 
 
 def test_states_of_one_integer_are_not_numbered() -> None:

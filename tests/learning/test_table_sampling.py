@@ -62,18 +62,18 @@ def test_every_number_leads_where_its_share_lies(name: str) -> None:
     env = tabulate((KINDS | MIXED)[name](0.3), "cpu")
     assert isinstance(env, TabulatedEnv)
     policy, parts = some_policy(env), 4096
-    walk = TableSampler(env, policy, Numbered(env.object_index), 8)
+    sampler = TableSampler(env, policy, Numbered(env.object_index), 8)
     states = torch.arange(env.num_states)
     joint = (policy[:, :, None].double() * env.kernel(states[:, None], torch.float64)).flatten(1)
     uniform = (torch.arange(parts, dtype=torch.float64) + 0.5) / parts
-    place = walk._search(states.repeat_interleave(parts), uniform.repeat(env.num_states))
-    counts = torch.zeros(env.num_states * walk.size, dtype=torch.int64).index_add_(0, place, torch.ones_like(place))
+    place = sampler._search(states.repeat_interleave(parts), uniform.repeat(env.num_states))
+    counts = torch.zeros(env.num_states * sampler.size, dtype=torch.int64).index_add_(0, place, torch.ones_like(place))
     share = counts.view(env.num_states, -1) / parts
     assert share[:, joint.shape[1] :].sum() == 0
     assert_close(share[:, : joint.shape[1]].double(), joint, atol=1.01 / parts, rtol=0)
     for end in (0.0, 1.0 - 2.0**-53):  # the lowest and the highest number there is
-        place = walk._search(states, torch.full((env.num_states,), end, dtype=torch.float64))
-        assert (joint.gather(1, (place % walk.size)[:, None]) > 0).all()
+        place = sampler._search(states, torch.full((env.num_states,), end, dtype=torch.float64))
+        assert (joint.gather(1, (place % sampler.size)[:, None]) > 0).all()
     wrong = (some_policy(env, seed=1)[:, :, None] * env.kernel_table[: env.num_states]).flatten(1).double()
     assert (share[:, : joint.shape[1]] - wrong).abs().max() > 0.02
 
@@ -120,17 +120,17 @@ def test_the_first_samples_are_the_same_whatever_their_number(monkeypatch: pytes
     assert not torch.equal(blocks[0].objects, blocks[1].objects)
 
 
-def judged_rows(made: Learner, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def evaluated_rows(made: Learner, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many states each question to the policy had."""
-    rows, log_policy = [], made.memoryless()
+    rows, log_policy = [], made.state_policy()
     assert log_policy is not None
-    monkeypatch.setattr(made, "memoryless", lambda: lambda state: rows.append(state.shape[0]) or log_policy(state))
+    monkeypatch.setattr(made, "state_policy", lambda: lambda state: rows.append(state.shape[0]) or log_policy(state))
     return rows
 
 
-def test_each_state_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_state_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = tiny_trainer()
-    rows = judged_rows(trainer, monkeypatch)
+    rows = evaluated_rows(trainer, monkeypatch)
     trainer.draw(5000, seed=0)
     assert rows == [trainer.env.num_states]
 

@@ -16,11 +16,11 @@ from sgfn.config import NetConfig, OfflineConfig, ThoughtConfig, TrainConfig
 from sgfn.envs import Env, GridEnv, SequenceEnv, histories, laws
 from sgfn.evaluation import exact
 from sgfn.evaluation.measure import measure
-from sgfn.learning.along import CachedActor, TrajectoryScorer
 from sgfn.learning.dynamics import negative_log_likelihood
 from sgfn.learning.methods import check_objective
 from sgfn.learning.rollout import clocks, rollout
 from sgfn.learning.trainer import Trainer
+from sgfn.learning.trajectory_scorer import CachedActor, TrajectoryScorer
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.noise import HiddenRate, Noise, UniformSlip, bayes_filter, slip_project
 from sgfn.noise.operators import DenseKernel
@@ -156,7 +156,7 @@ def test_a_run_folder_resumes_and_measures_itself(tmp_path: Path, monkeypatch: p
     whole = train("words", config, tmp_path / "whole", device="cpu")
     assert not any("tv" in row for row in whole.rows())
     stopped = tmp_path / "stopped"
-    monkeypatch.setattr(Trainer, "glance", _stop_after(3, Trainer.glance))
+    monkeypatch.setattr(Trainer, "snapshot", _stop_after(3, Trainer.snapshot))
     with pytest.raises(RuntimeError, match="enough"):
         train("words", config, stopped, device="cpu")
     monkeypatch.undo()
@@ -168,11 +168,11 @@ def test_a_run_folder_resumes_and_measures_itself(tmp_path: Path, monkeypatch: p
     assert found["top100_count"] > 0
 
 
-def _stop_after(step: int, glance: Any) -> Any:
+def _stop_after(step: int, snapshot: Any) -> Any:
     def until(trainer: Trainer) -> Any:
         if trainer.done >= step:
             raise RuntimeError("enough")
-        return glance(trainer)
+        return snapshot(trainer)
 
     return until
 
@@ -199,7 +199,7 @@ def test_thoughts_reach_scores_samples_and_retraced_intentions() -> None:
     for a in (0, 1):
         rows = (first == a) & (traced.intended[:, 1] == 0)
         pairs = torch.tensor([[a, 0]]), torch.tensor([[0, 0]])
-        policy, log_kernel = trainer.believe(torch.tensor([[0, 0, 2]]), *pairs)
+        policy, log_kernel = trainer.history_policy(torch.tensor([[0, 0, 2]]), *pairs)
         posterior = policy[0] * log_kernel[0, :, 1].exp()
         counts = torch.bincount(traced.intended[rows, 2], minlength=2)[None]
         assert chi_square(counts, (posterior / posterior.sum())[None]) > 1e-4
@@ -218,12 +218,12 @@ def remembering(env: Env, seed: int = 0) -> histories.HistoryPolicy:
             number = number * 31 + a * env.actions + k + 1
         return torch.sin(12.9898 * (number[:, None] + 7 * torch.arange(size) + seed).double()).abs() + 0.1
 
-    def believe(states: Tensor, intended: Tensor, realised: Tensor) -> tuple[Tensor, Tensor]:
+    def history_policy(states: Tensor, intended: Tensor, realised: Tensor) -> tuple[Tensor, Tensor]:
         policy = table(states, intended, realised, env.actions) * env.legal(states)
         model = table(states, intended, realised, env.actions**2).unflatten(-1, (env.actions, env.actions))
         return policy / policy.sum(-1, keepdim=True), (model / model.sum(-1, keepdim=True)).log()
 
-    return believe
+    return history_policy
 
 
 @every_space
@@ -231,7 +231,7 @@ def remembering(env: Env, seed: int = 0) -> histories.HistoryPolicy:
 def test_without_a_memory_the_law_is_that_of_the_states(space: str, noise: Noise) -> None:
     env = SPACES[space](noise)
     policy = look_up(env, random_table(env, 1))
-    found = histories.follow(env, lambda states, a, k: (policy(states), env.kernel(states).log()))
+    found = histories.enumerate_histories(env, lambda states, a, k: (policy(states), env.kernel(states).log()))
     assert_close(found.law, laws.law(env, policy), atol=1e-12, rtol=0)
     assert float(found.law.sum()) == pytest.approx(1.0, abs=1e-12)
     if isinstance(noise, UniformSlip):
@@ -240,7 +240,7 @@ def test_without_a_memory_the_law_is_that_of_the_states(space: str, noise: Noise
         assert found.nll > found.filter_nll + 1e-3  # the mean rate is not all that a history tells
         at_the_mean = replace(env_noise(env), concentration=1e6)
         assert not torch.allclose(laws.law(SPACES[space](at_the_mean), policy), found.law, atol=1e-4)
-    other = histories.follow(env, remembering(env)).law
+    other = histories.enumerate_histories(env, remembering(env)).law
     assert not torch.allclose(other, found.law, atol=1e-3)
 
 
@@ -253,12 +253,12 @@ class Remembering:
     """The policy of `remembering` in a rollout."""
 
     def __init__(self, env: Env) -> None:
-        self.believe = remembering(env)
+        self.history_policy = remembering(env)
 
     def log_policy(self, t: int, state: Tensor) -> Tensor:
         if t == 0:
             self.pairs = state.new_zeros(2, state.shape[0], 0)
-        return self.believe(state, *self.pairs)[0].log().float()
+        return self.history_policy(state, *self.pairs)[0].log().float()
 
     def observe(self, t: int, intended: Tensor, realised: Tensor) -> None:
         self.pairs = torch.cat([self.pairs, torch.stack([intended, realised])[..., None]], -1)
@@ -267,12 +267,12 @@ class Remembering:
 @every_space
 def test_a_law_with_memory_is_what_samples_show(space: str) -> None:
     env = SPACES[space](HIDDEN)
-    found = histories.follow(env, remembering(env))
+    found = histories.enumerate_histories(env, remembering(env))
     generator = torch.Generator().manual_seed(0)
     batch = rollout(env, Remembering(env), lambda x: torch.zeros(len(x)), batch=40_000, generator=generator)
     counts = torch.bincount(env.object_index(env.objects(batch.states[:, -1])), minlength=env.num_objects)
     assert chi_square(counts[None], found.law[None]) > 1e-4
-    forgetful = histories.follow(env, lambda s, a, k: remembering(env)(s, a[:, :0], k[:, :0]))
+    forgetful = histories.enumerate_histories(env, lambda s, a, k: remembering(env)(s, a[:, :0], k[:, :0]))
     assert chi_square(counts[None], forgetful.law[None]) < 1e-4
     slippable = env.slippable(batch.states[:, :-1])
     known = DenseKernel(bayes_filter(HIDDEN, slippable, batch.intended, batch.realised))
@@ -294,7 +294,7 @@ def test_no_model_predicts_better_than_the_filter(space: str) -> None:
         policy = remembering(env)(states, intended, realised)[0]
         return policy, bayes_filter(HIDDEN, slippable, *pairs)[:, -1].log()
 
-    found = histories.follow(env, exact_filter)
+    found = histories.enumerate_histories(env, exact_filter)
     assert found.nll == pytest.approx(found.filter_nll, abs=1e-12)
 
 
@@ -329,18 +329,18 @@ def test_too_many_histories_are_refused() -> None:
     env = SequenceEnv(length=8, alphabet="ACGT", noise=HIDDEN)
     assert not histories.enumerable(env)
     with pytest.raises(ValueError, match=r"^a policy with a memory has 4,294,967,296 histories here, the limit is 2,0"):
-        histories.follow(env, remembering(env))
+        histories.enumerate_histories(env, remembering(env))
     assert histories.enumerable(SequenceEnv(length=5, alphabet="ACGT", noise=HIDDEN))
 
 
 def test_a_thought_tells_the_rate() -> None:
     """A few updates of the noise model, and it predicts better than any model of the state alone could."""
     trainer = hidden_trainer(batch=256, steps=60, dynamics__lr=0.02, optim__lr=0.0, optim__warmup=1, **THOUGHT)
-    before = trainer.follow()
+    before = trainer.enumerate_histories()
     advance(trainer, 60)
-    after = trainer.follow()
-    mean_rate = histories.follow(
-        trainer.task.env, lambda s, a, k: (trainer.believe(s, a, k)[0], trainer.task.env.kernel(s).log())
+    after = trainer.enumerate_histories()
+    mean_rate = histories.enumerate_histories(
+        trainer.task.env, lambda s, a, k: (trainer.history_policy(s, a, k)[0], trainer.task.env.kernel(s).log())
     )
     assert before.nll > mean_rate.nll
     assert after.nll < mean_rate.nll - 0.5 * (mean_rate.nll - mean_rate.filter_nll)
@@ -363,7 +363,7 @@ def test_the_laws_of_the_study_agree_with_enumeration() -> None:
         rate = HIDDEN.posterior_rates(everywhere, *pairs)[:, -1]
         return slip_project(table(states), env.slippable(states), rate)[0], env.kernel(states).log()
 
-    followed = histories.follow(env, projecting).law
+    followed = histories.enumerate_histories(env, projecting).law
     assert_close(filter_law(env, conditionals), followed, atol=1e-12, rtol=0)
     mean_rate = laws.law(env, exact.best_policy(env, conditionals))
     assert not torch.allclose(followed, mean_rate, atol=1e-3)
@@ -384,7 +384,7 @@ def test_who_knows_the_rate_reaches_laws_that_others_do_not() -> None:
     def choosing(quiet: float, slipped: float) -> Tensor:
         """Free letters at random, then A with a probability that may depend on the past, then what the side asks."""
 
-        def believe(states: Tensor, intended: Tensor, realised: Tensor) -> tuple[Tensor, Tensor]:
+        def history_policy(states: Tensor, intended: Tensor, realised: Tensor) -> tuple[Tensor, Tensor]:
             share = torch.full((states.shape[0],), 0.5, dtype=torch.float64)
             if intended.shape[1] == FREE:
                 share = torch.tensor([slipped, quiet], dtype=torch.float64)[(intended == realised).all(1).long()]
@@ -392,7 +392,7 @@ def test_who_knows_the_rate_reaches_laws_that_others_do_not() -> None:
                 share[states[:, FREE] == 0] = 1.0
             return torch.stack([share, 1 - share], -1), env.kernel(states).log()
 
-        return histories.follow(env, believe).law
+        return histories.enumerate_histories(env, history_policy).law
 
     knowing, never, always = choosing(1.0, 0.0), choosing(0.0, 0.0), choosing(1.0, 1.0)
     often, least, most = (float(law[side].sum()) for law in (knowing, never, always))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from balances import BALANCE
 from exact_tables import MIXED
 from small_runs import CPU, balance, collected, same_tensors, small, tiny_task, tiny_trainer, weights
 from torch import Tensor
@@ -17,12 +18,12 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.measure import reference
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import make_task
+from sgfn.learning.forms import FORMS
 from sgfn.learning.kernels.shared_states import SharedStateScorer
 from sgfn.learning.learner import NonFiniteError
-from sgfn.learning.scoring import FORMS
 from sgfn.learning.trainer import METERS, Trainer
 from sgfn.nets.heads import FlowNets
-from sgfn.objectives import BALANCE, OBJECTIVES
+from sgfn.objectives import OBJECTIVES
 from sgfn.objectives.entropy import ENTROPY_METERS
 
 EVERYTHING: dict[str, Any] = {

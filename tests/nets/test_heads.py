@@ -4,7 +4,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 import torch
+from balances import BALANCE
 from exact_tables import DRIFT, ENVS, final_states, inner_states, log_of
+from flow_nets import flow_nets
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -12,14 +14,14 @@ from sgfn.config import DynamicsConfig, NetConfig
 from sgfn.envs import TabulatedEnv, laws
 from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories, concatenate
+from sgfn.learning.forms import FORMS
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.rollout import clocks, retrace, rollout
-from sgfn.learning.scoring import FORMS, score
+from sgfn.learning.scoring import score
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import ACTIVATIONS, MLP, masked_log_softmax
 from sgfn.nets.heads import FlowNets
 from sgfn.noise.operators import DenseKernel, Kernel
-from sgfn.objectives import BALANCE
 
 every_env = pytest.mark.parametrize("name", ENVS)
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -29,7 +31,7 @@ def networks(env: Enumerable, form: str) -> tuple[FlowNets, FullNoiseModel]:
     """Networks with some contrast, as after training."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        nets = FlowNets(env, form, NetConfig(hidden=16, layers=1))
+        nets = flow_nets(env, form, NetConfig(hidden=16, layers=1))
         model = FullNoiseModel(env, DynamicsConfig(hidden=16))
         with torch.no_grad():
             nets.policy.weight.normal_()
@@ -102,7 +104,7 @@ def test_new_networks_start_near_uniform(name: str) -> None:
     env = ENVS[name](0.3)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        policy = FlowNets(env, "marginal", NetConfig(hidden=64)).log_policy(inner_states(env)).exp()
+        policy = FlowNets(env, NetConfig(hidden=64)).log_policy(inner_states(env)).exp()
     uniform = laws.uniform_policy(env)(inner_states(env)).float()
     assert (policy - uniform).abs().max() < 0.05
     trained = networks(env, "marginal")[0].log_policy(inner_states(env)).exp()
@@ -180,14 +182,14 @@ def test_shared_states_give_the_same_loss_and_gradients(name: str, levels: int, 
     log_kernel = share(model.log_matrix, env, inner, levels)
     assert_close(log_kernel[batch.valid], model.log_matrix(inner)[batch.valid])
     kernel = DenseKernel(log_kernel, log=True)
-    judge = SharedStateScorer(env, nets, levels)
+    scorer = SharedStateScorer(env, nets, levels)
     for t in range(env.horizon):
-        valid, log_policy = batch.valid[:, t], judge.log_policy(t, inner[:, t])
+        valid, log_policy = batch.valid[:, t], scorer.log_policy(t, inner[:, t])
         assert not log_policy.requires_grad
         assert_close(log_policy[valid], nets.log_policy(inner[:, t])[valid].detach())
     plain = gradients(nets, batch, form, objective, kernel)
     nets.zero_grad(set_to_none=True)
-    BALANCE[objective](score(judge, batch, form, kernel), batch).mean().backward()
+    BALANCE[objective](score(scorer, batch, form, kernel), batch).mean().backward()
     found = torch.cat([p.grad.flatten() for p in nets.parameters() if p.grad is not None])
     assert_close(found, plain, atol=1e-5, rtol=1e-4)
     shorter = Trajectories(**{field: rows[:-5] for field, rows in vars(batch).items()})

@@ -433,7 +433,7 @@ def test_a_matrix_is_read_in_any_order(tmp_path: Path) -> None:
         (",C\nA,1\nC,1\n", r", line 1: the header lacks 'A'"),
         ("", r": the file is empty; write a header and one row for each intended letter$"),
         (",A,C\n", r": a header and no rows; add one row for each intended letter$"),
-        (b"\xff\xfe\x00\x01", r", line 1: byte 0xff is not UTF-8 text; save the table as CSV in UTF-8$"),
+        (b"\xff\xfe\x00\x01", r": the text is in UTF-16; save the table as CSV in UTF-8$"),
     ],
 )
 def test_a_wrong_matrix_is_told_in_one_line(text: str | bytes, message: str, tmp_path: Path) -> None:

@@ -52,9 +52,9 @@ def mixtures() -> tuple[Kernel, Tensor]:
     return by_noise(noise)
 
 
-def table(rows: int) -> tuple[Kernel, Tensor]:
-    matrices, index = laws(rows, ACTIONS, 40), torch.arange(STATES) % rows
-    return TableKernel(matrices, index), matrices[index]
+def table(rows: int, actions: int = ACTIONS, outcomes: int = 40, *, log: bool = False) -> tuple[Kernel, Tensor]:
+    matrices, index = laws(rows, actions, outcomes), torch.arange(STATES) % rows
+    return TableKernel(matrices.log() if log else matrices, index, log=log), matrices[index]
 
 
 KERNELS: dict[str, Callable[[], tuple[Kernel, Tensor]]] = {
@@ -70,6 +70,8 @@ KERNELS: dict[str, Callable[[], tuple[Kernel, Tensor]]] = {
     "dense logarithms": lambda: (DenseKernel(laws(STATES, ACTIONS, 3).log(), log=True), laws(STATES, ACTIONS, 3)),
     "shared table": lambda: table(1),
     "table": lambda: table(4),
+    "large shared table": lambda: table(1, 40, 30),
+    "large table of logarithms": lambda: table(2, 30, 40, log=True),
     "masked table": masked_table,
 }
 
@@ -102,6 +104,54 @@ def test_every_answer_is_that_of_the_matrix(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
+def test_expectations_and_laws_are_those_of_the_matrix(name: str) -> None:
+    """Values of outcomes averaged under every intention, also as logarithms of which some are minus infinity."""
+    kernel, matrix = KERNELS[name]()
+    matrix = matrix.expand(STATES, *matrix.shape[-2:])
+    policy = laws(STATES, matrix.shape[-2], seed=1)
+    policy = torch.where(policy > policy.mean(), policy, 0.0)
+    assert_close(kernel.outcome_probabilities(policy), torch.einsum("na,nak->nk", policy, matrix))
+    values = torch.randn(STATES, matrix.shape[-1], generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    assert_close(kernel.expected(values), torch.einsum("nak,nk->na", matrix, values))
+    log_values = torch.where(values > 1.0, -torch.inf, 5 * values)
+    log_values[1] = -torch.inf
+    wanted = torch.einsum("nak,nk->na", matrix, log_values.exp())
+    assert_close(kernel.log_expected(log_values).exp(), wanted)
+    assert not torch.allclose(kernel.log_expected(log_values.roll(1, -1)).exp(), wanted)  # and the test can fail
+    assert not torch.allclose(kernel.expected(values.roll(1, -1)), torch.einsum("nak,nk->na", matrix, values))
+    assert not torch.allclose(kernel.outcome_probabilities(policy.roll(1, -1)), kernel.outcome_probabilities(policy))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradients_of_expectations_are_those_of_the_matrix(name: str) -> None:
+    """Finite ones, where a state has no outcome of any worth too."""
+    kernel, matrix = KERNELS[name]()
+    matrix = matrix.expand(STATES, *matrix.shape[-2:])
+    values = torch.randn(STATES, matrix.shape[-1], generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    mask = values > 1.0
+    mask[1] = True
+    found = []
+    for by in (kernel, DenseKernel(matrix)):
+        leaf = values.clone().requires_grad_()
+        got = by.log_expected(torch.where(mask, -torch.inf, leaf))
+        torch.where(got > -torch.inf, got.square(), 0.0).sum().backward()
+        assert leaf.grad is not None
+        found.append(leaf.grad)
+    assert_close(*found)
+    assert bool((found[0][1] == 0).all())
+    assert float(found[0].abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("noise", [UniformSlip(alpha=0.0), ConfusionMatrix(matrix=torch.eye(3).double())])
+def test_a_small_flow_beside_a_large_one_is_kept(noise: Noise) -> None:
+    """Without slips the expectation is the value itself, however far below the others it lies."""
+    log_values = torch.tensor([[0.0, -200.0, -500.0]])
+    kernel = noise.operator(torch.ones(1, 3, dtype=torch.bool), torch.float32, torch.zeros(1, dtype=torch.int64))
+    assert_close(kernel.log_expected(log_values), log_values)
+    assert bool((log_values.exp().log()[:, 1:] == -torch.inf).all())  # which sums of probabilities would lose
+
+
+@pytest.mark.parametrize("name", KERNELS)
 def test_outcomes_are_drawn_in_proportion(name: str) -> None:
     kernel, matrix = KERNELS[name]()
     outcomes, generator = matrix.shape[-1], torch.Generator().manual_seed(0)
@@ -116,9 +166,7 @@ def test_outcomes_are_drawn_in_proportion(name: str) -> None:
     assert bool((counts[wanted == 0] == 0).all())
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in KERNELS if n not in ("masked table", "table", "shared table", "dense logarithms")]
-)
+@pytest.mark.parametrize("name", [n for n in KERNELS if "table" not in n and n != "dense logarithms"])
 def test_projections_are_the_nearest_laws(name: str) -> None:
     """Forward KL of the projection is at most that of any other policy's law."""
     kernel, matrix = KERNELS[name]()
@@ -156,6 +204,7 @@ def test_large_alphabets_have_no_matrix_per_state(noise: Noise) -> None:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         kernel.outcome_law(log_policy).sum().backward()
         kernel.posterior(log_policy, torch.zeros(states, dtype=torch.int64))[0].sum().backward()
+        kernel.log_expected(log_policy).sum().backward()
     assert kept <= 2 * states * 256
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):  # a matrix per state would show
         DenseKernel(kernel.matrix()).outcome_law(log_policy).sum().backward()

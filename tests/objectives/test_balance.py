@@ -4,20 +4,21 @@ from dataclasses import replace
 
 import pytest
 import torch
+from balances import BALANCE
 from exact_tables import TINY, balanced, every_trajectory, look_up, random_table
 from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn import config
-from sgfn.config.names import NAMES
 from sgfn.envs import laws
 from sgfn.envs.trajectories import Trajectories
 from sgfn.evaluation import exact
-from sgfn.learning.scoring import FORMS, score
+from sgfn.learning.forms import FORMS
+from sgfn.learning.registry import check_names, choices
+from sgfn.learning.scoring import score
 from sgfn.noise.operators import DenseKernel
-from sgfn.objectives import BALANCE, OBJECTIVES, make_objective
 from sgfn.objectives.detailed_balance import detailed_balance
-from sgfn.objectives.registry import bases
+from sgfn.objectives.making import make_objective
 from sgfn.objectives.scores import Scores
 from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
 from sgfn.objectives.trajectory_balance import trajectory_balance
@@ -216,11 +217,11 @@ def test_make_objective_binds_lambda() -> None:
     assert make_objective(base.with_(objective="tb")) is trajectory_balance
 
 
-def test_names_equal_the_config() -> None:
-    assert tuple(OBJECTIVES) == NAMES["objective"]
-    assert tuple(FORMS) == NAMES["form"]
-    assert tuple(BALANCE) == NAMES["kl.flow"] == tuple(bases(OBJECTIVES["kl"]))
-    assert tuple(bases(OBJECTIVES["kl-entropy"])) == NAMES["entropy.base"]
+def test_objectives_are_built_on_balances_alone() -> None:
+    assert choices()["kl.flow"] == list(BALANCE)
+    assert choices()["entropy.base"] == [*BALANCE, "kl"]
+    with pytest.raises(ValueError, match=r"^kl\.flow 'eflow' is unknown: choose from tb, db, subtb"):
+        check_names(config.TrainConfig().with_(kl__flow="eflow"))
 
 
 # Padding and gradients
@@ -265,7 +266,7 @@ def test_the_kernel_gets_no_gradient(form: str) -> None:
     assert log_z.grad is not None
     if form != "blind":  # called past `score`, the forms would let it through
         heads = scorer.heads(batch.states)
-        scores = FORMS[form].score(heads, learned, batch, log_z.detach() + 1.0)
+        scores = FORMS[form].scoring(heads, learned, batch, log_z.detach() + 1.0)
         trajectory_balance(scores, batch).sum().backward()
         assert log_kernel.grad is not None
         assert log_kernel.grad.abs().max() > 0

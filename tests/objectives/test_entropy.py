@@ -416,17 +416,17 @@ def test_the_temperature_follows_the_ratio_of_the_batch_before(
     ratios = [figures_by_hand(scores, batch, trainer.config.entropy)["ratio"] for scores, batch in own]
     assert heats[:2] == [1.5, 1.5]  # the guess of log Z and the first batch have none before them
     assert heats[2:] == pytest.approx([1.5 * ratio for ratio in ratios[:-1]], rel=1e-5)
-    assert float(trainer.heat) == pytest.approx(ratios[-1], rel=1e-5)
+    assert float(trainer.entropy_ratio) == pytest.approx(ratios[-1], rel=1e-5)
     assert len({round(ratio, 5) for ratio in ratios}) == 4
     other = build(task, objective=objective, exploration="entropy", replay__updates=1, **changes)
-    assert float(other.heat) == 1.0
+    assert float(other.entropy_ratio) == 1.0
     other.load({name: value.clone() for name, value in trainer.state().items()})
-    assert torch.equal(other.heat, trainer.heat)
+    assert torch.equal(other.entropy_ratio, trainer.entropy_ratio)
 
 
 def test_constant_exploration_does_not_look_at_the_ratio() -> None:
     for exploration, looks in (("constant", False), ("entropy", True)):
         plain, heated = (tiny_trainer(objective="kl-entropy", exploration=exploration, batch=64) for _ in range(2))
-        heated.heat.fill_(1e-3)  # next to nothing of a law is left but its largest entry
+        heated.entropy_ratio.fill_(1e-3)  # next to nothing of a law is left but its largest entry
         batches = [collected(trainer, 64)[1] for trainer in (plain, heated)]
         assert torch.equal(batches[0].intended, batches[1].intended) != looks

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from balances import BALANCE
 from exact_tables import TINY, balanced
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,8 +19,9 @@ from sgfn.learning.scoring import kl_divergence, score, score_outcome
 from sgfn.nets.heads import Heads
 from sgfn.noise import UniformSlip
 from sgfn.noise.operators import DenseKernel
-from sgfn.objectives import BALANCE, make_objective, scored_as
+from sgfn.objectives import scored_as
 from sgfn.objectives.kl import outcome_flow_kl
+from sgfn.objectives.making import make_objective
 
 ONE_STEP = Trajectories(
     intended=torch.zeros(1, 1, dtype=torch.int64),

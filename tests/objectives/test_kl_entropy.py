@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from balances import BALANCE
 from exact_tables import PROPERTY, TINY, balanced
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,6 @@ from torch.testing import assert_close
 
 import sgfn
 from sgfn.config import EntropyConfig, EntropyVariant, TrainConfig
-from sgfn.config.names import NAMES
 from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.methods import check_objective
@@ -28,9 +28,11 @@ from sgfn.learning.scoring import score, score_marginal
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.heads import Heads
 from sgfn.noise.operators import DenseKernel
-from sgfn.objectives import BALANCE, make_objective, scored_as
+from sgfn.objectives import OBJECTIVES, scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS, EntropyTerms, entropy_ratio, entropy_terms
 from sgfn.objectives.kl_entropy import kl_entropy
+from sgfn.objectives.making import make_objective
+from sgfn.objectives.registry import bases
 from sgfn.objectives.scores import Scores, masked_mean
 from sgfn.objectives.trajectory_balance import trajectory_balance
 
@@ -366,7 +368,7 @@ def test_each_weight_alone_changes_training(weight: str) -> None:
 def test_config_chooses_base_and_weights(base: str, form: str) -> None:
     config = TrainConfig().with_(objective="kl-entropy", entropy__base=base, form=form, kl__flow="db", kl__weight=3.0)
     assert scored_as(config) == ("outcome" if base == "kl" else form)
-    assert {name for name, _ in BASED} == set(NAMES["entropy.base"])
+    assert {name for name, _ in BASED} == set(bases(OBJECTIVES["kl-entropy"]))
     scorer, batch, kernel = balanced("grid-2D-3", 0.5, "marginal")
     scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, scored_as(config), kernel)
     plain = make_objective(config.with_(objective=base))(scores, batch)

@@ -1,5 +1,6 @@
 """Files, pictures and page of a forecast, from tables that are known."""
 
+import csv
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from forecast_tables import HORIZON, outcome, small_panel
 from matplotlib import dates as mdates
 
+from sgfn.config.csv_cells import marked
 from sgfn.reports.axes import new_figure, save
 from sgfn.reports.forecast_figure import (
     calibration_chart,
@@ -34,6 +36,22 @@ def test_files_give_back_what_was_written(tmp_path: Path) -> None:
     (tmp_path / "backtest.json").unlink()
     with pytest.raises(ValueError, match=r"has no backtest\.json: forecast first"):
         Outcome.read(tmp_path)
+
+
+def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    """They are marked in every table, and come back as they were."""
+    names = ("=1+1", "-2", "@a", "+b", "'=c", 'q"r, s', "a\rb")
+    written = outcome(small_panel(names))
+    written.write(tmp_path)
+    for name in ("history", "forecast", "backtest"):
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            cells = {row["unique_id"] for row in csv.DictReader(file)}
+        assert cells == {marked(one) for one in names}
+        pd.testing.assert_frame_equal(
+            getattr(Outcome.read(tmp_path), name), getattr(written, name), rtol=1e-9, check_dtype=False
+        )
+    write_table(tmp_path / "a.parquet", written.forecast)
+    assert set(pd.read_parquet(tmp_path / "a.parquet")["unique_id"]) == set(names)
 
 
 def test_tables_by_their_ending(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from forecast_tables import small_panel
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from small_runs import complaint
 
 from sgfn.cli.commands import main
 from sgfn.cli.forecast import Board
@@ -151,7 +152,7 @@ def test_a_forecast_of_0_1_is_read_from_the_copy_beside_its_configuration(run: P
     np.testing.assert_array_equal(one, two)
     (old / "data.csv").unlink()
     with pytest.raises(ValueError, match=r"gone\.csv is missing, and .* is of sgfn 0\.1, which kept no copy"):
-        Forecaster.load(old)
+        Forecaster.load(old, trust=True)
 
 
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,6 +241,7 @@ def test_scenarios_by_kl(
     ("body", "message"),
     [
         ("raise KeyError('stock')", "tilt dislike:cost failed on paths of shape (2, 4) (KeyError: 'stock')"),
+        ("raise SystemExit(0)", "failed on paths of shape (2, 4) (SystemExit: 0) in dislike.py, line 2"),
         ("return paths", "tilt dislike:cost must give one number for each of 2 paths, got shape (2, 4)"),
         ("return paths.mean(1) / 0 * float('inf')", "tilt dislike:cost must be finite, got"),
         ("return None", "tilt dislike:cost must"),
@@ -276,6 +278,51 @@ def test_a_future_that_ends_too_early_is_told_before_training(
     assert told in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     assert main([*words, "--horizon", "3", "--figures", "0"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--season", "10000"],
+            "series.season must be below the 70 steps of the longest series (1 is none), got 10000",
+        ),
+        (["--season", "70"], "series.season must be below the 70 steps of the longest series (1 is none), got 70"),
+        (["--context", "71"], "series.context must be at most the 70 steps of the longest series, got 71"),
+        (["--lags", "9,70"], "series.lags must be below the 70 steps of the longest series, got 70"),
+        (["--windows", "99"], "series 'a' has 70 steps: --windows 99 of horizon 4 leave none to learn from"),
+    ],
+)
+def test_settings_that_reach_further_than_the_data(
+    flags: list[str], message: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ["--out", str(tmp_path / "run")]
+    assert complaint(capsys, ["forecast", str(data), *FLAGS, *folder, *flags]).startswith(f"{data}: {message}")
+    assert not (tmp_path / "run").exists()
+    if flags[0] != "--windows":
+        name = flags[0].removeprefix("--")
+        words = ["train", "series", "--preset", "forecast", "--series.file", str(data), f"--series.{name}", flags[1]]
+        assert message in complaint(capsys, [*words, "--series.horizon", "4", *folder])
+        settings = {name: int(flags[1]) if flags[1].isdecimal() else flags[1]}
+        with pytest.raises(ValueError, match=f"^series.{name} must be"):
+            Forecaster(horizon=4, **settings).fit(data)
+
+
+def test_lags_that_no_number_holds(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = complaint(capsys, ["forecast", str(data), "--lags", "9" * 30, "--out", str(tmp_path / "run")])
+    assert line.startswith("series.lags must be at most 10,000,000")
+
+
+def test_stamps_of_nanoseconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Forty values in forty nanoseconds are forecast; whole numbers of nanoseconds are no time stamps."""
+    table = pd.DataFrame({"ds": [f"2024-01-01T00:00:00.{i:09d}" for i in range(40)], "y": np.sin(np.arange(40.0))})
+    table.to_csv(tmp_path / "ns.csv", index=False)
+    words = [*FLAGS, "--figures", "0", "--out", str(tmp_path / "run")]
+    assert main(["forecast", str(tmp_path / "ns.csv"), *words]) == 0
+    assert Outcome.read(tmp_path / "run").forecast["ds"].iloc[0] == pd.Timestamp("2024-01-01T00:00:00.000000040")
+    table.assign(ds=10**18 + np.arange(40)).to_csv(tmp_path / "whole.csv", index=False)
+    line = complaint(capsys, ["forecast", str(tmp_path / "whole.csv"), *words, "--overwrite"])
+    assert line.startswith(f"{tmp_path / 'whole.csv'}, line 2, column 'ds': '1000000000000000000' is not a time stamp")
 
 
 def test_resuming_takes_the_windows_that_were_kept(run: Path, data: Path, tmp_path: Path) -> None:

@@ -295,8 +295,10 @@ def test_the_command_evaluates_what_is_missing_or_out_of_date(
 
     seen: list[Path] = []
     evaluate = sgfn.evaluate
-    monkeypatch.setattr(sgfn, "evaluate", lambda path: seen.append(path) or evaluate(path, samples=10))
-    monkeypatch.setattr("sgfn.reports.figures.report", lambda runs, _: runs[0] / "report.png")  # drawn in other tests
+    monkeypatch.setattr(sgfn, "evaluate", lambda path, **_: seen.append(path) or evaluate(path, samples=10))
+    monkeypatch.setattr(
+        "sgfn.reports.figures.report", lambda runs, *_, **__: runs[0] / "report.png"
+    )  # drawn in other tests
     other = Path(shutil.copytree(grid_run, tmp_path / "other"))
     assert cli.main(["report", str(grid_run), str(other)]) == 0
     assert seen == [grid_run, other]

@@ -16,7 +16,7 @@ import sgfn
 from sgfn.cli.commands import main
 from sgfn.compare.cells import Cell
 from sgfn.compare.worker_process import work
-from sgfn.compare.workers import Terms, _job
+from sgfn.compare.workers import SharedSettings, _encoded_job
 from sgfn.config import TrainConfig, from_dict
 from sgfn.config.files import read_json
 from sgfn.runs import copies
@@ -291,8 +291,8 @@ def test_a_cell_shares_the_copy_and_is_a_run_like_any_other(tmp_path: Path) -> N
     copied.write_text(FILES["table.file"][0])
     config = small_on("table", steps=5, objective="tb", table__file=tmp_path / "gone.csv")
     cell = Cell(task="table", method="tb", alpha=0.25, seed=0, path=path, config=config)
-    terms = Terms(jobs=1, device="cpu", accelerate="auto", samples=4, copies={"table.file": copied})
-    job = json.loads(_job(cell, terms))
+    shared = SharedSettings(jobs=1, device="cpu", accelerate="auto", samples=4, copies={"table.file": copied})
+    job = json.loads(_encoded_job(cell, shared))
     copies = {name: Path(file) for name, file in job["copies"].items()}
     work(job["task"], from_dict(TrainConfig, job["config"]), path, "cpu", "auto", 4, copies)
     assert (path / "data" / "a.csv").samefile(copied)

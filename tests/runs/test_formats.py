@@ -18,6 +18,8 @@ from sgfn.runs.formats import FORMAT, Migration, migrated
 
 DATA = Path(__file__).parent / "data"
 SHORT = ["--device", "cpu", "--json"]
+AGAIN = {"table": ["--table.file", "table-0.1.csv"], "words": []}
+"""What 0.1 kept no copy of must be named again."""
 
 
 @pytest.fixture
@@ -36,23 +38,23 @@ def told(capsys: pytest.CaptureFixture[str], words: list[str]) -> dict[str, Any]
     return json.loads(capsys.readouterr().out)
 
 
-def evaluated(capsys: pytest.CaptureFixture[str], run: str) -> dict[str, Any]:
-    return told(capsys, ["evaluate", run, "--samples", "16"])
+def evaluated(capsys: pytest.CaptureFixture[str], run: str, *words: str) -> dict[str, Any]:
+    return told(capsys, ["evaluate", run, "--samples", "16", *words])
 
 
 @pytest.mark.parametrize("task", ["words", "table"])
 def test_a_run_of_0_1_is_what_it_was(task: str, workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, known = f"{task}-0.1", read_json(workplace / f"{task}-0.1.json")
     before = contents(workplace / run)
-    found = evaluated(capsys, run)
+    found = evaluated(capsys, run, *AGAIN[task])
     assert {name: found[name] for name in known} == pytest.approx(known, abs=1e-5)
-    assert told(capsys, ["sample", run, "-n", "5"])["samples"] == 5
+    assert told(capsys, ["sample", run, "-n", "5", *AGAIN[task]])["samples"] == 5
     assert main(["report", run]) == 0
     after = contents(workplace / run)
     assert {name: after[name] for name in before} == before  # who reads it does not rewrite it
     checkpoint = Run(path=Path(run)).checkpoint
     save_file({name: v * (-1 if v.is_floating_point() else 1) for name, v in load_file(checkpoint).items()}, checkpoint)
-    assert evaluated(capsys, run)["kl"] != pytest.approx(known["kl"], abs=1e-5)  # the weights count
+    assert evaluated(capsys, run, *AGAIN[task])["kl"] != pytest.approx(known["kl"], abs=1e-5)  # the weights count
 
 
 @pytest.mark.parametrize("task", ["words", "table"])
@@ -61,7 +63,7 @@ def test_a_run_of_0_1_goes_on_and_is_brought_up_to_date(
 ) -> None:
     run = Run(path=workplace / f"{task}-0.1")
     first = run.rows()
-    told(capsys, ["train", task, "--resume", "--steps", "30", "--out", str(run.path)])
+    told(capsys, ["train", task, "--resume", "--steps", "30", "--out", str(run.path), *AGAIN[task]])
     manifest = run.manifest()
     assert (manifest.format, manifest.config.steps) == (FORMAT, 30)
     assert run.rows()[: len(first)] == first
@@ -79,15 +81,17 @@ def test_a_table_that_0_1_did_not_copy_must_be_there_as_it_was(
 ) -> None:
     table, fix = workplace / "table-0.1.csv", "put the old file back, or begin again with another --out"
     text = table.read_text()
-    table.write_text(text.replace("0.5", "0.6"))
     line = complaint(capsys, ["evaluate", "table-0.1"])
+    assert line.startswith(f"table-0.1 has no copy of a file that it names (table.file '{table}'): name it again with")
+    table.write_text(text.replace("0.5", "0.6"))
+    line = complaint(capsys, ["evaluate", "table-0.1", *AGAIN["table"]])
     assert line == f"--table.file {table} has changed since table-0.1 was begun: {fix}"
     table.unlink()
-    line = complaint(capsys, ["evaluate", "table-0.1"])
+    line = complaint(capsys, ["evaluate", "table-0.1", *AGAIN["table"]])
     why = "table-0.1 is of sgfn 0.1, which kept no copy"
     assert line == f"--table.file {table} is missing, and {why}: {fix}"
     table.write_text(text)
-    evaluated(capsys, "table-0.1")
+    evaluated(capsys, "table-0.1", "--trust")
 
 
 def rewrite(folder: Path, **changes: Any) -> None:

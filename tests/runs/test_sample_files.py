@@ -1,6 +1,10 @@
 """Files of samples: the same bytes as a line at a time would give, whole or absent, in blocks."""
 
+import csv
 import gzip
+import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,22 +12,27 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from small_runs import CPU, complaint, contents, tiny_trainer
 
+from sgfn.cli.commands import main
 from sgfn.config import TrainConfig
+from sgfn.config.csv_cells import FORMULA, cell
+from sgfn.config.tables import read_table
 from sgfn.envs import Env, ForecastEnv, SequenceEnv
 from sgfn.envs.trajectories import Samples
 from sgfn.evaluation.orders import as_orders
+from sgfn.landscapes.offline import read_objects
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning import learner
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
 from sgfn.runs.sample_files import WRITERS, writing
 from sgfn.runs.sampling import sample, write_samples
-from sgfn.runs.spelling import joined_text, spell_figures, spell_objects, text_rows
+from sgfn.runs.spelling import cells, joined_text, spell_figures, spell_objects, text_rows
 from sgfn.runs.table_files import kind_of
 
 
@@ -60,14 +69,14 @@ LEARNERS = {
 def test_the_same_bytes_as_line_by_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "SAMPLE_BLOCK", 128)
     made, file = LEARNERS[name](), tmp_path / "samples.csv"
-    write_samples(made, 300, file, seed=3)
+    write_samples(made.task.env, made.stream(300, 3), file)
     assert file.read_bytes() == line_by_line(made.task.env, made.draw(300, seed=3)).encode()
     assert file.read_bytes() != line_by_line(made.task.env, made.draw(300, seed=4)).encode()
 
 
 def test_a_letter_that_is_a_comma_is_marked_everywhere(tmp_path: Path) -> None:
     made, file = tiny_trainer(alphabet="A,", length=2), tmp_path / "samples.csv"
-    write_samples(made, 40, file, seed=0)
+    write_samples(made.task.env, made.stream(40, 0), file)
     assert '"A,"' in {line[:4] for line in file.read_text().splitlines()}
     assert '"A,"' in {line[-4:] for line in file.read_text().splitlines()}
 
@@ -90,6 +99,7 @@ class Strange(ForecastEnv):
         return [text + "!" for text in self.other.decode(objects)]
 
 
+@PROPERTY
 @given(arrays(np.float32, st.integers(1, 20), elements=st.floats(width=32)))
 def test_figures_are_formatted_as_one_by_one(values: np.ndarray) -> None:
     found = [bytes(row).rstrip(b"\0").decode() for row in spell_figures(values)]
@@ -105,10 +115,10 @@ def test_parquet_and_gzip_hold_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     made = LEARNERS["words, of variable length"]()
     plain, packed, table = (tmp_path / name for name in ("s.csv", "S.CSV.GZ", "s.parquet"))
     for file in (plain, packed, table):
-        write_samples(made, 40, file, seed=0)
+        write_samples(made.task.env, made.stream(40, 0), file)
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
     first = packed.read_bytes()
-    write_samples(made, 40, packed, seed=0)
+    write_samples(made.task.env, made.stream(40, 0), packed)
     assert packed.read_bytes() == first  # no time of day in it
     opened, drawn = pq.ParquetFile(table), made.draw(40, seed=0)
     assert [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)] == [16, 16, 8]
@@ -183,7 +193,7 @@ def test_a_block_is_let_go_before_the_next(tmp_path: Path, monkeypatch: pytest.M
     stream = made.stream
     monkeypatch.setattr(learner, "SAMPLE_BLOCK", 8)
     monkeypatch.setattr(Learner, "stream", lambda self, n, seed: map(Counted, stream(n, seed)))
-    write_samples(made, 200, tmp_path / "s.csv", seed=0)
+    write_samples(made.task.env, made.stream(200, 0), tmp_path / "s.csv")
     assert alive == 0
     assert most <= 2
 
@@ -195,3 +205,66 @@ def test_an_empty_text_is_a_text(tmp_path: Path) -> None:
             write(texts, scores, texts)
     assert (tmp_path / "s.csv").read_text() == "sequence,score,intended\n,1,\nab,2,ab\n"
     assert pq.read_table(tmp_path / "s.parquet").to_pydict()["intended"] == ["", "ab"]
+
+
+# Killed and alive
+
+KILLED = """
+import os, signal, sys
+from sgfn.cli import main
+from sgfn.runs import sampling
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+sampling.spell_objects = die
+main(sys.argv[1:])
+"""
+
+
+def test_what_a_killed_command_left_is_swept_by_the_next(grid_run: Path, tmp_path: Path) -> None:
+    child = subprocess.run([sys.executable, "-c", KILLED, "sample", str(grid_run)], check=False)
+    assert child.returncode == -signal.SIGKILL
+    assert len([path for path in grid_run.iterdir() if path.name.startswith(".samples.csv.")]) == 1
+    for words in (["sample"], ["evaluate", "--samples", "5"], ["report"], ["train", "grid", "--resume", "--out"]):
+        run = shutil.copytree(grid_run, tmp_path / words[0])
+        assert main([*words, str(run)]) == 0
+        assert not [path for path in Path(run).iterdir() if path.name.startswith(".") and path.name != ".lock"]
+
+
+def test_a_second_command_that_writes_the_same_file_is_refused(
+    grid_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with writing(grid_run / "samples.csv"):
+        line = complaint(capsys, ["sample", str(grid_run)])
+        assert line == f"another process is writing {grid_run}/samples.csv: wait for it, or give another name"
+        assert main(["sample", str(grid_run), "--out", str(grid_run / "other.csv")]) == 0
+    assert main(["sample", str(grid_run), "--overwrite"]) == 0
+
+
+def test_samples_are_not_written_over_the_data_of_a_run(grid_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = complaint(capsys, ["sample", str(grid_run), "--out", str(grid_run / "data" / "x.csv")])
+    assert line == f"{grid_run}/data holds the data that {grid_run} is read with: give --out another name"
+
+
+@pytest.mark.parametrize("alphabet", ['A"', "A,;", "=+", "-A", "@'", "'=A", 'A"=,', "\uff1dA", "\u00e9'-", "\uff0ba"])
+def test_samples_of_any_alphabet_are_read_back(alphabet: str, tmp_path: Path) -> None:
+    """No cell begins as a formula does, every reader splits a line alike, and our own gives the sequences back."""
+    made, file = tiny_trainer(alphabet=alphabet, length=3, noise__alpha=0.5), tmp_path / "samples.csv"
+    write_samples(made.task.env, made.stream(60, 0), file)
+    drawn = made.draw(60, seed=0)
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.reader(lines, strict=True))
+    assert {len(row) for row in rows} == {3}
+    assert not [text for row in rows for text in (row[0], row[2]) if text[0] in FORMULA]
+    table = read_table(file)
+    assert table.texts("sequence") == made.task.env.decode(drawn.objects)
+    assert table.texts("intended") == made.task.env.decode(as_orders(made.task.env, drawn.intended))
+    assert read_objects(made.task.env, file).tolist() == drawn.objects.tolist()
+
+
+@PROPERTY
+@given(st.lists(st.text(st.sampled_from("ab'=-@+\uff1d\uff0b,;\"\t\u00e9"), max_size=5), min_size=1, max_size=5))
+def test_cells_by_the_block_are_cells_one_by_one(texts: list[str]) -> None:
+    rows = cells(text_rows([text.encode() for text in texts]))
+    assert [bytes(row).replace(b"\0", b"").decode() for row in rows] == [cell(text) for text in texts]

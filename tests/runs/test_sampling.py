@@ -3,6 +3,7 @@
 import csv
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from small_runs import small as configured
 from torch import Tensor
 from torch.testing import assert_close
 
+import sgfn
+from sgfn.cli.commands import main
 from sgfn.envs import SequenceEnv
 from sgfn.evaluation import orders
 from sgfn.evaluation.orders import as_orders, best_orders, expected_scores
@@ -246,6 +249,46 @@ def test_seeds_decide_the_csv(grid_run: Path, tmp_path: Path) -> None:
     assert first != third
 
 
+@pytest.mark.parametrize("changed", [{"temperature": 0.5}, {"temperature": 3.0}, {"greedy": True}])
+def test_the_file_holds_the_draws_of_the_model(changed: dict[str, Any], words_run: Path, tmp_path: Path) -> None:
+    model = sgfn.load(words_run)
+    for options in (dict[str, Any](), changed):
+        file = tmp_path / f"{len(options)}.csv"
+        sample(words_run, 40, file, seed=3, device="cpu", **options)
+        drawn = model.sample(40, seed=3, **options)
+        assert [(row["sequence"], row["intended"]) for row in read(file)] == list(
+            zip(drawn.sequences, drawn.intended, strict=True)
+        )
+    assert read(tmp_path / "0.csv") != read(tmp_path / "1.csv")
+
+
+def test_the_flags_of_a_changed_policy(words_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample", str(words_run), "-n", "20", "--device", "cpu", "--out"]
+    for name, flags in {
+        "plain": [],
+        "one": ["--temperature", "1"],
+        "cold": ["--temperature", ".01"],
+        "best": ["--greedy"],
+    }.items():
+        assert main([*words, str(tmp_path / f"{name}.csv"), *flags]) == 0
+    plain, one, cold, best = (read(tmp_path / f"{name}.csv") for name in ("plain", "one", "cold", "best"))
+    assert plain == one
+    assert plain != cold
+    assert plain != best
+    said = complaint(capsys, [*words, str(tmp_path / "no.csv"), "--greedy", "--temperature", "2"])
+    assert said.startswith("greedy intends what is most probable, at any temperature: leave temperature out")
+    said = complaint(capsys, [*words, str(tmp_path / "no.csv"), "--temperature", "0"])
+    assert said.startswith("temperature must lie in [0.001, 1000], got 0")
+    assert not (tmp_path / "no.csv").exists()
+
+
+def test_a_chain_has_no_policy_to_change() -> None:
+    model = sgfn.fit("words", method="mh", steps=2, batch=4, log__exact_every=0, progress=False)
+    assert len(model.sample(5, seed=0)) == 5
+    with pytest.raises(ValueError, match="method 'mh' has no policy to change: leave temperature and greedy out"):
+        model.sample(5, greedy=True)
+
+
 def test_an_existing_file_is_kept_unless_told(grid_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", str(grid_run), "-n", "5", "--device", "cpu"]
     mine = grid_run / "samples.csv"
@@ -262,6 +305,7 @@ def test_an_existing_file_is_kept_unless_told(grid_run: Path, capsys: pytest.Cap
     [
         (["-n", "0"], "-n must be at least 1, got 0"),
         (["-n", "-3"], "-n must be at least 1, got -3"),
+        (["-n", "1000000001"], "-n must lie in [1, 1e+09], got 1000000001"),
         (["--seed", "-1"], "seed must lie in [0, "),
         (["--seed", "9" * 30], "seed must lie in [0, "),
     ],

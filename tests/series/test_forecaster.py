@@ -204,6 +204,23 @@ def test_fitting_needs_no_future() -> None:
     assert made.predict(ahead, samples=2).stamps[0].tolist() == stamps[56:].to_numpy().tolist()
 
 
+def test_a_saved_forecaster_keeps_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    plain = mixed_panel()
+    odd = replace(
+        plain,
+        series=tuple(replace(one, name=name) for one, name in zip(plain.series, ("=1+1", 'q"r, -s'), strict=True)),
+        past_names=tuple(f"={name}" for name in plain.past_names),
+    )
+    made = forecaster().fit(odd)
+    made.save(tmp_path / "run")
+    text = (tmp_path / "run" / "data" / "data.csv").read_text()
+    assert not [line for line in text.splitlines() if line.startswith("=")]
+    again = Forecaster.load(tmp_path / "run")
+    assert again.predict(samples=3).names == ("=1+1", 'q"r, -s')
+    assert again.fitted.data.panel.past_names == odd.past_names
+    assert np.allclose(again.predict(samples=3).paths, made.predict(samples=3).paths)
+
+
 def test_what_data_may_be() -> None:
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=60), "y": np.sin(np.arange(60.0)), 3: 1.0})
     assert forecaster().read(frame).past_names == ("3",)
@@ -214,12 +231,21 @@ def test_what_data_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"), [({"samples": 0}, r"samples must lie in \[1, inf\), got 0"), ({"seed": -1}, "seed must lie")]
+    ("wrong", "message"),
+    [({"samples": 0}, r"samples must lie in \[1, 1e\+06\], got 0"), ({"seed": -1}, "seed must lie")],
 )
 def test_wrong_arguments_of_predict(fitted: Forecaster, wrong: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fitted.predict(**wrong)  # pyright: ignore[reportArgumentType]
     assert fitted.predict(samples=1).paths.shape[1] == 1
+
+
+def test_paths_that_memory_would_not_hold(fitted: Forecaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows, _, horizon = fitted.predict(samples=1).paths.shape
+    monkeypatch.setattr("sgfn.series.forecaster.MOST_DRAWN", 3 * windows * horizon)
+    assert fitted.predict(samples=3).paths.shape[1] == 3
+    with pytest.raises(ValueError, match=r"^4 paths of .* are more than \S+ values: draw at most 3$"):
+        fitted.predict(samples=4)
 
 
 def test_settings_are_those_of_the_configuration() -> None:

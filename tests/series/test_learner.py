@@ -165,6 +165,11 @@ def test_a_known_measurement_error_is_summed_over() -> None:
     env = learner.task.env
     unit = learner.data.inputs_at_ends().unit
     assert_close(env.kernel(env.initial(1), torch.float64)[0], learner.bins.blur(0.4 / unit)[0])
+    drawn = env.operator(env.initial(1), torch.float64)  # paths are drawn by the noise that laws are summed over
+    assert_close(
+        learner.as_measured(law[:1], learner.data.inputs_at_ends())[:, 0], drawn.outcome_probabilities(law[:1, 0])
+    )
+    assert not torch.allclose(drawn.outcome_probabilities(law[:1, 0]), law[:1, 0])
 
 
 def test_a_learned_error_is_the_widest_that_the_likelihood_admits() -> None:

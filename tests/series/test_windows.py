@@ -257,3 +257,24 @@ def test_outages_do_not_show_what_follows() -> None:
         cuts = torch.tensor([[0, cut]])
         assert differing(Windows(one, plan).inputs(cuts), Windows(changed_after(one, cut, 0), plan).inputs(cuts)) == []
     assert differing(Windows(one, plan).inputs(cuts), Windows(changed_after(one, 45, 0), plan).inputs(cuts))
+
+
+def test_long_histories_are_scaled_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same scales, whatever the block; a history is cut to what there is, seasons whole."""
+    one = mixed_panel()
+    plan = plan_for(one, CONFIG)
+    whole, cuts = Windows(one, replace(plan, cycles=50)), Windows(one, plan).cuts()
+    monkeypatch.setattr("sgfn.series.windows.HISTORIES", 100)
+    monkeypatch.setattr("sgfn.series.windows.LONG_HISTORY", 100)
+    cut = Windows(one, replace(plan, cycles=10**6))
+    assert (whole.history, cut.history) == (150, 60)
+    for name in ("reference", "level", "unit"):
+        assert_close(getattr(cut.scale(cuts), name), getattr(whole.scale(cuts), name), equal_nan=True)
+
+
+@pytest.mark.parametrize(("unit", "season"), [("ns", 1), ("us", 1), ("ms", 1), ("s", 86_400), ("m", 1440)])
+def test_stamps_of_nanoseconds_have_no_season(unit: str, season: int) -> None:
+    """A day has more of them than memory has room for."""
+    step = np.timedelta64(1, unit).astype("timedelta64[ns]")
+    one = replace(series(np.sin(np.arange(40.0))), stamps=stamps_of(40, step=step))
+    assert plan_for(panel(one, step=step), SeriesConfig(horizon=4)).season == season

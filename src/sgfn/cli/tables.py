@@ -1,11 +1,19 @@
-"""Tables that the command line prints, from plain results alone."""
+"""Tables and JSON that the command line prints, from plain results alone."""
 
+import json
+import sys
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-out = Console(highlight=False, markup=False, emoji=False)  # a path may hold brackets
+from sgfn.cli.streams import Output
+
+out = Output()
+
+
+def print_json(data: Any) -> None:
+    """JSON to standard output."""
+    sys.stdout.write(json.dumps(data, indent=2) + "\n")
 
 
 def print_catalogue(listed: list[dict[str, Any]]) -> None:
@@ -58,13 +66,14 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if "optimum" in facts:
         lines.append(("  reached by", facts["optimum"]))
     if not facts["exact"]:
-        return [*lines, ("enumerated", "no: too many states"), *formula_lines(facts)]
+        why = "too many states" if facts["listed"] else "the environment does not list its states and objects"
+        return [*lines, ("enumerated", f"no: {why}"), *formula_lines(facts)]
     return [
         *lines,
         ("mean, top-100 mean", f"{facts['mean']:.4f}, {facts['top100_mean']:.4f}"),
         (f"at {facts['noise']}, beta {facts['beta']:g}:", ""),
         ("  best reachable TV", f"{number(facts['tv_floor'])}  ({facts['floor_kind']})"),
-        ("  ignoring the noise", f"{facts['tv_blind']:.4f}"),
+        ("  ignoring the noise", number(facts["tv_blind"])),
         ("  uniform policy", f"{facts['tv_uniform']:.4f}"),
         (
             "  expected score",
@@ -107,7 +116,7 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         lines += [
             ("TV to target", f"{r['tv']:.4f}", number(r["tv_floor"]), "0"),
             *([("gap to best reachable", number(gap), "0", "")] if r["bound_by_floor"] else []),
-            ("  ignoring noise / uniform", f"{r['tv_blind']:.4f} / {r['tv_uniform']:.4f}", "", ""),
+            ("  ignoring noise / uniform", f"{number(r['tv_blind'])} / {number(r['tv_uniform'])}", "", ""),
             (
                 "expected score",
                 f"{r['expected_reward']:.4f}",

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from sgfn.compare.names import DEFAULT
 from sgfn.config import TrainConfig
-from sgfn.config.names import COMPARED
+from sgfn.config.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from sgfn.compare.comparison import Comparison
@@ -18,7 +19,7 @@ def compare(
     config: TrainConfig,
     out: Path | str,
     *,
-    methods: Sequence[str] = COMPARED,
+    methods: Sequence[str] = DEFAULT,
     alphas: Sequence[float] | None = None,
     seeds: int = 3,
     jobs: int = 1,
@@ -27,6 +28,7 @@ def compare(
     samples: int = 2048,
     progress: Callable[..., None] | None = None,
     baseline: TrainConfig | None = None,
+    trust: bool = False,
 ) -> "Comparison":
     """Train and evaluate every method at every noise level with every seed; cells that are done already are kept.
 
@@ -34,18 +36,14 @@ def compare(
     leaves the others alone and is tried again by the next call, which also continues what was stopped. Methods, noise
     levels and seeds may be added later; another configuration is refused. `baseline` is the recipe that the
     configuration began with: whatever differs from it must be read by some method. `progress` is called a few times a
-    second with the state of each cell that was asked for.
+    second with the state of each cell that was asked for. Methods of a folder that is there which are code, and are not
+    named again, are not imported unless the folder is trusted.
     """
     from sgfn.compare.comparison import run_comparison  # torch is slow to import
 
     chosen = {"methods": methods, "alphas": alphas, "seeds": seeds, "jobs": jobs, "device": device}
-    how = {"accelerate": accelerate, "samples": samples, "progress": progress, "baseline": baseline}
+    how = {"accelerate": accelerate, "samples": samples, "progress": progress, "baseline": baseline, "trust": trust}
     return run_comparison(task, config, Path(out), **chosen, **how)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Comparison":
-        from sgfn.compare.comparison import Comparison
-
-        return Comparison
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_attributes(__name__, {"Comparison": "sgfn.compare.comparison"})

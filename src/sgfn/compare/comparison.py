@@ -6,13 +6,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from sgfn.compare.cells import Cell, CellState, make_cell
+from sgfn.compare.cells import Cell, CellState, cell_path, make_cell
 from sgfn.compare.contestants import CHOSEN, changes_of, contestant, refusing
 from sgfn.compare.results import Rows, result_row, summarise, write_results
-from sgfn.compare.workers import Terms, run_cells
+from sgfn.compare.workers import SharedSettings, run_cells
 from sgfn.config import Accelerate, TrainConfig, differing, from_dict, to_dict
-from sgfn.config.checks import in_range, one_of
+from sgfn.config.checks import in_range, one_of, require
 from sgfn.config.files import sweep, write_json
+from sgfn.config.reading import check_named
+from sgfn.evaluation.measure import MOST_SAMPLES
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.learning.execution import pick_device
@@ -20,11 +22,13 @@ from sgfn.learning.methods import check_fit, check_names
 from sgfn.learning.unread import refuse_unread_by_all
 from sgfn.noise import NOISES
 from sgfn.runs.copies import KeptFile, checksums, files_there, keeping, kept_paths, with_files
-from sgfn.runs.folder import Run, ours, read_files, read_ours, write_files
+from sgfn.runs.folder import LOCK, Run, ours, read_files, read_ours, write_files
 from sgfn.runs.formats import FORMAT
 from sgfn.runs.train import absolute, stoppable
+from sgfn.runs.trust import named_code, refuse_code, refuse_links, remember
 
 PLAN, TABLE, FIGURE, PAGE = "compare.json", "results.csv", "comparison.png", "report.html"
+MOST_CELLS = 100_000
 REDRAW = 60.0  # seconds between two pictures of an unfinished comparison: they take as long as a small cell
 Progress = Callable[[list[CellState]], None]
 """Called a few times a second with the state of each cell that was asked for."""
@@ -78,28 +82,36 @@ def run_comparison(
     samples: int,
     progress: Progress | None,
     baseline: TrainConfig | None,
+    trust: bool,
 ) -> Comparison:
     """`sgfn.compare`, which has the defaults and says what it does."""
     task = recorded(task, elsewhere=True)
-    terms = Terms(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
-    config = _checked(absolute(config), alphas, terms, baseline or TrainConfig())
+    shared = SharedSettings(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
+    config = _checked(absolute(config), alphas, shared, baseline or TrainConfig())
     levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
-    in_range("seeds", seeds, 1, 10**6)
+    in_range("seeds", seeds, 1, MOST_CELLS)
+    count = len(methods) * len(levels) * seeds
+    require(count <= MOST_CELLS, "a comparison", f"have at most {MOST_CELLS:,} cells", f"{count:,}: take fewer --seeds")
     keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
     asked = _cells(out, task, config, keys)
-    plan = Plan(task=task, config=_common(config), samples=samples)
+    plan = Plan(task=task, config=_common(config), samples=samples, trust=trust)
     there = plan.check(out)
-    digests = checksums(files := there.read_files(out))
+    there.refuse_strangers(out, asked)
+    check_named(files := there.read_files(out))
+    digests = checksums(files)
     made = _check_fit(with_files(config, files), asked)
+    _check_level(config.noise.kind, alphas)  # of a maker function it is known now
     names = dict.fromkeys([*(method for method, _, _ in there.keys), *methods])
     refuse_unread_by_all(made, config, {name: contestant(config, name) for name in names}, baseline)
-    with Run(path=out).locked(), stoppable() as stop:
+    with Run(path=out).locked(), stoppable(at_once=f"stopped at once; the same command goes on in {out}") as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
         plan = plan.extend(out, asked, digests)
-        terms = replace(terms, copies=plan.read_files(out))
+        for cell in asked:
+            remember(named_code({"methods": cell.method}))
+        shared = replace(shared, copies=plan.read_files(out))
         states = {cell.path: CellState(cell=cell) for cell in _cells(out, task, plan.config, plan.keys)}
         for state in states.values():
-            state.settle(samples)
+            state.load_files(samples)
         wanted = [states[cell.path] for cell in asked]
         missing = [state for state in wanted if state.status != "done"]
         for state in missing:  # one that failed is tried again
@@ -109,7 +121,7 @@ def run_comparison(
         watch(wanted)
         run_cells(
             missing,
-            terms,
+            shared,
             stop=stop,
             watch=lambda _: watch(wanted),
             ended=lambda _: pictures.write(now=False),
@@ -123,12 +135,14 @@ def run_comparison(
     return Comparison(path=out, rows=pictures.rows(), failed=failed)
 
 
-def _checked(config: TrainConfig, alphas: Sequence[float] | None, terms: Terms, started: TrainConfig) -> TrainConfig:
+def _checked(
+    config: TrainConfig, alphas: Sequence[float] | None, shared: SharedSettings, started: TrainConfig
+) -> TrainConfig:
     """Everything that can be wrong before the first cell starts."""
-    in_range("jobs", terms.jobs, 1, 4096)
-    in_range("samples", terms.samples, 1, 10**9)
-    one_of("accelerate", terms.accelerate, get_args(Accelerate))
-    pick_device(terms.device)
+    in_range("jobs", shared.jobs, 1, 4096)
+    in_range("samples", shared.samples, 1, MOST_SAMPLES)
+    one_of("accelerate", shared.accelerate, get_args(Accelerate))
+    pick_device(shared.device)
     default = TrainConfig()
     for name in CHOSEN:
         if getattr(config, name) != getattr(default, name):
@@ -136,9 +150,14 @@ def _checked(config: TrainConfig, alphas: Sequence[float] | None, terms: Terms, 
     check_names(config)
     if alphas is not None and config.noise.alpha != started.noise.alpha:
         raise ValueError("--alphas sets the noise levels: leave --noise.alpha out")
-    if alphas is not None and not NOISES[config.noise.kind].has_level:
-        raise ValueError(f"noise.kind {config.noise.kind!r} has no level that --alphas could set: leave it out")
+    _check_level(config.noise.kind, alphas)
     return config
+
+
+def _check_level(kind: str, alphas: Sequence[float] | None) -> None:
+    """Raise where levels are asked of a noise that has none."""
+    if alphas is not None and not NOISES[kind].has_level:
+        raise ValueError(f"noise.kind {kind!r} has no level that --alphas could set: leave it out")
 
 
 def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, float, int]]) -> list[Cell]:
@@ -177,12 +196,22 @@ class Plan:
     """Method, noise level and seed of each cell."""
     files: dict[str, KeptFile] = field(default_factory=dict)
     """The files that the configuration names, and their copies."""
+    trust: bool = False
+    """Whether code and links of a folder that is there are trusted."""
+
+    def refuse_strangers(self, out: Path, asked: list[Cell]) -> None:
+        """Raise where the folder has methods that are code and were not asked for, or where a cell lies elsewhere."""
+        named = {cell.method for cell in asked}
+        for method in dict.fromkeys(method for method, _, _ in self.keys if method not in named):
+            refuse_code(out, named_code({"methods": method}), self.trust)
+        paths = [*(cell_path(out, *key) for key in self.keys), *(cell.path for cell in asked)]
+        refuse_links(out, (str(path.relative_to(out)) for path in paths), self.trust)
 
     def check(self, out: Path) -> "Plan":
         """The plan of a comparison that is there, or this one; refuse a folder with another one, or anything else."""
         if not ours(out, PLAN, (PLAN, TABLE, FIGURE, PAGE), "comparison"):
             return self
-        there = read_plan(out)
+        there = replace(read_plan(out, self.trust), trust=self.trust)
         if there.task != self.task:
             raise ValueError(f"{out} compares methods on {there.task}, not on {self.task}: give --out another name")
         flags = differing(self.config, there.config) + (["--samples"] if there.samples != self.samples else [])
@@ -192,7 +221,7 @@ class Plan:
 
     def read_files(self, out: Path) -> dict[str, Path]:
         """The files to read: the comparison's own copies, or where there are none yet the originals."""
-        return files_there(self.config) | kept_paths(out, self.config, self.files)
+        return files_there(self.config) | kept_paths(out, self.config, self.files, self.trust)
 
     def extend(self, out: Path, cells: list[Cell], known: Mapping[str, str]) -> "Plan":
         """The folder's plan with more cells, written: methods as they came, noise levels and seeds in order.
@@ -212,18 +241,28 @@ class Plan:
         return plan
 
 
-def read_plan(out: Path) -> Plan:
+def read_plan(out: Path, trust: bool = False) -> Plan:
     """The plan of a folder, or one line on what is wrong with it."""
+    refuse_links(out, (PLAN, LOCK), trust)
 
     def plan(data: dict[str, Any]) -> Plan:
-        keys = [(str(method), float(alpha), int(seed)) for method, alpha, seed in data["cells"]]
+        keys = [_key(cell) for cell in (data["cells"] if isinstance(data["cells"], list) else [data["cells"]])]
         for method, _, _ in keys:
             if ":" not in method:
-                changes_of(method)
+                changes_of(method)  # raises where it is unknown; code is not imported here
         plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": read_files(data)}
         return Plan(**plain, config=from_dict(TrainConfig, data["config"]), keys=keys)
 
     return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")
+
+
+def _key(cell: Any) -> tuple[str, float, int]:
+    """Method, noise level and seed of a cell, out of JSON."""
+    match cell:
+        case [str(method), float() | int() as alpha, int(seed)]:
+            TrainConfig().with_(noise__alpha=float(alpha), seed=int(seed))  # raises where one is out of range
+            return method, float(alpha), int(seed)
+    raise ValueError(f"each of cells must be a list of method, noise level and seed, got {cell!r}")
 
 
 class Pictures:

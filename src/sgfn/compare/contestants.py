@@ -4,43 +4,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sgfn.compare.names import flow_changes, known, peer_changes
 from sgfn.config import TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.importing import find
-from sgfn.config.names import COMPARED
 from sgfn.config.registry import Style
+from sgfn.learning.forms import FORMS
 from sgfn.learning.learner import Learner
-from sgfn.learning.methods import METHODS, MethodEntry, check_objective, lean
-from sgfn.learning.scoring import FORMS
+from sgfn.learning.methods import METHODS, MethodEntry, check_objective, without_unread
 from sgfn.objectives import OBJECTIVES
 
-DEFAULT = COMPARED
 CHOSEN = ("method", "objective", "form")
 """What the name of a method decides; no flag of its own has a say."""
-PLAIN = "marginal"
-"""The form that a name without a prefix stands for."""
-
-
-def known() -> dict[str, dict[str, str]]:
-    """Name -> changes of the TrainConfig. Each sets the same fields, so that nothing of another method is left over."""
-    plain = {name: _flow(name) for name, entry in OBJECTIVES.items() if PLAIN in entry.forms}
-    formed = {
-        f"{form}-{name}": _flow(name, form)
-        for form in FORMS
-        for name, entry in OBJECTIVES.items()
-        if form != PLAIN and form in entry.forms
-    }
-    return plain | formed | {name: _peer(name) for name, entry in METHODS.items() if entry.compared}
-
-
-def _flow(objective: str, form: str = PLAIN) -> dict[str, str]:
-    return {"method": "gfn", "objective": objective, "form": form}
-
-
-def _peer(method: str) -> dict[str, str]:
-    return _flow("tb") | {"method": method}
-
-
 CONTESTANTS = known()
 """Those that are ours."""
 
@@ -53,8 +28,8 @@ def changes_of(name: str) -> dict[str, str]:
         return found[name]
     form, dash, rest = name.partition("-")
     if dash and form in FORMS:
-        return _flow(rest, form)
-    return _peer(name) if _is_learner(find(name, "method")) else _flow(name)
+        return flow_changes(rest, form)
+    return peer_changes(name) if _is_learner(find(name, "method")) else flow_changes(name)
 
 
 def _is_learner(found: Any) -> bool:
@@ -69,7 +44,7 @@ def contestant(config: TrainConfig, name: str) -> TrainConfig:
     """
     changes = changes_of(name)
     with refusing(name):
-        own = lean(config.with_(**changes))
+        own = without_unread(config.with_(**changes))
         if METHODS[own.method].objective:
             check_objective(own)
         return own

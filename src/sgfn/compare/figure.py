@@ -85,7 +85,7 @@ def _floor(states: list[CellState]) -> list[Level]:
 
 def curve_of(states: list[CellState], column: str) -> Curve | None:
     """Median and band of a column over the seeds of one method at one noise level; None where no seed has it."""
-    return learning([state.cell.run.rows() for state in drawn(states)], column)
+    return learning([state.cell.run.thinned_rows() for state in drawn(states)], column)
 
 
 def drawn(states: list[CellState]) -> list[CellState]:

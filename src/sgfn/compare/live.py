@@ -1,4 +1,4 @@
-"""What `sgfn compare` shows while it works: a live table on a terminal, a line per cell elsewhere."""
+"""Progress of `sgfn compare`: a live table on a terminal, a line per cell elsewhere."""
 
 import time
 from statistics import median
@@ -16,8 +16,8 @@ EVERY = 0.25  # seconds between two drawings
 ENDED = ("done", "failed")
 
 
-class Board:
-    """A table of methods and noise levels below one bar for all cells; call it with their states."""
+class LiveDisplay:
+    """Shows a bar for all cells above a table of methods and noise levels; call it with the states of the cells."""
 
     def __init__(self, console: Console) -> None:
         self.console, self.shown, self.states = console, 0.0, list[CellState]()
@@ -26,7 +26,7 @@ class Board:
         self.task = self.bar.add_task("")
         self.live = Live(console=console, auto_refresh=False, transient=True)
 
-    def __enter__(self) -> "Board":
+    def __enter__(self) -> "LiveDisplay":
         self.live.start()
         return self
 
@@ -37,7 +37,7 @@ class Board:
         self.live.stop()
 
     def __call__(self, states: list[CellState]) -> None:
-        """Draw again if the last drawing is old enough."""
+        """Draw again if the last drawing is older than `EVERY`."""
         self.states = states
         if time.monotonic() - self.shown >= EVERY:
             self.show()
@@ -48,21 +48,21 @@ class Board:
             return
         total = sum(state.cell.config.steps for state in self.states)
         done = sum(state.cell.config.steps if state.status in ENDED else state.step for state in self.states)
-        self.bar.update(self.task, description=tally(self.states), total=total, completed=done)
+        self.bar.update(self.task, description=progress_text(self.states), total=total, completed=done)
         room = self.console.height - 4
         self.live.update(Group(self.bar, live_table(self.states, room)), refresh=True)
         self.shown = time.monotonic()
 
 
-def tally(states: list[CellState]) -> str:
-    """How many cells have ended."""
+def progress_text(states: list[CellState]) -> str:
+    """Numbers of cells that are done and that failed, in words."""
     failed = sum(state.status == "failed" for state in states)
     done = f"{sum(state.status == 'done' for state in states)} of {len(states)} cells done"
     return f"{done}, {failed} failed" if failed else done
 
 
 def live_table(states: list[CellState], room: int) -> Table:
-    """A row per method and noise level; where they do not fit, only those that are at work or have failed."""
+    """Table with a row per method and noise level; where they do not fit, only of those that run or have failed."""
     groups: dict[tuple[str, str], list[CellState]] = {}
     for state in states:
         groups.setdefault((state.cell.method, state.cell.noise), []).append(state)
@@ -79,6 +79,7 @@ def live_table(states: list[CellState], room: int) -> Table:
 
 
 def _cells_of(group: list[CellState]) -> list[Text | str]:
+    """Columns of a row of `live_table`."""
     cell, at_work = group[0].cell, [state for state in group if state.status == "running"]
     count = {status: sum(state.status == status for state in group) for status in ("done", "running", "failed")}
     steps = f"{max((state.step for state in at_work or group), default=0):,}/{cell.config.steps:,}"
@@ -104,7 +105,7 @@ def newest(group: list[CellState], key: str) -> str:
 
 
 def _left(group: list[CellState], rate: float) -> str:
-    """Time that the group would need at its present speed."""
+    """Time that the group still needs at its present speed, as h:mm:ss."""
     if not rate:
         return ""
     steps = sum(state.cell.config.steps - state.step for state in group if state.status not in ENDED)
@@ -113,14 +114,14 @@ def _left(group: list[CellState], rate: float) -> str:
 
 
 class Lines:
-    """A line for each cell that ends; call it with the states of all."""
+    """Prints a line for each cell that ends; call it with the states of all."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.told: set[str] | None = None
 
     def __call__(self, states: list[CellState]) -> None:
-        """Tell what is new."""
+        """Print lines for the cells that have ended since the last call."""
         done = [state for state in states if state.status in ENDED]
         if self.told is None:
             self.told = {state.cell.name for state in done}
@@ -129,17 +130,17 @@ class Lines:
         for state in done:
             if state.cell.name not in self.told:
                 self.told.add(state.cell.name)
-                self._print(f"{story(state)} ({len(self.told)} of {len(states)})")
+                self._print(f"{cell_line(state)} ({len(self.told)} of {len(states)})")
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False, soft_wrap=True)
 
 
-def story(state: CellState) -> str:
-    """What has become of a cell, in one line."""
+def cell_line(state: CellState) -> str:
+    """Result of a cell that has ended, in one line."""
     if state.status == "failed":
         return f"{state.cell.label}: failed: {state.error}"
     tv, score = state.results.get("tv"), state.results.get("sample_mean")
-    figure = f"TV {tv:.4f}" if tv is not None else f"mean score {score:.4f}"
+    figure = f"TV {tv:.4f}" if tv is not None else f"mean score {score or 0:.4f}"
     calls = f"{state.row.get('trajectories', 0):,} environment calls"
     return f"{state.cell.label}: {figure} after {calls}" + (f", {state.seconds:.0f} s" if state.seconds else "")

@@ -1,30 +1,15 @@
 """What a comparison found: one row per cell, and medians over seeds with both ends."""
 
-import csv
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sgfn.compare.cells import CellState
+from sgfn.compare.cells import FIGURES, CellState
+from sgfn.config.csv_cells import csv_text
 from sgfn.config.files import write_text
-from sgfn.evaluation.measure import EXACT_KEYS
 from sgfn.evaluation.seeds import rule, spread
 from sgfn.noise import NOISES
 
-FIGURES = [
-    *EXACT_KEYS,
-    "top100_mean",
-    "top100_median",
-    "modes_greedy",
-    "modes_reference",
-    "modes_reference_total",
-    "dynamics_tv",
-    "sample_mean",
-    "unique",
-    "diversity",
-]
-"""Fields of exact.json that are single numbers."""
 COLUMNS = ["task", "method", "alpha", "seed", "status", "error", "step", "trajectories", "seconds", *FIGURES]
 
 Rows = list[dict[str, Any]]
@@ -42,11 +27,7 @@ def result_row(state: CellState) -> dict[str, Any]:
 
 def write_results(path: Path, rows: Rows) -> None:
     """All rows as a CSV; what is not known is left empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(COLUMNS, ([row[name] for name in COLUMNS] for row in rows)))
 
 
 def summarise(rows: Rows) -> Rows:

@@ -1,6 +1,6 @@
-"""A process that trains and evaluates one cell: `python -m sgfn.compare.worker_process`, job on its input.
+"""A process that trains and evaluates one cell: `python -m sgfn.compare.worker_process`, with the job on its input.
 
-What it prints last before it fails is the reason. When its input ends, its parent is gone: it stops as after Ctrl-C.
+If it fails, its last line of output is the reason. When its input ends, its parent is gone: it stops as after Ctrl-C.
 """
 
 import json
@@ -16,10 +16,12 @@ from typing import Any
 from sgfn.compare.cells import SECONDS, STOPPED, read_seconds
 from sgfn.config import TrainConfig, from_dict
 from sgfn.config.files import write_json
+from sgfn.config.user_code import user_errors
 from sgfn.learning.learner import NonFiniteError
 from sgfn.runs.evaluate import evaluate
 from sgfn.runs.folder import Run
 from sgfn.runs.train import train
+from sgfn.runs.trust import named
 
 
 def work(
@@ -31,7 +33,10 @@ def work(
     samples: int,
     copies: dict[str, Path] | None = None,
 ) -> None:
-    """Train into the folder, from the checkpoint where there is one, and evaluate; who cannot be accelerated is not."""
+    """Train into the folder, from its checkpoint if there is one, and evaluate.
+
+    Steps run unaccelerated where the method does not allow the wanted acceleration.
+    """
     run = Run(path=path)
     begun = (path / "config.json").is_file()
     if begun and run.read_config() != (task, config):
@@ -44,23 +49,22 @@ def work(
 
     how = {"device": device, "accelerate": accelerate, "insist": False, "copies": copies}
     train(task, config, path, resume=resume, overwrite=not resume, progress=note, **how)
-    evaluate(path, samples=samples, device=device)
+    evaluate(path, samples=samples, device=device, trust=named(task, config))  # as the parent was told
 
 
 def stop_with_parent() -> None:
-    """Wait until nobody holds the other end of our input."""
+    """Wait until the parent closes our input or ends, then terminate this process."""
     sys.stdin.read()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def main() -> int | str:
-    """0, or the reason of a failure."""
-    job: dict[str, Any] = json.loads(sys.stdin.readline())
-    threading.Thread(target=stop_with_parent, daemon=True).start()
+def outcome(job: dict[str, Any]) -> int | str:
+    """Do a job; returns 0, the exit status of one that was stopped, or the reason of a failure."""
     try:
         config = from_dict(TrainConfig, job["config"])
         copies = {name: Path(file) for name, file in job["copies"].items()}
-        work(job["task"], config, Path(job["path"]), job["device"], job["accelerate"], job["samples"], copies)
+        with user_errors(notes=False):  # the comparison itself says how to go on
+            work(job["task"], config, Path(job["path"]), job["device"], job["accelerate"], job["samples"], copies)
     except KeyboardInterrupt:
         return STOPPED
     except (ValueError, NonFiniteError) as error:
@@ -69,6 +73,13 @@ def main() -> int | str:
         traceback.print_exc()
         return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
     return 0
+
+
+def main() -> int | str:
+    """Exit status, or the reason of a failure, of the job on the input."""
+    job = json.loads(sys.stdin.readline())
+    threading.Thread(target=stop_with_parent, daemon=True).start()
+    return outcome(job)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Worker processes, one for each cell of a comparison: what becomes of one is no concern of the others."""
+"""Worker processes, one for each cell of a comparison: a failing cell leaves the others running."""
 
 import json
 import os
@@ -20,12 +20,13 @@ from sgfn.runs.train import Stop
 
 COMMAND = [sys.executable, "-P", "-m", "sgfn.compare.worker_process"]
 PAUSE = 0.2  # seconds between looks at the workers
-Watch = Callable[[list[CellState]], None]
+StatesCallback = Callable[[list[CellState]], None]
+"""Called with the states of cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
-    """Jobs, device, way to run steps and samples that all cells share."""
+class SharedSettings:
+    """Settings that all cells share: jobs at once, device, way to run steps, samples of an evaluation."""
 
     jobs: int
     device: str
@@ -38,7 +39,7 @@ class Terms:
 class Worker:
     """A process that trains and evaluates one cell."""
 
-    def __init__(self, state: CellState, terms: Terms) -> None:
+    def __init__(self, state: CellState, shared: SharedSettings) -> None:
         self.state, cell = state, state.cell
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
         self.process = subprocess.Popen(
@@ -46,20 +47,20 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=self.log,
             stderr=self.log,
-            env=_environment(terms.jobs == 1),
+            env=_environment(shared.jobs == 1),
             start_new_session=True,  # Ctrl-C reaches the parent alone, which asks its workers to stop
         )
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it ended at once: its exit status tells
-            self.process.stdin.write(_job(cell, terms))
+            self.process.stdin.write(_encoded_job(cell, shared))
             self.process.stdin.flush()
 
     def stop(self) -> None:
-        """Ask a worker for a checkpoint and an end."""
+        """Ask the process to write a checkpoint and end."""
         self.process.terminate()
 
     def close(self) -> None:
-        """Nothing is left of it after this, whatever it was doing."""
+        """Kill the process and close its files."""
         self.process.kill()
         self.process.wait()
         if self.process.stdin is not None:
@@ -68,7 +69,7 @@ class Worker:
         self.log.close()
 
     def reason(self) -> tuple[str, str]:
-        """Why it failed, in one line, and all it said."""
+        """Why the process failed: (one-line cause, full output)."""
         self.log.seek(0)
         said = self.log.read().decode(errors="replace").strip()
         code = self.process.returncode
@@ -80,31 +81,39 @@ class Worker:
         return " ".join(said.splitlines()[-1].split()) if said else f"ended with exit status {code}", said
 
 
-def _job(cell: Cell, terms: Terms) -> bytes:
+def _encoded_job(cell: Cell, shared: SharedSettings) -> bytes:
+    """The job of a worker as one line of JSON."""
     job = {"task": cell.task, "config": to_dict(cell.config), "path": str(cell.path)}
-    job |= {"device": terms.device, "accelerate": terms.accelerate, "samples": terms.samples}
-    job |= {"copies": {name: str(file) for name, file in terms.copies.items()}}
+    job |= {"device": shared.device, "accelerate": shared.accelerate, "samples": shared.samples}
+    job |= {"copies": {name: str(file) for name, file in shared.copies.items()}}
     return (json.dumps(job) + "\n").encode()
 
 
-def _environment(alone: bool) -> dict[str, str]:
-    """Modules are found as they are here; workers side by side have one thread each unless the user says otherwise."""
-    threads = {} if alone else {"OMP_NUM_THREADS": "1"}
-    return threads | os.environ | {"PYTHONPATH": os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)}
+def _environment(single_job: bool) -> dict[str, str]:
+    """Environment variables of a worker: our module path; one thread, unless it is the only job or the user set it.
+
+    The current folder comes last, as PYTHONPATH goes before the standard library.
+    """
+    threads = {} if single_job else {"OMP_NUM_THREADS": "1"}
+    here = str(Path.cwd())
+    folders = [*(folder for folder in sys.path if folder not in ("", here)), here]
+    return threads | os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
 
 
-def run_cells(states: list[CellState], terms: Terms, *, stop: Stop, watch: Watch, ended: Watch) -> None:
-    """Bring cells to their end, so many at a time; `watch` is called now and then, `ended` with those that ended."""
+def run_cells(
+    states: list[CellState], shared: SharedSettings, *, stop: Stop, watch: StatesCallback, ended: StatesCallback
+) -> None:
+    """Run cells, `shared.jobs` at a time; `watch` gets all states at intervals, `ended` those of cells that ended."""
     waiting, workers, asked = list(reversed(states)), list[Worker](), False
     try:
         while workers or (waiting and not stop.asked):
-            while waiting and len(workers) < terms.jobs and not stop.asked:
+            while waiting and len(workers) < shared.jobs and not stop.asked:
                 state = waiting.pop()
                 broken = damage(state.cell.path)
                 if broken:
                     _fail(state, broken)
                 else:
-                    workers.append(_start(state, terms))
+                    workers.append(_start(state, shared))
             if stop.asked and not asked:
                 asked = True
                 for worker in workers:
@@ -112,22 +121,22 @@ def run_cells(states: list[CellState], terms: Terms, *, stop: Stop, watch: Watch
             gone = [worker for worker in workers if worker.process.poll() is not None]
             workers = [worker for worker in workers if worker not in gone]
             for worker in gone:
-                _end(worker, terms.samples, stop)
+                _end(worker, shared.samples, stop)
             for worker in workers:
-                worker.state.follow()
+                worker.state.read_new_metrics()
             if gone:
                 ended([worker.state for worker in gone])
             watch(states)
             time.sleep(0.0 if gone else PAUSE)
-    except Exception:  # a table that cannot be written is no reason to lose their work
-        _let_go(workers)
+    except Exception:  # such as a table that cannot be written: the cells keep their work
+        _stop_all(workers)
         raise
     finally:
         for worker in workers:
             worker.close()
 
 
-def _let_go(workers: list[Worker]) -> None:
+def _stop_all(workers: list[Worker]) -> None:
     """Ask all workers to write their checkpoints and end."""
     for worker in workers:
         worker.stop()
@@ -136,16 +145,16 @@ def _let_go(workers: list[Worker]) -> None:
             worker.process.wait(60)
 
 
-def _start(state: CellState, terms: Terms) -> Worker:
+def _start(state: CellState, shared: SharedSettings) -> Worker:
     (state.cell.path / ERROR).unlink(missing_ok=True)  # it is tried again
     state.status, state.error = "running", ""
-    return Worker(state, terms)
+    return Worker(state, shared)
 
 
 def _end(worker: Worker, samples: int, stop: Stop) -> None:
-    """What has become of a cell: done, stopped on demand, or failed."""
+    """Set the status of a cell whose process has ended: done, stopped on demand, or failed."""
     state = worker.state
-    state.settle(samples)
+    state.load_files(samples)
     stopped = stop.asked and worker.process.returncode in (STOPPED, -signal.SIGTERM)
     if state.status != "done" and not stopped:
         _fail(state, *worker.reason())
@@ -153,6 +162,6 @@ def _end(worker: Worker, samples: int, stop: Stop) -> None:
 
 
 def _fail(state: CellState, line: str, said: str = "") -> None:
-    """Keep the reason in one line, and all that was said."""
+    """Mark a cell as failed; its error file gets the one-line cause and the full output."""
     state.status, state.error = "failed", line
     write_text(state.cell.path / ERROR, f"{line}\n" + ("" if said in ("", line) else f"\n{said}\n"))

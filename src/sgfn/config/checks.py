@@ -3,6 +3,7 @@
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Integral
 
 
 def require(condition: bool, name: str, wanted: str, value: object) -> None:
@@ -20,6 +21,18 @@ def in_range(
     require(inside, name, f"lie in [{low:g}, {high:g}{bracket}", value)
 
 
+def whole_number(name: str, value: object, low: int, high: int | float = math.inf) -> None:
+    """Check low <= value <= high for an integer, which a text, a truth value or 2.5 is not.
+
+    >>> whole_number("length", "3", 1)
+    Traceback (most recent call last):
+    ValueError: length must be a whole number, got '3'
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    in_range(name, int(value), low, high)
+
+
 def one_of(name: str, value: str, allowed: Iterable[str]) -> None:
     """Check a choice by name, and suggest the nearest."""
     allowed = list(allowed)
@@ -29,8 +42,28 @@ def one_of(name: str, value: str, allowed: Iterable[str]) -> None:
         raise ValueError(f"{name} {value!r} is unknown: choose from {', '.join(allowed)}{hint}")
 
 
+def shorten(text: str, width: int = 40) -> str:
+    """One line for an error, cut where it gets long.
+
+    >>> shorten("a word  and another", 12)
+    'a word an...'
+    """
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
+
+
 def divides(name: str, value: int, whole_name: str, whole: int) -> None:
     """Check that one field divides another, and say which values would."""
     if whole % value:
         fits = ", ".join(str(n) for n in range(1, min(whole, 16) + 1) if whole % n == 0)
         raise ValueError(f"{name} must divide {whole_name} {whole}, got {value}: choose from {fits}")
+
+
+def is_ours(thing: object) -> bool:
+    """Whether a class or function, or the class of an object, is part of this package.
+
+    >>> is_ours(is_ours), is_ours(3)
+    (True, False)
+    """
+    home = getattr(thing, "__module__", None) or type(thing).__module__
+    return home.partition(".")[0] == "sgfn"

@@ -1,12 +1,19 @@
-"""Registries: what can be chosen by name, each with the facts that help, checks and figures are made of."""
+"""Registries: what can be chosen by name, each with the facts that help, checks and figures are made of.
 
+Ours name their functions and classes as `module:name`, imported on first use, so that help can list them at once.
+"""
+
+import inspect
 from collections.abc import Callable, ItemsView, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from sgfn.config.checks import one_of
 from sgfn.config.importing import find
 from sgfn.config.reads import Reads
+from sgfn.config.user_code import raised_by_user
 
 SOLID, DASHED, DOTTED = "-", (0, (5, 2)), (0, (1.5, 1.5))
 Line = str | tuple[int, tuple[float | int, float | int]]
@@ -28,6 +35,8 @@ class Entry:
 
     name: str
     """What flags and files call it: a word of ours, or `module:name`."""
+    about: str = ""
+    """What it is, in a few words of `--help`."""
     label: str = ""
     """What tables and figures call it; by default its name."""
     style: Style | None = None
@@ -86,11 +95,54 @@ class Registry(Generic[E]):
             one_of(where or self.what, name, self.entries)
 
 
+def imported(thing: Any) -> Any:
+    """The thing itself; `module:name` of ours is imported now."""
+    if not isinstance(thing, str):
+        return thing
+    home, _, name = thing.partition(":")
+    return getattr(import_module(home), name)
+
+
 def refuse_uncallable(what: str, name: str, found: Any, wanted: str) -> Any:
     """What was found under a name, if it can be called; else one line on what it should be."""
     if not callable(found):
         raise ValueError(f"{what} {name!r}: is a {type(found).__name__}, not {wanted}")
     return found
+
+
+T = TypeVar("T")
+
+
+def of_kind(what: str, name: str, found: Any, kind: type[T]) -> T:
+    """What somebody's function has made, if it is of the kind that is wanted; else one line on what it is."""
+    if not isinstance(found, kind):
+        raise ValueError(f"{what} {name!r}: makes a {type(found).__name__}, not a {kind.__name__}")
+    return found
+
+
+def refuse_arguments(what: str, name: str, found: Any, wanted: str, *given: str, **named: str) -> Any:
+    """What was found under a name, if it can be called and takes arguments of those names; else one line."""
+    refuse_uncallable(what, name, found, wanted)
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError):  # a built-in function may have none
+        return found
+    try:
+        signature.bind(*given, **named)
+    except TypeError as error:
+        raise ValueError(f"{what} {name!r}: takes {signature}, must be {wanted} ({error})") from None
+    return found
+
+
+@contextmanager
+def called_as(what: str, name: str) -> Iterator[None]:
+    """Note on what a user's code raises in here by which field it was called."""
+    try:
+        yield
+    except Exception as error:
+        if raised_by_user(error):
+            error.add_note(f"called as {what} {name!r}")
+        raise
 
 
 def resolve(name: str, registry: Registry[E]) -> E:

@@ -11,6 +11,7 @@ from sgfn.config.extras import optional
 Dataset = Literal["births", "weather", "glucose"]
 Reference = Literal["auto", "season", "level", "last", "none"]
 Scaling = Literal["auto", "deviation", "size", "none"]
+LONGEST_LAG = 10**7
 Measurement = Literal["none", "known", "learned"]
 
 
@@ -112,7 +113,7 @@ class SeriesConfig:
         in_range("series.recall", self.recall, 0.0, 1e6)
         in_range("series.spare", self.spare, 0, 10**9)
         if self.spares:
-            whole = all(word.strip().isdecimal() for word in self.spares.split(","))
+            whole = all(word.strip().isdecimal() and len(word.strip()) < 10 for word in self.spares.split(","))
             require(whole, "series.spares", "be whole numbers with commas between them, like 60,48", self.spares)
         self._check_lags()
         if self.noise == "known":
@@ -124,8 +125,17 @@ class SeriesConfig:
         words = self.lags.split(",")
         whole = all(word.strip().isdecimal() for word in words)
         require(whole, "series.lags", "be auto, none or like 364,371", self.lags)
-        for lag in map(int, words):
+        for lag in map(_whole, words):
+            require(lag <= LONGEST_LAG, "series.lags", f"be at most {LONGEST_LAG:,}", lag)
             require(lag >= self.horizon, "series.lags", f"be the horizon ({self.horizon}) or more, to be known", lag)
+
+    def check_reach(self, longest: int) -> None:
+        """Raise where a setting asks for more steps than the longest series has: nothing could be learned of it."""
+        has = f"the {longest:,} steps of the longest series"
+        require(self.season < longest, "series.season", f"be below {has} (1 is none)", self.season)
+        require(self.context <= longest, "series.context", f"be at most {has}", self.context)
+        for lag in self.given_lags or ():
+            require(lag < longest, "series.lags", f"be below {has}", lag)
 
     @property
     def given_lags(self) -> tuple[int, ...] | None:
@@ -151,6 +161,11 @@ class SeriesConfig:
     def ignored_columns(self) -> tuple[str, ...]:
         """Names of the columns that are no covariates."""
         return _names(self.ignore)
+
+
+def _whole(word: str) -> int:
+    """A whole number; one of more digits than anybody needs becomes a large one."""
+    return int(word) if len(word.strip()) < 18 else 10**18
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -13,16 +13,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int64
 
-from sgfn.config.table_readers import (
-    LINE_END,
-    PACKED,
-    Records,
-    located,
-    parquet_frame,
-    read_text,
-    sheet_records,
-    text_records,
-)
+from sgfn.config.reading import PACKED, check_count, lines_of, located, read_text
+from sgfn.config.table_readers import Records, parquet_frame, sheet_records, text_records
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
@@ -83,7 +75,11 @@ def read_table(path: Path, field_name: str = "", each: str = "entry") -> Table:
 def read_plain(path: Path, field_name: str = "", column: str = "", each: str = "entry") -> Table:
     """The lines of a text without a header, packed or not, as a table of one column; blank lines are passed over."""
     name = called(path, field_name)
-    numbered = [(n, line) for n, line in enumerate(LINE_END.split(read_text(path, name)), start=1) if line.strip()]
+    numbered = []
+    for number, line in enumerate(lines_of(read_text(path, name)), start=1):
+        check_count(name, number)
+        if text := line.strip():
+            numbered.append((number, text))
     if not numbered:
         raise located(name, f"the file is empty; write one line for each {each}")
     lines = np.array([n for n, _ in numbered], dtype=np.int64)

@@ -252,15 +252,11 @@ class TrainConfig:
     """All settings that decide a run's numbers."""
 
     method: str = "gfn"
-    """Flow networks, or a peer to compare with: `random` intentions, Metropolis-Hastings (`mh`) and adaptive (`mars`)
-    chains, actor-critic (`a2c`, `ppo`), soft actor-critic (`sac`); `forecast` learns what came, for task `series`;
-    or `module:Learner`, yours."""
+    """Flow networks, or a peer to compare with; or `module:Learner`, yours."""
     objective: str = "tb"
-    """Trajectory, detailed or sub-trajectory balance; `kl`: an outcome flow with the policy projected onto it;
-    `eflow`: expected flows, on trees only; `kl-entropy`: a base objective with entropy ratio and dynamics balance;
-    or `module:function`, yours."""
+    """What flow networks minimise; or `module:function`, yours."""
     form: str = "marginal"
-    """How noise enters a balance: `marginal` sums intentions out, `published` is Pan et al. (2023), `blind` ignores."""
+    """How noise enters a balance; or `module:function`, yours."""
     subtb_lambda: float = 0.9
     """lambda of SubTB."""
     beta: float | None = None

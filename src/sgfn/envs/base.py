@@ -40,6 +40,11 @@ class Env(ABC):
     unmasked: bool = False
     """Whether every action is legal, and every outcome possible, in every state."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.operator is not Env.operator and cls.kernel is Env.kernel:
+            raise TypeError(f"{cls.__name__} overrides operator alone: noise is written in kernel, override that one")
+
     # what every environment has
 
     @abstractmethod
@@ -121,9 +126,14 @@ class Env(ABC):
         return self._by_noise(state, dtype, rate)
 
     def _by_noise(self, state: State, dtype: torch.dtype, rate: float | Tensor | None) -> Kernel:
-        counts = type(self).position is not Env.position  # noise that needs the position says so where there is none
-        position = self.position(state) if self.noise.by_position and counts else None
+        # noise that needs the position says so where there is none
+        position = self.position(state) if self.noise.by_position and self.counts_steps else None
         return self.noise.operator(self.slippable(state), dtype, position, rate)
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether `position` is overridden, so that noise may depend on it."""
+        return type(self).position is not Env.position
 
     def slippable(self, state: State) -> Bool[Tensor, "*batch A"]:
         """The set within which noise may replace one action by another: all that is legal, until the object is done."""
@@ -159,9 +169,14 @@ class Env(ABC):
         """Which (outcome, intention) pairs may have led to the state: parents whose kernel is positive there."""
         columns = []
         for k in range(self.outcomes):
-            outcome = torch.full(state.shape[:-1], k, dtype=state.dtype, device=state.device)
-            columns.append(self.kernel(self.parent(state, outcome))[..., k] > 0)
+            outcome = torch.full(state.shape[:-1], k, dtype=torch.int64, device=state.device)
+            columns.append(self.operator(self.parent(state, outcome)).log_column(outcome) > -torch.inf)
         return torch.stack(columns, -2) & self.parents(state)[..., None]
+
+    def _may_lead(self, state: State) -> Bool[Tensor, "*batch K A"]:
+        """Which intentions may lead to each outcome from the state."""
+        kernel, outcomes = self.operator(state), torch.arange(self.outcomes, device=state.device)
+        return torch.stack([kernel.log_column(k.expand(state.shape[:-1])) > -torch.inf for k in outcomes], -2)
 
     def embed(self, raw: State) -> State:
         """A state in the coding that this environment works with; raw states are their own."""
@@ -189,6 +204,13 @@ class Enumerable(Env):
     @abstractmethod
     def all_objects(self) -> Int[Tensor, "N O"]:
         """Every object, in the order of `object_index`."""
+
+
+def check_width(env: Env, states: Int[Tensor, "*batch _"]) -> None:
+    """Raise unless rows are as wide as the environment's raw states."""
+    if states.shape[-1] != env.width:
+        kind, got = type(env).__name__, list(states.shape)
+        raise ValueError(f"states of {kind} must have the shape [*, {env.width}], got {got}")
 
 
 def one_hot(values: Int[Tensor, "*batch"], classes: int) -> Float[Tensor, "*batch C"]:

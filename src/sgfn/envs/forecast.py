@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sgfn.config.checks import shorten
 from sgfn.envs.base import Enumerable, one_hot
 from sgfn.noise import Noise
 
@@ -85,8 +86,7 @@ class ForecastEnv(Enumerable):
 
     def support(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K A"]:
         """As in `Env`, computed from the one parent of a state."""
-        kernel = self.kernel(self.parent(state, state[..., 0]))  # A K
-        return (kernel.transpose(-1, -2) > 0) & self.parents(state)[..., None]
+        return self._may_lead(self.parent(state, state[..., 0])) & self.parents(state)[..., None]
 
     def encode(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch F"]:
         """One-hot window, bins by step, and number of steps forecast."""
@@ -132,11 +132,13 @@ class ForecastEnv(Enumerable):
             window, mark, bins = text.partition(PAIR)
             row = [window, *bins.split(" ")]
             if not mark or len(row) != self.width or not all(part.isdecimal() and len(part) < 9 for part in row):
-                raise ValueError(f"entry {number} ({text!r}): write a window and {self.horizon} bins, like 0:1 1 0")
+                raise ValueError(
+                    f"entry {number} ({shorten(text)!r}): write a window and {self.horizon} bins, like 0:1 1 0"
+                )
             values = [int(part) for part in row]
             if values[0] >= self.windows or max(values[1:]) >= self.bins:
                 raise ValueError(
-                    f"entry {number} ({text!r}): windows go to {self.windows - 1}, bins to {self.bins - 1}"
+                    f"entry {number} ({shorten(text)!r}): windows go to {self.windows - 1}, bins to {self.bins - 1}"
                 )
             rows.append(values)
         return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.width)

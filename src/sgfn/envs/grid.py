@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sgfn.config.checks import shorten
 from sgfn.envs.base import Enumerable, one_hot
 from sgfn.noise import Noise
 
@@ -120,6 +121,6 @@ class GridEnv(Enumerable):
             numbers = [int(f) for f in fields if re.fullmatch(r"\s*\d{1,9}\s*", f)]
             if not len(fields) == len(numbers) == self.ndim or max(numbers) >= self.side:
                 wanted = f"{self.ndim} coordinates in 0..{self.side - 1} joined by commas"
-                raise ValueError(f"entry {number} ({text!r}): this task needs {wanted}")
+                raise ValueError(f"entry {number} ({shorten(text)!r}): this task needs {wanted}")
             rows.append(numbers)
         return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.ndim)

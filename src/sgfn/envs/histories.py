@@ -47,8 +47,8 @@ def enumerable(env: Env, limit: int = MAX_HISTORIES) -> bool:
     return isinstance(env, Enumerable) and count(env) <= limit
 
 
-def follow(env: Env, believe: HistoryPolicy, limit: int = MAX_HISTORIES) -> Histories:
-    """Enumerate all histories of a policy with memory; returns its law and how well its noise model predicts."""
+def enumerate_histories(env: Env, history_policy: HistoryPolicy, limit: int = MAX_HISTORIES) -> Histories:
+    """Law of a policy with memory and the likelihood of its noise model, by enumerating all of its histories."""
     if not isinstance(env, Enumerable) or not enumerable(env, limit):
         raise ValueError(
             f"a policy with a memory has {count(env):,} histories here, the limit is {limit:,}: use samples"
@@ -58,7 +58,7 @@ def follow(env: Env, believe: HistoryPolicy, limit: int = MAX_HISTORIES) -> Hist
     state, pairs = env.initial(1), env.initial(1).new_zeros(2, 1, 0)
     weight = torch.tensor([[w for _, w in env.noise.rates(env.horizon)]], dtype=torch.float64)  # N J
     for _ in range(env.horizon):
-        policy, log_model = believe(state, pairs[0], pairs[1])
+        policy, log_model = history_policy(state, pairs[0], pairs[1])
         joint = (weight[:, :, None, None] * kernels(env, state)) * policy.double()[:, None, :, None]  # N J A K
         total += _likelihoods(joint.sum(1), log_model.double())
         row, a, k = (joint.sum(1) > 0).nonzero().unbind(1)

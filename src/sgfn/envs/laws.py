@@ -77,7 +77,7 @@ def outcome_law(
     """Law of the outcome at each state under a policy; without noise it is the policy itself."""
     if not noisy:
         return policy
-    return torch.einsum("na,nak->nk", policy, env.kernel(states, torch.float64, rate))
+    return env.operator(states, torch.float64, rate).outcome_probabilities(policy)
 
 
 def children(env: Enumerable, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, int, Tensor, bool]]:
@@ -85,6 +85,8 @@ def children(env: Enumerable, states: Int[Tensor, "N S"]) -> list[tuple[Tensor, 
     moves, possible = [], env.possible(states)
     for k in range(env.outcomes):
         rows = possible[:, k].nonzero()[:, 0]
+        if not rows.shape[0]:
+            continue
         reached = env.apply(states[rows], torch.full_like(rows, k))
         done = env.done(reached)
         if (~done).any():

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sgfn.config.checks import shorten
 from sgfn.envs.base import Enumerable, one_hot
 from sgfn.noise import Noise
 
@@ -21,6 +22,9 @@ class SequenceEnv(Enumerable):
     distance = "hamming"
 
     def __init__(self, *, length: int, alphabet: str, noise: Noise, stop: bool = False, min_length: int = 1) -> None:
+        if not isinstance(noise, Noise):
+            rate = "must be a noise object such as sgfn.UniformSlip(alpha=0.1); sgfn.Sequences takes a rate too"
+            raise ValueError(f"noise {rate}, got {noise!r}")
         self.length, self.alphabet, self.noise, self.stop, self.min_length = length, alphabet, noise, stop, min_length
         self.vocab = len(alphabet)
         if self.vocab < 2 or len(set(alphabet)) < self.vocab:
@@ -104,9 +108,7 @@ class SequenceEnv(Enumerable):
 
     def support(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K A"]:
         """As in Env, with the one parent looked up once."""
-        parents = self.parents(state)
-        kernel = self.kernel(self.parent(state, state[..., 0]))  # A K
-        return (kernel.transpose(-1, -2) > 0) & parents[..., None]
+        return self._may_lead(self.parent(state, state[..., 0])) & self.parents(state)[..., None]
 
     def encode(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch F"]:
         """One-hot symbols by position, and one-hot length."""
@@ -155,10 +157,11 @@ class SequenceEnv(Enumerable):
         for number, text in enumerate(texts, start=1):
             wrong = sorted({c for c in text if c not in code})
             if wrong:
-                raise ValueError(f"entry {number} ({text!r}): letters {wrong} are not in the alphabet {self.alphabet}")
+                what = f"letters {shorten(str(wrong))} are not in the alphabet {self.alphabet}"
+                raise ValueError(f"entry {number} ({shorten(text)!r}): {what}")
             if not shortest <= len(text) <= self.length:
                 wanted = str(self.length) if shortest == self.length else f"{shortest} to {self.length}"
-                raise ValueError(f"entry {number} ({text!r}): length {len(text)}, this task needs {wanted}")
+                raise ValueError(f"entry {number} ({shorten(text)!r}): length {len(text)}, this task needs {wanted}")
             rows.append([code[c] for c in text] + [self.blank] * (self.length - len(text)))
         return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.length)
 

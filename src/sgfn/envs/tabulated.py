@@ -9,8 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Enumerable, Env
-from sgfn.noise import UniformSlip
-from sgfn.noise.operators import SMALL, DenseKernel, Kernel, TableKernel
+from sgfn.noise.operators import SMALL, DenseKernel, Identity, Kernel, TableKernel
 
 MAX_ENTRIES = 64_000_000
 
@@ -95,24 +94,39 @@ class TabulatedEnv(Enumerable):
         raw = torch.zeros(self.num_states + self.num_objects, self.env.width, dtype=torch.int64)
         for states in self.env.levels():
             raw[self.env.index(states)] = states
+            possible = self.env.possible(states)
             for k in range(self.outcomes):
-                reached = self.env.apply(states, torch.full((states.shape[0],), k))
-                reached = reached[self.env.possible(states)[:, k] & self.env.done(reached)]
-                raw[self.num_states + self.env.object_index(self.env.objects(reached))] = reached
+                reached = self._moved(states[possible[:, k]], k)
+                reached = reached[self.env.done(reached)]
+                if reached.shape[0]:
+                    raw[self.num_states + self.env.object_index(self.env.objects(reached))] = reached
         return raw
 
     def number(self, raw: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
-        """Row of a state of the original environment."""
-        finished = self.num_states + self.env.object_index(self.env.objects(raw))
-        return torch.where(self.env.done(raw), finished, self.env.index(raw))
+        """Row of a state of the original environment, which numbers unfinished states and objects apart."""
+        done = self.env.done(raw)
+        rows = torch.zeros(raw.shape[:-1], dtype=torch.int64, device=raw.device)
+        if bool(done.any()):
+            rows[done] = self.num_states + self.env.object_index(self.env.objects(raw[done]))
+        if not bool(done.all()):
+            rows[~done] = self.env.index(raw[~done])
+        return rows
+
+    def _moved(self, states: Int[Tensor, "N S"], outcome: int) -> Int[Tensor, "N S"]:
+        """The states after one outcome, which is possible at each."""
+        if not states.shape[0]:
+            return states
+        return self.env.apply(states, torch.full((states.shape[0],), outcome))
 
     def _following(self, raw: Int[Tensor, "R S"]) -> Int[Tensor, "R K"]:
-        possible = self.env.possible(raw)
-        columns = []
+        """Row after each outcome; where one is not possible, and once the object is done, the state stays."""
+        following = torch.arange(raw.shape[0])[:, None].repeat(1, self.outcomes)
+        unfinished = raw[: self.num_states]
+        possible = self.env.possible(unfinished)
         for k in range(self.outcomes):
-            reached = self.env.apply(raw, torch.full((raw.shape[0],), k))
-            columns.append(self.number(torch.where(possible[:, k, None], reached, raw)))
-        return torch.stack(columns, -1)
+            rows = possible[:, k].nonzero()[:, 0]
+            following[rows, k] = self.number(self._moved(unfinished[rows], k))
+        return following
 
     def _preceding(self, following: Int[Tensor, "R K"], numbers: Int[Tensor, " R"]) -> Int[Tensor, "R K"]:
         back = numbers[:, None].repeat(1, self.outcomes)
@@ -183,8 +197,22 @@ class TabulatedEnv(Enumerable):
     @property
     def _small(self) -> bool:
         """Whether matrices are so small that a look-up beats computing them; without noise there is nothing to gain."""
-        silent = isinstance(self.noise, UniformSlip) and self.noise.alpha == 0.0
-        return not silent and self.actions * self.outcomes <= SMALL
+        return not self.noise_free and self.actions * self.outcomes <= SMALL
+
+    @cached_property
+    def noise_free(self) -> bool:
+        """Whether what is intended happens in every state, so that no table of kernels is made."""
+        if self.noise_by_state or not self._silent(self.initial(1, self.device)):
+            return False
+        return self._silent(torch.arange(self.raw.shape[0], device=self.device)[:, None])
+
+    def _silent(self, state: Int[Tensor, "N 1"]) -> bool:
+        return isinstance(self._by_noise(state, torch.float32, None), Identity)
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether the original environment does."""
+        return self.env.counts_steps
 
     def apply(self, state: Int[Tensor, "*batch _"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch 1"]:
         """The next state's number, looked up."""
@@ -219,13 +247,13 @@ class TabulatedEnv(Enumerable):
         return raw if raw.shape[-1] == 1 else self.number(raw)[..., None]
 
     def law(self, policy: Float[Tensor, "M A"]) -> Float[Tensor, " N"]:
-        """Probability of each object under a policy given for all unfinished states: `exact.law`, on any device."""
+        """Probability of each object under a policy given for all unfinished states: `laws.law`, on any device."""
         rates = self.noise.rates(self.horizon)
         return torch.stack([weight * self._law(policy, rate) for rate, weight in rates]).sum(0)
 
     def _law(self, policy: Float[Tensor, "M A"], rate: float | None) -> Float[Tensor, " N"]:
         rows = torch.arange(self.num_states, device=policy.device)
-        moved = torch.einsum("ma,mak->mk", policy.double(), self.kernel(rows[:, None], torch.float64, rate))
+        moved = self.operator(rows[:, None], torch.float64, rate).outcome_probabilities(policy.double())
         mass = torch.zeros(self.raw.shape[0], dtype=torch.float64, device=policy.device)
         mass[0] = 1.0
         for level in self.level_rows:
@@ -239,7 +267,7 @@ class TabulatedEnv(Enumerable):
 
     def index(self, state: Int[Tensor, "*batch _"]) -> Int[Tensor, "*batch"]:
         """The number itself."""
-        return state[..., 0]
+        return self.row(state)
 
     def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
         """Number of an object, as the original counts."""

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sgfn.envs.base import Env
+
 
 @dataclass(frozen=True, kw_only=True)
 class Episodes:
@@ -66,3 +68,12 @@ def gathered(parts: list[Samples]) -> Samples:
     """Samples one after the other."""
     names = [field.name for field in fields(Samples)]
     return Samples(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
+
+
+def finished(env: Env, batch: Trajectories) -> Samples:
+    """The objects that rollouts scored by the landscape's scores ended in, on the host."""
+    return Samples(
+        objects=env.objects(batch.states[:, -1]).cpu(),
+        scores=batch.log_reward.cpu(),
+        intended=torch.where(batch.valid, batch.intended, -1).cpu(),
+    )

@@ -65,8 +65,7 @@ def eflow_policy(env: Enumerable, conditionals: dict[int, Float[Tensor, "n K"]])
     """
     expected = {}
     for depth, states in enumerate(env.levels()):
-        kernel = env.kernel(states, torch.float64)
-        weight = torch.einsum("nak,nk->na", kernel, conditionals[depth]) * env.legal(states)
+        weight = env.operator(states, torch.float64).expected(conditionals[depth]) * env.legal(states)
         expected[depth] = weight / weight.sum(-1, keepdim=True)
     return table_policy(env, expected)
 
@@ -110,7 +109,7 @@ def _expected(
     reached = torch.zeros(states.shape[0], env.outcomes, dtype=torch.float64)
     for rows, k, target, finished in children(env, states):
         reached[rows, k] = (final if finished else inner)[target]
-    return torch.einsum("nak,nk->na", env.kernel(states, torch.float64), reached)
+    return env.operator(states, torch.float64).expected(reached)
 
 
 def grid_floor(env: Enumerable, wanted: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
@@ -147,7 +146,8 @@ def _flow_matrices(env: Enumerable) -> tuple:
 
     states = torch.cat(list(env.levels()))
     number, legal = env.index(states), env.legal(states)
-    kernel = env.kernel(states, torch.float64)
+    kernel = env.operator(states, torch.float64)
+    chances = [kernel.row(torch.full_like(number, a)) for a in range(env.actions)]  # each n K
     variable = torch.full(legal.shape, -1)
     variable[legal] = torch.arange(int(legal.sum()))
     count = int(legal.sum())
@@ -156,7 +156,7 @@ def _flow_matrices(env: Enumerable) -> tuple:
     outer: list[tuple[Tensor, Tensor, Tensor]] = []
     for rows, k, reached, finished in children(env, states):
         for a in range(env.actions):
-            chance = kernel[rows, a, k]
+            chance = chances[a][rows, k]
             used = legal[rows, a] & (chance > 0)
             entry = (reached[used], variable[rows[used], a], chance[used] if finished else -chance[used])
             (outer if finished else inner).append(entry)
@@ -200,12 +200,17 @@ def reference(
     )
 
 
+UNKNOWN_HIDDEN = "not known under a hidden rate"
+
+
 def _floor(
     env: Enumerable, wanted: Float[Tensor, " N"], conditionals: dict[int, Float[Tensor, "n K"]]
 ) -> tuple[Float[Tensor, " N"] | None, str]:
     """The best reachable law, or None, and in which sense it is best or why it is not known."""
     if isinstance(env.noise, HiddenRate) and not env.noise_by_state:
         return _hidden_floor(env, env.noise, wanted, conditionals)
+    if env.noise.has_hidden_rate and not env.noise_by_state:
+        return None, UNKNOWN_HIDDEN
     if env.tree:
         return law(env, best_policy(env, conditionals)), "forward-KL optimum"
     if env.num_states > MAX_PROGRAMME:
@@ -223,11 +228,11 @@ def _hidden_floor(
     not make up for it, and projecting node by node gives only a bound.
     """
     if not env.tree:
-        return None, "not known under a hidden rate"
+        return None, UNKNOWN_HIDDEN
     for depth, states in enumerate(env.levels()):
         reached = slip_project(conditionals[depth], env.slippable(states), noise.highest(depth))[1]
         if float((reached - conditionals[depth]).abs().max()) > 1e-12:
-            return None, "not known under a hidden rate"
+            return None, UNKNOWN_HIDDEN
     return wanted, "the target, by a policy with memory"
 
 

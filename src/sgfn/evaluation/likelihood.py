@@ -20,16 +20,16 @@ def log_law(env: Env, log_policy: LogPolicy, objects: Int[Tensor, "N O"]) -> Flo
     """
     if not env.tree:
         raise ValueError("the probability of one object needs a tree: on a graph many paths lead to it")
-    state, rows = env.initial(objects.shape[0], objects.device), torch.arange(objects.shape[0], device=objects.device)
+    state = env.initial(objects.shape[0], objects.device)
     rates = env.noise.rates(env.horizon)
     total = torch.zeros(len(rates), objects.shape[0], dtype=torch.float64, device=objects.device)
     for _ in range(env.horizon):
         done = env.done(state)
         outcome = torch.where(done, 0, env.toward(state, objects).argmax(-1))
-        policy = log_policy(state).double().exp()
+        followed = log_policy(state).double()
         for node, (rate, _) in enumerate(rates):
-            column = env.kernel(state, torch.float64, rate)[rows, :, outcome]
-            total[node] += torch.where(done, 0.0, (policy * column).sum(-1).log())
+            log_outcome, _ = env.operator(state, torch.float64, rate).posterior(followed, outcome)
+            total[node] += torch.where(done, 0.0, log_outcome)
         state = env.apply(state, outcome)
     weights = torch.tensor([weight for _, weight in rates], dtype=torch.float64, device=objects.device)
     return torch.logsumexp(total + weights.log()[:, None], 0)

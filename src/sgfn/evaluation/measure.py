@@ -9,8 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.checks import in_range
+from sgfn.config.checks import in_range, require
 from sgfn.envs import SequenceEnv, laws
+from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Samples
 from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law, mean_and_error
@@ -21,6 +22,8 @@ from sgfn.landscapes.tasks import Task, make_task, task_entry, task_names
 from sgfn.learning.learner import Learner
 
 MODE_DISTANCE = 2
+MOST_SAMPLES, MOST_STEPS = 10**7, 2 * 10**8
+"""Samples at most that are held in memory at once, and steps of all of them together."""
 REFERENCE_RADIUS, REFERENCE_TOP, REFERENCE_WITHIN = 1, 0.01, 1
 EXACT_KEYS = [
     "tv",
@@ -50,8 +53,8 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
     orders.
     """
     task = learner.task
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1, got {samples}")
+    check_count(learner, samples, "samples")
+    check_limit(max_states)
     in_range("seed", seed, 0, 2**31 - 1)
     drawn = learner.draw(samples, seed)
     calibrated = learner.calibrated(min(samples, 2048), seed + 1)
@@ -73,11 +76,25 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
     return result
 
 
+def check_count(learner: Learner, count: int, name: str) -> None:
+    """Raise unless so many samples of a task, with what was intended at each step, fit into memory."""
+    require(count >= 1, name, "be at least 1", count)
+    in_range(name, count, 1, MOST_SAMPLES)
+    steps = learner.task.env.horizon
+    fit = max(MOST_STEPS // steps, 1)
+    require(count <= fit, name, f"be at most {fit:,} where objects have {steps:,} steps", f"{count:,}")
+
+
+def check_limit(max_states: int) -> None:
+    """Raise unless a limit of enumerated spaces makes sense."""
+    in_range("max_states", max_states, 0, 10**8)
+
+
 def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
     """KL from the target to the policy's law, as a mean over exact samples of the target, with its standard error."""
     task = learner.task
     drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
-    log_policy = learner.memoryless()
+    log_policy = learner.state_policy()
     if drawn is None or not task.env.tree or log_policy is None:
         return {}
     objects, log_target = drawn
@@ -155,7 +172,7 @@ def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) ->
     """
     own = task.landscape.modes_known(objects)
     maxima = reference_maxima(task, max_states) if own is None else None
-    if maxima is None:
+    if maxima is None or not len(maxima):  # a plain has no maxima
         return own
     within = REFERENCE_WITHIN if isinstance(task.env, SequenceEnv) else 0
     return metrics.reference_modes(objects.numpy(), maxima.numpy(), within=within), maxima.shape[0]
@@ -182,6 +199,7 @@ def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tenso
 
 def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
     """Facts of a task: size, highest score, top-100 mean, what is reachable at the configured noise and exponent."""
+    check_limit(max_states)
     task = make_task(name, config)
     facts: dict[str, Any] = {
         "task": task.name,
@@ -195,6 +213,7 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
         "noise": task.env.noise_summary,
         "beta": task.beta,
         "maximum": task.landscape.maximum if math.isfinite(task.landscape.maximum) else None,
+        "listed": isinstance(task.env, Enumerable),
         "exact": laws.enumerable(task.env, max_states),
         **known_facts(task),
     }
@@ -215,6 +234,7 @@ def known_facts(task: Task) -> dict[str, Any]:
 
 def catalogue(config: TrainConfig, max_states: int = laws.MAX_STATES) -> list[dict[str, Any]]:
     """A row for each task: size, alphabet, whether exact answers exist, what it needs and whether that is installed."""
+    check_limit(max_states)
     quiet = config.with_(noise=NoiseConfig())  # another noise may fit one task only, and size does not depend on it
     return [_row(name, quiet, max_states) for name in task_names()]
 
@@ -225,7 +245,7 @@ def _row(name: str, config: TrainConfig, max_states: int) -> dict[str, Any]:
     row = dict.fromkeys(("task", "objects", "alphabet", "exact", "beta", "needs", "ready", "summary"))
     row |= {"task": name, "needs": needs or None, "ready": ready}
     if not ready:
-        return row | {"summary": entry.about}
+        return row | {"summary": entry.line}
     task = make_task(name, config)
     letters = task.env.alphabet if isinstance(task.env, SequenceEnv) else None
     row |= {

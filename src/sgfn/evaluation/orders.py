@@ -7,9 +7,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs import Env, SequenceEnv
+from sgfn.envs.base import one_hot
 from sgfn.envs.trajectories import Samples
+from sgfn.evaluation.likelihood import log_law
 from sgfn.landscapes.base import Landscape
-from sgfn.learning.rollout import clocks
+from sgfn.learning.rollout import LogPolicy, RolloutDraws, act, clocks, no_reward
 
 LARGEST_TABLE = 2_000_000
 SHORTLIST = 64
@@ -55,20 +57,31 @@ def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, 
     for rate, weight in env.noise.rates(env.horizon):
         table = scores
         for axis, root in enumerate(roots):
-            kernel = env.kernel(root, torch.float64, rate)[0]
-            table = torch.tensordot(kernel, table.movedim(axis, 0), 1).movedim(0, axis)
+            kernel = env.operator(root, torch.float64, rate)
+            table = kernel.expected(table.movedim(axis, -1)).movedim(-1, axis)
         total += weight * table
     return total.reshape(-1)
 
 
 def _realise(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
-    state, rate = env.initial(orders.shape[0]), env.noise.draw_rates(orders.shape[0], generator)
-    for t in range(env.horizon):
-        action = orders[:, t].clamp(max=env.actions - 1)  # a blank is the stop action by its very code
-        clock = clocks((orders.shape[0], env.outcomes), generator)
-        outcome = env.operator(state, rate=rate).sample(action, clock)
-        state = env.apply(state, outcome)
-    return env.objects(state)
+    """What comes out of each order, drawn once."""
+    count, rate = orders.shape[0], env.noise.draw_rates(orders.shape[0], generator)
+    clock = torch.ones(env.horizon, 2, count, max(env.actions, env.outcomes))  # an order leaves no choice of intentions
+    for times in clock[:, 1, :, : env.outcomes]:
+        times.copy_(clocks((count, env.outcomes), generator))
+    draws = RolloutDraws(clock=clock, rate=rate, explore=0.0, temperature=1.0)
+    return env.objects(act(env, order_policy(env, orders), no_reward, draws).states[:, -1])
+
+
+def order_policy(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> LogPolicy:
+    """The policy that intends the next token of its order, one order for each state of a batch, whatever came out."""
+    intended = orders.clamp(max=env.actions - 1)  # a blank is the stop action by its very code
+
+    def log_policy(state: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
+        place = env.written(state).clamp(max=env.horizon - 1)
+        return one_hot(intended.gather(1, place[:, None])[:, 0], env.actions).log()
+
+    return log_policy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +124,4 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
 
 def _intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
     """Probability that every token comes out as ordered, averaged over hidden rates."""
-    rates = env.noise.rates(env.horizon)
-    return torch.stack([weight * _intact_at(env, orders, rate) for rate, weight in rates]).sum(0)
-
-
-def _intact_at(env: SequenceEnv, orders: Int[Tensor, "N O"], rate: float | None) -> Float[Tensor, " N"]:
-    chance, state = torch.ones(orders.shape[0], dtype=torch.float64), env.initial(orders.shape[0])
-    for t in range(env.horizon):
-        action = orders[:, t].clamp(max=env.actions - 1)
-        here = env.operator(state, torch.float64, rate).log_prob(action, action).exp()
-        chance = torch.where(env.done(state), chance, chance * here)
-        state = env.apply(state, action)
-    return chance
+    return log_law(env, order_policy(env, orders), orders).exp()

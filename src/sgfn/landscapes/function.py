@@ -11,6 +11,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from sgfn.config.importing import find, function_label
+from sgfn.config.user_code import brief, in_user_code
 from sgfn.landscapes.base import Landscape
 
 CACHE = 1_000_000
@@ -65,10 +66,12 @@ class FunctionLandscape(Landscape):
         """Call the function and check its answer; an exception is raised again with the string that caused it."""
         try:
             answer = self.function(list(texts))
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it may call sys.exit
             culprit, reason = first_failure(self.function, texts, error)
-            why = " ".join(f"{type(reason).__name__}: {reason}".split())
-            raise ValueError(f"{self.name} failed on {culprit} ({why}); it must score every string") from reason
+            why = f"({brief(reason)}){in_user_code(reason)}"
+            raise ValueError(f"{self.name} failed on {culprit} {why}; it must score every string") from reason
         return checked(answer, texts, self.name)
 
 
@@ -104,7 +107,9 @@ def refuse_words(answer: Any, texts: list[str], name: str) -> None:
             raise ValueError(f"{name} gave {text!r} the score {value!r}, must be a number") from None
 
 
-def first_failure(function: Callable[[list[str]], Any], texts: list[str], error: Exception) -> tuple[str, Exception]:
+def first_failure(
+    function: Callable[[list[str]], Any], texts: list[str], error: BaseException
+) -> tuple[str, BaseException]:
     """A string on which the function fails, and its exception, by bisection.
 
     Where only several strings together fail, the number of strings is named instead.
@@ -114,7 +119,9 @@ def first_failure(function: Callable[[list[str]], Any], texts: list[str], error:
     for part in (texts[: len(texts) // 2], texts[len(texts) // 2 :]):
         try:
             function(list(part))
-        except Exception as smaller:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as smaller:
             return first_failure(function, part, smaller)
     return f"{len(texts)} strings together, beginning with {texts[0]!r}", error
 

@@ -8,17 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64
 
-from sgfn.config.tables import Table, read_table
-from sgfn.config.tasks import Duplicates, Scale
+from sgfn.config.checks import shorten
+from sgfn.config.tasks import LONGEST, Duplicates, Scale
+
+if TYPE_CHECKING:
+    from sgfn.config.tables import Table
 
 ALPHABETS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 MERGE: dict[Duplicates, Callable[[list[float]], float]] = {"mean": lambda s: math.fsum(s) / len(s), "max": max}
 LARGEST = float(np.finfo(np.float32).max)
 """Training reads scores in float32: what is larger would become infinite there."""
+MOST_LETTERS = 256
+"""Letters of the largest alphabet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +59,8 @@ def resolve_alphabet(text: str, field: str = "table.alphabet") -> str:
     fix = f"give {', '.join(ALPHABETS)}, or two or more different letters"
     if len(text) < 2:
         raise ValueError(f"{field} {text!r} is too short; {fix}")
+    if len(text) > MOST_LETTERS:
+        raise ValueError(f"{field} {shorten(text)!r} has {len(text):,} letters, more than {MOST_LETTERS}; {fix}")
     for letter in text:
         if text.count(letter) > 1:
             raise ValueError(f"{field} {text!r} repeats {letter!r}; {fix}")
@@ -74,6 +82,8 @@ def read_measurements(
     A sequence with lower-case letters is upper-cased where that makes it valid. `minmax` maps scores to
     $(s - \min s) / (\max s - \min s)$, after merging.
     """
+    from sgfn.config.tables import read_table  # pandas is slow to import, and large
+
     letters = resolve_alphabet(alphabet)
     table = _Scores(
         table=read_table(file, "table.file", each="measured sequence"),
@@ -94,7 +104,7 @@ def read_measurements(
 class _Scores:
     """One table and what is expected of it."""
 
-    table: Table
+    table: "Table"
     letters: str
     columns: tuple[str, str]
     """Names of the sequence's and of the score's column."""
@@ -126,22 +136,25 @@ class _Scores:
     def missing(self, name: str, flag: str) -> str:
         """What to say of a column that is not there."""
         header = self.table.columns
-        what = f"not in the header ({_short(', '.join(header))})"
+        what = f"not in the header ({shorten(', '.join(header))})"
         folded = {column.lower(): column for column in header}
         near = get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
         if near:
-            return f"{what}; did you mean {_short(folded[near[0]])!r}? Choose it with {flag}"
+            return f"{what}; did you mean {shorten(folded[near[0]])!r}? Choose it with {flag}"
         return f"{what}; name the columns in the first line, or choose one with {flag}"
 
     def sequence(self, row: int, text: str) -> str:
         """Letters of the alphabet, as written or upper-cased."""
         if not text:
             raise self.table.problem("the sequence is empty; fill it in or remove the row", row, self.columns[0])
+        if len(text) > LONGEST:
+            what = f"{len(text):,} letters, more than the {LONGEST} that a sequence may have; shorten or remove the row"
+            raise self.table.problem(what, row, self.columns[0])
         upper = text.upper() if text.isascii() else text  # beyond ASCII, upper case may be longer
         best = min((text, upper), key=lambda candidate: len(self.foreign(candidate)))
         if wrong := self.foreign(best):
             letters = ", ".join(map(repr, dict.fromkeys(text[i] for i in wrong)))
-            what = f"{_short(text)!r} holds {_short(letters)}, not in the alphabet {self.letters}"
+            what = f"{shorten(text)!r} holds {shorten(letters)}, not in the alphabet {self.letters}"
             raise self.table.problem(f"{what}; {self.other_alphabet(upper)}", row, self.columns[0])
         return best
 
@@ -166,18 +179,18 @@ class _Scores:
             return "the score is missing; fill it in or remove the row"
         value = _number(text)
         if value is None:
-            return f"{_short(text)!r} is not a number; write it like 0.25 or 2.5e-3, or remove the row"
+            return f"{shorten(text)!r} is not a number; write it like 0.25 or 2.5e-3, or remove the row"
         if not math.isfinite(value):
-            return f"{_short(text)!r} is not finite; write a finite number or remove the row"
+            return f"{shorten(text)!r} is not finite; write a finite number or remove the row"
         if abs(value) > LARGEST:
-            return f"{_short(text)!r} is beyond {LARGEST:.3g} in size; divide all scores by a constant"
+            return f"{shorten(text)!r} is beyond {LARGEST:.3g} in size; divide all scores by a constant"
         if value < 0 and not self.signed:
-            return f"{_short(text)!r} is negative; scale all scores to 0..1 with --table.scale minmax"
+            return f"{shorten(text)!r} is negative; scale all scores to 0..1 with --table.scale minmax"
         return None
 
     def repeated(self, row: int, sequence: str, first: int, *, same: bool) -> ValueError:
         where = f"{self.table.unit} {self.table.lines[first]}"
-        what = f"{_short(sequence)!r} is on {where} already, with {'the same' if same else 'another'} score"
+        what = f"{shorten(sequence)!r} is on {where} already, with {'the same' if same else 'another'} score"
         fix = "remove one, or merge them with --table.duplicates mean"
         return self.table.problem(f"{what}; {fix}", row, self.columns[0])
 
@@ -196,9 +209,3 @@ def _number(text: str) -> float | None:
         return None if "_" in text else float(text)
     except ValueError:
         return None
-
-
-def _short(text: str, width: int = 40) -> str:
-    """One line, cut where it gets long."""
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 3] + "..."

@@ -2,13 +2,16 @@
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxtyping import Int
 from torch import Tensor
 
-from sgfn.config.tables import Table, ending, read_plain, read_table
 from sgfn.envs.base import Env
 from sgfn.landscapes.tasks import Task
+
+if TYPE_CHECKING:
+    from sgfn.config.tables import Table
 
 FIELD, COLUMN = "offline.file", "sequence"
 
@@ -30,20 +33,32 @@ def training_objects(task: Task) -> Int[Tensor, "N O"] | None:
 
 def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
     """The column `sequence` of a table, or one object per line of a plain text; errors name the file and the line."""
+    from sgfn.config.tables import read_table  # pandas is slow to import, and large
+
     table = _plain(file) or read_table(file, FIELD, each="object")
     if COLUMN not in table.columns:
         raise table.header_problem(f"the header has no column {COLUMN!r}")
     objects = table.texts(COLUMN)
+    if type(env).parse is Env.parse:
+        env.parse(objects)  # raises: it cannot read any
     for row, text in enumerate(objects):
         try:
             env.parse([text])
         except ValueError as error:
-            raise table.problem(str(error).partition(" ")[2].partition(" ")[2], row) from None
+            raise table.problem(_said(error, text), row) from None
     return env.parse(objects)
 
 
-def _plain(file: Path) -> Table | None:
+def _said(error: ValueError, text: str) -> str:
+    """What is wrong with an object: our own messages number it as an entry, which the line does better."""
+    said = re.sub(r"^entry \d+ (?=\()", "", str(error))
+    return said if repr(text) in said else f"({text!r}): {said or 'cannot be read'}"
+
+
+def _plain(file: Path) -> "Table | None":
     """A text with one object per line; None where its first line names a column `sequence`, or its ending a table."""
+    from sgfn.config.tables import ending, read_plain
+
     if ending(file, FIELD) not in ("", ".txt"):
         return None
     table = read_plain(file, FIELD, COLUMN, each="object")

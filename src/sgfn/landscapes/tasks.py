@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -13,8 +14,9 @@ from torch import Tensor
 from sgfn.config import TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.importing import find, importable_name
-from sgfn.config.reads import above, given, reads
-from sgfn.config.registry import Entry, Registry, refuse_uncallable
+from sgfn.config.reads import Reads, above, given, leaves, reads
+from sgfn.config.recording import Observed, plain
+from sgfn.config.registry import Entry, Registry, called_as, of_kind, refuse_arguments
 from sgfn.config.series import SeriesConfig
 from sgfn.config.tasks import CallableConfig, TableConfig
 from sgfn.envs import Env, GridEnv, SequenceEnv
@@ -163,8 +165,6 @@ class TaskEntry(Entry):
 
     build: Builder | str
     """Makes the task from its name and a configuration; `module:function` is imported when it is needed."""
-    summary: str = ""
-    """What it is, for the list of tasks where it cannot be built yet; by default the builder's first line."""
     variants: bool = False
     """Whether its name may go on: tfbind8-TABLE, motif-FACTOR."""
     needs: Callable[[TrainConfig], tuple[str, bool]] = lambda config: ("", True)
@@ -173,6 +173,8 @@ class TaskEntry(Entry):
     """Whether the configured noise acts on it."""
     found_as: str | None = None
     """The name under which a later process finds it again; None where that is its own name."""
+    declared: bool = True
+    """Whether somebody wrote down what it reads; of a builder alone it is what it is seen to read when it is called."""
     lost: str = ""
     """Why no later process can find it, where that is so."""
 
@@ -182,17 +184,26 @@ class TaskEntry(Entry):
         return find(self.build, "task") if isinstance(self.build, str) else self.build
 
     @property
-    def about(self) -> str:
-        """What it is, in a line."""
-        return self.summary or (self.builder.__doc__ or self.name).splitlines()[0]
+    def reading(self) -> tuple[Reads, ...]:
+        """The settings that it reads, as far as that is known."""
+        seen = None if self.declared else OBSERVED.fields(self.name)
+        return self.reads if seen is None else (reads("reward.minimum", "reward.norm", *sorted(seen)),)
+
+    @property
+    def line(self) -> str:
+        """What it is, for the list of tasks where it cannot be built yet; by default the builder's first line."""
+        return self.about or (self.builder.__doc__ or self.name).splitlines()[0]
 
 
 def wrap(name: str, found: Any) -> TaskEntry:
-    """The entry of a builder that is not ours; it may read any task's settings."""
-    build = refuse_uncallable("task", name, found, "a function (name, config) -> Task")
-    return TaskEntry(name=name, build=build, reads=(reads("beta", "reward.minimum", "reward.norm", *SECTIONS),))
+    """The entry of a builder that is not ours; before it is called it may read any task's settings."""
+    build = refuse_arguments("task", name, found, "a function (name, config) -> Task", "name", "config")
+    anything = reads("beta", "reward.minimum", "reward.norm", *SECTIONS)
+    return TaskEntry(name=name, build=build, reads=(anything,), declared=False)
 
 
+OBSERVED = Observed()
+"""Settings that builders of others were seen to read."""
 SECTIONS = ("grid", "motif", "bits", "ehrlich", "rna", "table", "callable")
 _SCORED = reads("beta", "reward.minimum", "reward.norm")
 TASKS: Registry[TaskEntry] = Registry(
@@ -234,7 +245,7 @@ TASKS: Registry[TaskEntry] = Registry(
     TaskEntry(
         name="series",
         build="sgfn.series.task:make",
-        summary="forecasts of time series: embedded data, or your own CSV",
+        about="forecasts of time series: embedded data, or your own CSV",
         noisy=False,
         reads=(
             reads(*(f"series.{part.name}" for part in fields(SeriesConfig) if part.name not in _CONDITIONAL)),
@@ -264,13 +275,34 @@ def task_entry(name: str) -> TaskEntry:
 
 def is_known(name: str) -> bool:
     """Whether a task can be made from a name alone, as far as can be told without importing anything."""
-    kind = name.partition("-")[0]
-    return name in TASKS or ":" in name or (kind in TASKS and TASKS[kind].variants)
+    kind, _, variant = name.partition("-")
+    return name in TASKS or ":" in name or (kind in TASKS and TASKS[kind].variants and bool(variant.strip()))
 
 
 def make_task(name: str, config: TrainConfig) -> Task:
     """Build a task; an unknown name gets the nearest one suggested."""
-    return task_entry(name).builder(name, config)
+    entry = task_entry(name)
+    builder = entry.builder
+
+    def build(own: TrainConfig) -> Any:
+        made = builder(name, own)
+        if not (isinstance(made, Task) and isinstance(made.config, TrainConfig) and isinstance(made.beta, float | int)):
+            return made
+        kept = plain(made.config)
+        for field in leaves(config):
+            if attrgetter(field)(kept) != attrgetter(field)(config):
+                attrgetter(field)(own)  # what the builder sets itself counts as read: the user did not give it
+        return replace(made, config=kept)
+
+    with called_as("task", name):
+        found = builder(name, config) if entry.declared else OBSERVED.call(entry.name, build, config)
+    found = of_kind("task", name, found, Task)
+    kinds = {"env": Env, "landscape": Landscape, "beta": float | int, "config": TrainConfig}
+    for part, kind in kinds.items():
+        if not isinstance(value := getattr(found, part), kind):
+            wanted = "number" if part == "beta" else getattr(kind, "__name__", "")
+            raise ValueError(f"task {name!r}: makes a Task whose {part} is a {type(value).__name__}, not a {wanted}")
+    return found
 
 
 def register_task(name: str, builder: Builder, **facts: Any) -> TaskEntry:
@@ -288,7 +320,9 @@ def register_task(name: str, builder: Builder, **facts: Any) -> TaskEntry:
         lost = str(error)
         if getattr(builder, "__module__", "") == "__main__" and "<" not in builder.__qualname__:
             found_as = f"__main__:{builder.__qualname__}"
+    facts = {"declared": "reads" in facts} | facts
     entry = replace(wrap(name, builder), found_as=found_as, lost=lost, **facts)
+    OBSERVED.forget(name)
     return TASKS.add(entry)
 
 

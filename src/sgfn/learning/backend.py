@@ -1,12 +1,12 @@
-"""Backends: how a trainer's batches are rolled out, scored and learned from.
+"""Backends: they roll out, score and learn from a trainer's batches.
 
-A backend is given the same environment, noise, networks and objective whichever it is, and gives the same numbers up to
-rounding; `GeneralBackend` takes any, others are faster where they fit.
+All are given the same environment, noise, networks and objective, and compute the same numbers up to rounding:
+`GeneralBackend` takes any, others are faster where they fit.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +14,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config import TrainConfig
-from sgfn.config.importing import function_label
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.tasks import Task
@@ -27,12 +26,12 @@ from sgfn.objectives.scores import Scores
 Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
 """Scores and trajectories to one loss per trajectory."""
 Past = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Float[Tensor, " B"]]
-"""Intentions, outcomes and log-rewards, as a buffer keeps them."""
+"""Intentions, outcomes and log-rewards of past trajectories, as a replay buffer keeps them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What a backend works with."""
+    """Task, networks, optimisers and objective that a backend works with."""
 
     task: Task
     env: Env
@@ -40,7 +39,7 @@ class Setup:
     nets: FlowNets
     noise_model: NoiseModel
     optimiser: Optimiser
-    """Of policy and flow."""
+    """The optimiser of policy and flow."""
     noise_optimiser: Optimiser
     offline: Int[Tensor, "N O"] | None
     """Known objects that a share of each batch is drawn from."""
@@ -57,34 +56,31 @@ class Setup:
 
     @property
     def device(self) -> torch.device:
-        """Where the networks are."""
+        """The device of the networks."""
         return self.nets.log_z.device
 
     @torch.no_grad()
     def entropy(self, scores: Scores, batch: Episodes) -> Float[Tensor, " N"] | None:
-        """`ENTROPY_METERS` of a batch, where the run watches them."""
+        """`ENTROPY_METERS` of a batch; None where the run does not record them."""
         if not self.config.watches_entropy:
             return None
         return entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch)
 
 
 class Learned(NamedTuple):
-    """What an update on a batch of rollouts leaves behind.
-
-    A tuple, as all that compiled functions hand on.
-    """
+    """Result of an update on a batch of rollouts; a tuple, which compiled functions can return."""
 
     loss: Float[Tensor, ""]
     noise_loss: Float[Tensor, ""]
     """Negative log-likelihood of the outcomes under the noise model."""
     entropy: Float[Tensor, " N"] | None
-    """`ENTROPY_METERS` of the batch, where the run watches them."""
+    """`ENTROPY_METERS` of the batch; None where the run does not record them."""
     pending: Any
-    """What the noise model has yet to learn from, for `update_noise_model`; None where that is done."""
+    """Argument of `update_noise_model`; None where the noise model is updated already."""
 
 
 class Backend(ABC):
-    """Rolls out, scores and updates; `draw` holds all random numbers, so that the rest is a function of them."""
+    """Rolls out, scores and updates; all random numbers come from `draw`, so that `learn` is a function of them."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.config = setup, setup.config
@@ -95,39 +91,16 @@ class Backend(ABC):
 
     @abstractmethod
     def learn(self, draws: Any, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
-        """A batch of rollouts and an update on it, at a reward exponent and a share of the learning rate."""
+        """Roll out a batch and update on it, at reward exponent `beta` and `rate` times the learning rates."""
 
     @abstractmethod
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
-        """An update of policy and flow on past trajectories: balance holds off-policy."""
+        """Update policy and flow on past trajectories: balance holds off-policy."""
 
     @abstractmethod
     def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """An update of the noise model on past outcomes; gives its loss."""
+        """Update the noise model on past outcomes; returns its loss."""
 
     def update_noise_model(self, pending: Any, rate: Float[Tensor, ""]) -> None:
-        """The update of the noise model that `learn` left for later."""
+        """Do the update of the noise model that `learn` left in `Learned.pending`."""
         raise NotImplementedError(f"{type(self).__name__} leaves no update for later")
-
-
-def without_states(batch: Episodes) -> Episodes:
-    """The batch as every backend has it: states are numbered in some, and others have none."""
-    names = [field.name for field in fields(Episodes)]
-    return Episodes(**{name: getattr(batch, name) for name in names})
-
-
-class CheckedObjective:
-    """An objective from elsewhere whose losses are checked: one for each trajectory, with a gradient."""
-
-    def __init__(self, function: Objective) -> None:
-        self.function, self.name = function, function_label(function)
-
-    def __call__(self, scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
-        """The losses of a batch; one line says what is wrong with them."""
-        loss, count = self.function(scores, without_states(batch)), batch.valid.shape[0]
-        if not isinstance(loss, Tensor) or loss.shape != (count,):
-            got = f"shape {list(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            raise ValueError(f"objective {self.name} must return a tensor of shape [{count}], one loss each, got {got}")
-        if torch.is_grad_enabled() and not loss.requires_grad:
-            raise ValueError(f"objective {self.name} returned losses without a gradient: compute them from the scores")
-        return loss

@@ -10,9 +10,9 @@ from sgfn.learning.rollout import KernelOf
 from sgfn.noise.operators import Kernel
 
 
-def negative_log_likelihood(kernel: Kernel, batch: Episodes, own: int | None = None) -> Float[Tensor, ""]:
-    r"""$-\mathrm{mean}\,\log\hat P(k_t|s_t,a_t)$ over valid steps, of the first `own` trajectories if that is given."""
-    chosen, valid = kernel.log_prob(batch.intended, batch.realised)[:own], batch.valid[:own]
+def negative_log_likelihood(kernel: Kernel, batch: Episodes, first: int | None = None) -> Float[Tensor, ""]:
+    r"""$-\mathrm{mean}\,\log\hat P(k_t|s_t,a_t)$ over valid steps, of the `first` trajectories or of all."""
+    chosen, valid = kernel.log_prob(batch.intended, batch.realised)[:first], batch.valid[:first]
     return -torch.where(valid, chosen, 0.0).sum() / valid.sum()
 
 

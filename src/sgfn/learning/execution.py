@@ -1,4 +1,4 @@
-"""How steps are run: as they are, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
+"""Ways to run steps: eager, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
 
 from typing import Protocol, get_args, runtime_checkable
 
@@ -9,19 +9,19 @@ from sgfn.config.checks import one_of
 from sgfn.learning.compilation import compiler_missing
 from sgfn.learning.learner import Learner
 
-PAYS = {"cpu": 20_000, "cuda": 100_000}
-"""Steps from which on a compilation is earned back. It takes half a minute, and saves two milliseconds a step on a CPU;
-on a GPU, beside steps that are captured as they are, a quarter of one."""
+COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
+"""Steps of a run from which compiling saves time, by device. It takes half a minute, and saves two milliseconds a step
+on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
 WIDEST_COMPILED = 1024
-"""Layers up to which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, nearly all in products."""
+"""Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
 COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
 COMPILABLE = (
     "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
     "on sequences of one length whose scores fit in a table"
 )
-REPLAYED, LONGEST = (25, 5, 1), 400
-"""Steps in one replay of a CUDA graph, on which lines of metrics and checkpoints mostly fall: as many as have no more
-steps of the environment among them than this, as a graph holds every operation of each."""
+REPLAY_LENGTHS, MAX_CAPTURED_ENV_STEPS = (25, 5, 1), 400
+"""Steps in one replay of a CUDA graph (intervals of metrics and checkpoints are mostly multiples of them), and most
+steps of the environment in one graph, which holds every operation of each."""
 
 
 @runtime_checkable
@@ -29,17 +29,17 @@ class Stepper(Protocol):
     """Runs steps of a learner."""
 
     burst: int
-    """How many steps are best asked for at once."""
+    """Number of steps per call that is fastest."""
     notice: str
-    """What the user may want to know of how steps are run."""
+    """One line for the user on how steps are run; empty where there is nothing to say."""
 
     def __call__(self, count: int = 1) -> None:
-        """So many steps."""
+        """Run `count` steps."""
         ...
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto` is a GPU where there is one."""
+    """The torch device of a name; `auto` is a GPU where there is one."""
     one_of("device", name, ["auto", "cpu", "cuda"])
     if name == "cuda" and not torch.cuda.is_available():
         raise ValueError("device 'cuda' is not available here: use --device cpu")
@@ -47,28 +47,33 @@ def pick_device(name: str) -> torch.device:
 
 
 def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> tuple[str, str]:
-    """What is done about a choice, and a notice where something better is out of reach.
+    """The way to run steps (`eager`, `compile` or `graph`), and a notice where another was wanted.
 
-    `auto` goes by device and length of the run: of the whole run, so that one that is resumed goes on as it was. What
-    cannot be had is an error, or where nobody insists a notice and the next best.
+    `auto` chooses by device and by the number of steps of the whole run, so that a resumed run goes on as it was. A way
+    that is not available is an error; without `insist`, it is a notice and the default without compiling.
     """
     one_of("accelerate", accelerate, get_args(Accelerate))
     config, kind = learner.config, learner.device.type
     narrow = kind == "cuda" or config.net.hidden <= WIDEST_COMPILED
-    pays = learner.compilable and narrow and config.steps >= PAYS[kind]
-    wanted = accelerate if accelerate != "auto" else "compile" if pays else _uncompiled(learner)
+    pays = learner.compilable and narrow and config.steps >= COMPILE_FROM_STEPS[kind]
+    wanted = accelerate if accelerate != "auto" else "compile" if pays else _default_without_compiling(learner)
     why = _obstacle(learner, wanted)
     if why and insist and accelerate != "auto":
-        raise ValueError(f"accelerate {accelerate!r} {why}: use {_uncompiled(learner)}")
-    return (_uncompiled(learner), f"accelerate {wanted!r} {why}: steps run without") if why else (wanted, "")
+        raise ValueError(f"accelerate {accelerate!r} {why}: use {_default_without_compiling(learner)}")
+    return (
+        (_default_without_compiling(learner), f"accelerate {wanted!r} {why}: steps run without")
+        if why
+        else (wanted, "")
+    )
 
 
-def _uncompiled(learner: Learner) -> str:
+def _default_without_compiling(learner: Learner) -> str:
+    """`graph` where steps can be captured, else `eager`."""
     return "graph" if learner.device.type == "cuda" and learner.capturable else "eager"
 
 
 def _obstacle(learner: Learner, wanted: str) -> str:
-    """Why steps cannot be run so; empty where they can."""
+    """Why steps cannot be run in a way, for an error message; empty where they can."""
     if wanted == "graph" and learner.device.type != "cuda":
         return "captures steps on a GPU, and this run is on a CPU"
     if wanted == "graph" and not learner.capturable:
@@ -80,7 +85,7 @@ def _obstacle(learner: Learner, wanted: str) -> str:
 
 
 def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> Stepper:
-    """How to run `step` here: on a GPU with TF32 products."""
+    """The stepper that runs a learner's steps in the chosen way; on a GPU with TF32 products."""
     chosen, notice = choose(learner, accelerate, insist)
     cuda = learner.device.type == "cuda"
     if cuda:
@@ -98,11 +103,11 @@ def replayed(horizon: int) -> int:
     >>> [replayed(horizon) for horizon in (8, 16, 17, 80, 256, 1000)]
     [25, 25, 5, 5, 1, 1]
     """
-    return next((count for count in REPLAYED if count * horizon <= LONGEST), 1)
+    return next((count for count in REPLAY_LENGTHS if count * horizon <= MAX_CAPTURED_ENV_STEPS), 1)
 
 
 class PlainStep:
-    """Runs steps one after the other, as they are written."""
+    """Runs steps one after the other, without capturing them."""
 
     burst = 1
 
@@ -111,9 +116,9 @@ class PlainStep:
         self.flushed = float(torch.tensor(1e-40) * 1.0) == 0.0
 
     def __call__(self, count: int = 1) -> None:
-        """So many steps; numbers near the least that there are count as zero, which processors are slow with.
+        """Run `count` steps, with denormal numbers flushed to zero.
 
-        Moments of gradients that have died out come there, and steps would take half as long again.
+        Moments of gradients that have died out become denormal, which makes a CPU take half as long again for a step.
         """
         threads = torch.get_num_threads()
         torch.set_flush_denormal(True)
@@ -128,7 +133,7 @@ class PlainStep:
 
 
 class GraphedStep:
-    """Runs the first steps as they are (they warm the allocator up), captures some in a graph, then replays it."""
+    """Runs the first steps eagerly (they warm the allocator up), captures some in a CUDA graph, then replays it."""
 
     WARMUP = 3
 
@@ -139,13 +144,13 @@ class GraphedStep:
         self.stream = torch.cuda.Stream()
 
     def __call__(self, count: int = 1) -> None:
-        """So many steps, in replays as long as there are."""
+        """Run `count` steps, in the longest replays that fit."""
         while count > 0:
             if self.warm < self.WARMUP:
                 self._eager()
                 done = 1
             else:
-                done = next(most for most in REPLAYED if most <= min(count, self.burst))
+                done = next(most for most in REPLAY_LENGTHS if most <= min(count, self.burst))
                 if done not in self.graphs:
                     self.graphs[done] = self._capture(done)
                 self.graphs[done].replay()

@@ -9,14 +9,14 @@ from torch import Tensor
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, tempered
 from sgfn.learning import dynamics
-from sgfn.learning.along import CachedActor, TrajectoryScorer
 from sgfn.learning.backend import Backend, Learned, Past, Setup
-from sgfn.learning.kernels.layered import MLPActor, walking_kernel
+from sgfn.learning.kernels.mlp_actor import MLPActor, rollout_kernel
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.optimisation import step_together
 from sgfn.learning.replay import rebuild
 from sgfn.learning.rollout import KernelOf, LogPolicy, RolloutDraws, act, clocks, retrace, rollout_draws
 from sgfn.learning.scoring import Scorer, score, score_expected
+from sgfn.learning.trajectory_scorer import CachedActor, TrajectoryScorer
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets
@@ -24,8 +24,9 @@ from sgfn.noise.operators import DenseKernel, Kernel
 from sgfn.objectives import reads_scores, scored_as
 from sgfn.objectives.scores import Scores
 
-LARGEST_KEPT = 4096
-"""Batches up to which a GPU is faster with what its rollout kept; beyond, scoring shared states once is less work."""
+MAX_BATCH_UNSHARED = 4096
+"""Largest batch for which a GPU is faster by reusing what its rollout computed; in larger ones it is less work to score
+shared states once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +35,9 @@ class BatchDraws:
 
     rollout: RolloutDraws
     rows: Int[Tensor, " N"] | None
-    """Which known objects are taken."""
+    """Which known objects the offline share is made of."""
     clock: Float[Tensor, "T 2 N W"] | None
-    """Waiting times for the intentions that may have led to them."""
+    """Waiting times from which their steps and intentions are drawn."""
 
 
 class GeneralBackend(Backend):
@@ -46,16 +47,17 @@ class GeneralBackend(Backend):
         super().__init__(setup)
         self.env, self.nets, self.noise_model = setup.env, setup.nets, setup.noise_model
         self.learns_noise = self.config.dynamics.mode != "known"
-        self.kernel = walking_kernel(self.env, self.nets.encoder, setup.device)
+        self.kernel = rollout_kernel(self.env, self.nets.encoder, setup.device)
+        self.form, self.reads_expected = scored_as(self.config), reads_scores(self.config, "expected")
 
-    # what networks say of states
+    # networks and noise at states
 
     def thoughts(self, batch: Trajectories) -> Float[Tensor, "B N W"] | None:
-        """What the history before each state tells; None where the noise model does not remember."""
+        """Encoding of the history before each state; None where the noise model has no memory."""
         return self.noise_model.thoughts(batch.intended, batch.realised)
 
     def noise_kernel(self, states: Int[Tensor, "*batch S"], thoughts: Float[Tensor, "B N W"] | None = None) -> Kernel:
-        """P^ at the states: the true kernel, or the learned one; of whole trajectories where it remembers."""
+        """P^ at states: the true kernel or the learned one; one with memory reads the thoughts of the trajectories."""
         if not self.learns_noise:
             return self.env.operator(states)
         if thoughts is not None:
@@ -66,28 +68,29 @@ class GeneralBackend(Backend):
         return self.noise_model.operator(states)
 
     def kernel_along(self, batch: Trajectories) -> KernelOf:
-        """P^ for the states of one batch: what it says there, history included."""
+        """P^ as a function of the states of one batch, history included."""
         thoughts = self.thoughts(batch)
         return lambda states: self.noise_kernel(states, thoughts)
 
     def actor(self) -> CachedActor | MLPActor | LogPolicy:
-        """The policy at work at the present weights: with a cache or a memory where there is one."""
+        """The actor of a rollout at the present weights, with a cache or a memory where the policy has one."""
         if self.nets.reads_along:
             return CachedActor(self.nets, self.noise_model)
         encoder = self.nets.encoder
         return MLPActor(self.env, encoder, self.nets.policy) if isinstance(encoder, MLP) else self.nets.log_policy
 
     def levels(self, batch: int) -> int:
-        """How many levels of states to score once for all; where a kernel makes rollouts, only for large batches."""
-        return 0 if self.kernel is not None and batch <= LARGEST_KEPT else shared_levels(self.env, self.nets, batch)
+        """Number of first levels whose states are scored once; with a rollout kernel, only for large batches."""
+        unshared = self.kernel is not None and batch <= MAX_BATCH_UNSHARED
+        return 0 if unshared else shared_levels(self.env, self.nets, batch)
 
     def state_scorer(self, batch: int) -> FlowNets | SharedStateScorer:
-        """The networks as they are now, set to act for and to score a batch of that size."""
+        """The networks at their present weights, with state sharing for a batch of that size where they allow it."""
         plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along
         return SharedStateScorer(self.env, self.nets, self.levels(batch)) if plain else self.nets
 
     def scorer(self, states: FlowNets | SharedStateScorer, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
-        """What scores a batch with those thoughts: along trajectories where the networks read them so."""
+        """The scorer of a batch with given thoughts: of whole trajectories where the networks read them so."""
         return TrajectoryScorer(self.nets, thoughts) if self.nets.reads_along else states
 
     # batches
@@ -126,7 +129,7 @@ class GeneralBackend(Backend):
     # updates
 
     def learn(self, draws: BatchDraws, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
-        """A batch of rollouts and an update; in `batch` mode the noise model learns from the agent's own part."""
+        """Roll out a batch and update on it; in `batch` mode the noise model learns from the agent's own part."""
         states = self.state_scorer(self.config.batch)
         own, batch = self.collect(states, draws)
         learn_noise = self.config.dynamics.mode == "batch"
@@ -144,7 +147,7 @@ class GeneralBackend(Backend):
         return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), entropy=entropy, pending=None)
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
-        """The balance objective on past trajectories."""
+        """Update policy and flow on past trajectories."""
         batch = rebuild(self.env, *past)
         with torch.no_grad():
             thoughts = self.thoughts(batch)
@@ -155,19 +158,19 @@ class GeneralBackend(Backend):
     def scored(
         self, scorer: Scorer, batch: Trajectories, beta: Float[Tensor, ""], kernel: Kernel
     ) -> tuple[Scores, Trajectories]:
-        """What the objective reads: scores, and the batch at the current reward exponent."""
+        """Arguments of the objective: scores, and the batch at the current reward exponent."""
         raised = tempered(batch, beta)
-        if reads_scores(self.config, "expected"):
+        if self.reads_expected:
             reward = lambda x: beta * self.setup.task.log_reward(x)  # noqa: E731
             return score_expected(self.env, self.nets, batch, kernel, reward), raised
-        return score(scorer, batch, scored_as(self.config), kernel), raised
+        return score(scorer, batch, self.form, kernel), raised
 
     def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """One round of maximum likelihood on past outcomes."""
+        """Update the noise model on past outcomes; returns its loss."""
         return self.fit_noise_model(rebuild(self.env, *past), rate)
 
     def fit_noise_model(self, batch: Trajectories, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """Maximum likelihood on the outcomes of a batch."""
+        """Update the noise model by maximum likelihood on the outcomes of a batch; returns its loss."""
         thoughts = self.thoughts(batch)
         kernel = self.noise_model.operator(batch.states[:, :-1], None if thoughts is None else thoughts[:, :-1])
         nll = dynamics.negative_log_likelihood(kernel, batch)

@@ -1,4 +1,4 @@
-"""A method at work on a task: what training, run folders, evaluation, sampling and comparison need of it."""
+"""Learners: the interface of a method on a task that training, run folders, evaluation and sampling use."""
 
 import math
 from abc import ABC, abstractmethod
@@ -12,56 +12,70 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
+from sgfn.config.checks import is_ours
 from sgfn.envs import laws
+from sgfn.envs.base import check_width
+from sgfn.envs.checks import check_env
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
-from sgfn.envs.trajectories import Samples, gathered
+from sgfn.envs.trajectories import Samples, finished, gathered
+from sgfn.landscapes.checks import check_parts
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.rollout import LogPolicy, Policy, rollout
 from sgfn.learning.table_sampling import MOST_STATES, TableSampler, look_up
-from sgfn.noise import HiddenRate
 
 SMALL, NARROW = 128, 256
-"""Trajectories in a batch from which on a second thread gains something, in layers no wider than this."""
+"""Batch size from which a second CPU thread makes steps faster, for layers of this width."""
 SAMPLE_BLOCK = 16384
 
 
 class NonFiniteError(RuntimeError):
-    """The loss or a weight stopped being a number."""
+    """The loss or a weight is infinite or not a number.
+
+    Commands are told of flags and checkpoints; `in_python` says it to whoever trains in memory.
+    """
+
+    def __init__(self, what: str, fix: str | None = None) -> None:
+        flags = "lower --optim.lr or --beta, or raise --reward.minimum"
+        super().__init__(f"{what}; the last good checkpoint, if any, is kept: {fix or flags}")
+        self.in_python = f"{what}: {fix or 'lower optim__lr or beta, or raise reward__minimum'}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsSnapshot:
-    """Figures of one moment, on their way from the device."""
+    """Metrics at one step, while they are copied from the device."""
 
     names: tuple[str, ...]
     values: Float64[Tensor, " N"]
-    """In the order of the names, then whether all weights are finite; there when `arrived` says so."""
+    """In the order of the names, then whether all weights are finite; to be read after `arrived`."""
     arrived: torch.cuda.Event | None
     step: int
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Networks made here depend on the seed alone; the caller's random state, a GPU's included, stays as it is."""
+    """Within this context CPU random numbers depend on the seed alone; the caller's random state is restored."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
 
 
 class Learner(ABC):
-    """State that lives on the device, a step that never waits for it, and figures that are read now and then.
+    """A method on a task: its state on a device, a step that never waits for the device, and metrics.
 
     A subclass has networks (`modules`), their `optimisers`, and whatever else the next step depends on (`memory`).
     """
 
     bound_by_floor: bool = True
-    """Whether what counts as samples is what a policy lets happen, so that no law is nearer than the floor."""
+    """Whether samples are outcomes of a policy under noise, so that no law is nearer to the target than the floor."""
 
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...]) -> None:
         self.task, self.config, self.device = task, task.config, device
-        self.env = tabulate(task.env, device)
         task.landscape.to(device)
+        check_parts(task, device)
+        self.env = tabulate(task.env, device)
+        if self.env is task.env and device.type != "cpu" and not (is_ours(task.env) and is_ours(task.env.noise)):
+            check_env(task.env, device)  # it is asked there in every step
         self.generator = torch.Generator(device).manual_seed(self.config.seed)
         self.index = torch.zeros((), device=device, dtype=torch.float64)  # the step's number, for schedules
         self.meter_names = meters
@@ -70,19 +84,19 @@ class Learner(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """One batch of environment calls, and what is learned from it."""
+        """Make one batch of environment calls and learn from it."""
 
     def settle(self) -> None:
-        """What is asked of the device from here on comes after all that the steps so far have left for later."""
+        """Make the device wait for work of earlier steps that runs on a side stream; by default there is none."""
         return
 
     @abstractmethod
-    def memoryless(self) -> LogPolicy | None:
-        """The policy as a function of the state alone; None where there is none, or where it remembers."""
+    def state_policy(self) -> LogPolicy | None:
+        """log pi(.|s) as a function of the state; None where there is no policy, or where it depends on the history."""
 
     def actor(self) -> Policy:
-        """Who acts in a rollout, at the present weights."""
-        policy = self.memoryless()
+        """The actor of a rollout, at the present weights."""
+        policy = self.state_policy()
         if policy is None:
             raise NotImplementedError(f"{type(self).__name__} has no policy")
         return policy
@@ -101,21 +115,21 @@ class Learner(ABC):
 
     @property
     def capturable(self) -> bool:
-        """Whether a step may be captured in a CUDA graph: unless scores come from the host."""
+        """Whether a step may be captured in a CUDA graph: not where scores are computed on the host."""
         return not self.task.landscape.on_host
 
     @property
     def small(self) -> bool:
-        """Whether steps are so small that more than one thread of a CPU is of no use."""
+        """Whether steps are so small that they are fastest on one CPU thread."""
         return self.config.batch * max(1.0, self.config.net.hidden / NARROW) ** 2 < SMALL
 
     @property
     def compilable(self) -> bool:
-        """Whether `compile` does anything."""
+        """Whether `compile` may be called."""
         return False
 
     def compile(self) -> None:
-        """From now on all that is heavy in a step runs compiled; the first step then takes its time."""
+        """Compile the expensive parts of a step; compilation happens in the next step."""
         raise NotImplementedError(f"{type(self).__name__} cannot be compiled")
 
     @property
@@ -123,14 +137,14 @@ class Learner(ABC):
         """Environment calls made so far."""
         return self.done * self.config.batch
 
-    # figures
+    # metrics
 
     def record(self, *values: Tensor) -> None:
         """Add one step to the meters, in the order of their names."""
         self.meters += torch.stack([*(v.detach().to(torch.float32) for v in values), torch.ones_like(self.meters[0])])
 
-    def glance(self) -> MetricsSnapshot:
-        """Means since the last one, and all else that a line of metrics says, without waiting for the device."""
+    def snapshot(self) -> MetricsSnapshot:
+        """Means of the meters since the last snapshot, and `readings`, without waiting for the device."""
         sums, count = self.meters[:-1].double(), self.meters[-1].double().clamp(min=1.0)
         readings = {name: value.detach().to(self.device, torch.float64) for name, value in self.readings().items()}
         values = torch.cat([sums / count, torch.stack([*readings.values(), self._finite().double()])])
@@ -141,22 +155,22 @@ class Learner(ABC):
             arrived.record()
         return MetricsSnapshot(names=(*self.meter_names, *readings), values=values, arrived=arrived, step=self.done)
 
-    def read(self, glance: MetricsSnapshot) -> dict[str, float]:
-        """What a glance saw; raises if training had left the finite numbers."""
-        if glance.arrived is not None:
-            glance.arrived.synchronize()
-        *means, finite = glance.values.tolist()
-        found = dict(zip(glance.names, means, strict=True))
+    def read_snapshot(self, snapshot: MetricsSnapshot) -> dict[str, float]:
+        """Metrics by name of a snapshot, once they have arrived; raises if one, or a weight, is not finite."""
+        if snapshot.arrived is not None:
+            snapshot.arrived.synchronize()
+        *means, finite = snapshot.values.tolist()
+        found = dict(zip(snapshot.names, means, strict=True))
         if not (finite and all(math.isfinite(value) for value in means)):
-            self._complain(found.get("loss", math.nan), glance.step)
+            self.raise_non_finite(found, snapshot.step)
         return found
 
     def read_meters(self) -> dict[str, float]:
-        """Means of the meters since the last reading, and the other figures of a line; waits for the device."""
-        return self.read(self.glance())
+        """Means of the meters since the last snapshot, and `readings`; waits for the device."""
+        return self.read_snapshot(self.snapshot())
 
     def readings(self) -> dict[str, Tensor]:
-        """Figures of the present moment, which are no means over steps."""
+        """Metrics of the present state, which are not means over steps."""
         return {}
 
     def _finite(self) -> Tensor:
@@ -165,21 +179,23 @@ class Learner(ABC):
         return torch.stack([p.isfinite().all() for p in weights] or [torch.ones((), device=self.device).bool()]).all()
 
     def check_finite(self) -> None:
-        """Raise if a weight is not a number any more."""
+        """Raise if a weight is not finite."""
         if not bool(self._finite()):
-            self._complain(math.nan, self.done)
+            self.raise_non_finite({}, self.done)
 
-    def _complain(self, loss: float, step: int) -> NoReturn:
-        raise NonFiniteError(
-            f"training left the finite numbers near step {step} (loss {loss:g}); "
-            "the last good checkpoint, if any, is kept: lower --optim.lr or --beta, or raise --reward.minimum"
-        )
+    def raise_non_finite(self, found: dict[str, float], step: int) -> NoReturn:
+        """Raise because a loss, a weight or a law is not finite any more; `found` are metrics by name."""
+        what = f"training left the finite numbers near step {step} (loss {found.get('loss', math.nan):g})"
+        if not math.isfinite(found.get("log_reward", 0.0)) and not is_ours(self.task.landscape):
+            whose = type(self.task.landscape).__name__
+            raise NonFiniteError(what, f"{whose} gave a score that is no finite number of 0 or above, mend it")
+        raise NonFiniteError(what)
 
     def calibrated(self, batch: int, seed: int) -> dict[str, float | None]:
-        """How good the noise model is on trajectories of the policy; nulls where there is none."""
+        """Kind, likelihood and distance of the noise model on the policy's trajectories; None without a model."""
         return dict.fromkeys(("dynamics_model", "dynamics_nll", "dynamics_entropy", "dynamics_tv"))
 
-    # what comes out
+    # laws and samples
 
     @property
     def block(self) -> int:
@@ -188,43 +204,44 @@ class Learner(ABC):
 
     @torch.no_grad()
     def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
-        """Probabilities at states as enumeration gives them, in blocks."""
-        log_policy = self.memoryless()
+        """Probabilities of intentions at raw states, computed in blocks."""
+        check_width(self.task.env, states)
+        log_policy = self.state_policy()
         assert log_policy is not None
         blocks = [log_policy(self.env.embed(block).to(self.device)) for block in states.split(self.block)]
         return torch.cat([found.exp().cpu() for found in blocks]).double()
 
     @property
     def has_law(self) -> bool:
-        """Whether `law` can be had on an enumerable task."""
-        return self.memoryless() is not None
+        """Whether `law` works on an enumerable task."""
+        return self.state_policy() is not None
 
     @torch.no_grad()
     def law(self) -> Float[Tensor, " N"]:
         """Exact law of the current policy under the true noise."""
-        log_policy = self.memoryless()
+        log_policy = self.state_policy()
         if not isinstance(self.env, TabulatedEnv) or log_policy is None:
             return laws.law(laws.check_size(self.task.env), self.policy)
-        return self.env.law(self._everywhere(self.env, log_policy)).cpu()
+        return self.env.law(self._policy_table(self.env, log_policy)).cpu()
 
-    def _everywhere(self, env: TabulatedEnv, log_policy: LogPolicy) -> Float[Tensor, "M A"]:
+    def _policy_table(self, env: TabulatedEnv, log_policy: LogPolicy) -> Float[Tensor, "M A"]:
         """Probabilities at all unfinished states of a tabulated environment."""
         rows = torch.arange(env.num_states, device=self.device)[:, None]
         return torch.cat([log_policy(block).exp() for block in rows.split(self.block)])
 
     def draw(self, n: int, seed: int) -> Samples:
-        """Run the policy in its noisy environment, without exploration."""
+        """Samples of the policy in its noisy environment, without exploration."""
         return gathered(list(self.stream(n, seed)))
 
     @torch.no_grad()
     def stream(self, n: int, seed: int) -> Iterator[Samples]:
-        """What `draw` draws, a block at a time: memory does not grow with n."""
+        """The samples of `draw` in blocks, so that memory does not grow with n."""
         generator = torch.Generator(self.device).manual_seed(seed)
-        log_policy, block = self.memoryless(), min(SAMPLE_BLOCK, self.block)
+        log_policy, block = self.state_policy(), min(SAMPLE_BLOCK, self.block)
         draw = self._roll
         if isinstance(self.env, TabulatedEnv) and self.env.num_states <= MOST_STATES and log_policy is not None:
-            policy = self._everywhere(self.env, log_policy)
-            if isinstance(self.env.noise, HiddenRate):  # outcomes cannot be tabulated: each episode has a rate
+            policy = self._policy_table(self.env, log_policy)
+            if self.env.noise.has_hidden_rate:  # outcomes cannot be tabulated: each episode has a rate
                 draw = partial(self._roll, actor=look_up(policy))
             else:
                 block = SAMPLE_BLOCK * (1 if self.device.type == "cpu" else 16)
@@ -233,14 +250,10 @@ class Learner(ABC):
             yield draw(min(block, n - start), generator)
 
     def _roll(self, count: int, generator: torch.Generator, actor: Policy | None = None) -> Samples:
-        """Samples by so many rollouts of an actor."""
-        env, actor = self.env, self.actor() if actor is None else actor  # a memory is never passed on
+        """Samples by `count` rollouts of an actor, by default the learner's own."""
+        env, actor = self.env, self.actor() if actor is None else actor  # one with a memory is not used twice
         batch = rollout(env, actor, self.task.landscape.scores, batch=count, generator=generator)
-        return Samples(
-            objects=env.objects(batch.states[:, -1]).cpu(),
-            scores=batch.log_reward.cpu(),  # scores, as asked for above
-            intended=torch.where(batch.valid, batch.intended, -1).cpu(),
-        )
+        return finished(env, batch)
 
     # checkpoints
 
@@ -258,7 +271,7 @@ class Learner(ABC):
         return {f"{part}.{name}": value.detach() for part, named in parts.items() for name, value in named.items()}
 
     def load_networks(self, state: dict[str, Tensor]) -> None:
-        """Weights, and what was remembered: enough to sample and to evaluate."""
+        """Load the weights, which is enough to sample and to evaluate."""
         for name, module in self.modules().items():
             module.load_state_dict(part_of(state, name))
 
@@ -286,8 +299,9 @@ def part_of(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
 
 
 def copy_into(kept: dict[str, Tensor], saved: dict[str, Tensor], name: str) -> None:
-    """Put saved tensors in the place of those of the same name and shape."""
-    if {key: value.shape for key, value in kept.items()} != {key: value.shape for key, value in saved.items()}:
+    """Copy saved tensors into those of the same name, shape and type; raises where they differ."""
+    mine, theirs = ({key: (value.shape, value.dtype) for key, value in part.items()} for part in (kept, saved))
+    if mine != theirs:
         raise RuntimeError(f"the {name} differs")
     for key, value in saved.items():
         kept[key].copy_(value)

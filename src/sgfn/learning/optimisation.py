@@ -1,4 +1,4 @@
-"""Optimisers whose rates live in tensors, so that a schedule needs no host; parameters share one buffer."""
+"""Adam over parameters in one buffer, with rates in tensors, so that a schedule runs on the device."""
 
 import math
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from sgfn.config import OptimConfig
 
-FEW = 64
-"""Outputs of a matrix that is kept as it is."""
+MAX_ROWS_UNTRANSPOSED = 64
+"""Most rows (outputs) of a weight matrix that lies in the buffer untransposed."""
 Groups = list[tuple[list[nn.Parameter], float]]
 
 
@@ -18,8 +18,8 @@ class Optimiser:
     """Adam over groups of (parameters, rate), with one gradient-norm clip.
 
     The parameters move into one buffer, as do gradients and moments: norm, clip and update are then one operation each,
-    however many parameters there are. Matrices of many outputs lie there with their inputs first, as products on a CPU
-    like them best, those of few as they are.
+    however many parameters there are. Matrices of many outputs lie there transposed, inputs first, which makes products
+    on a CPU faster; those of few outputs lie untransposed.
     Reference: Kingma and Ba (2015), Adam, ICLR.
     """
 
@@ -27,105 +27,112 @@ class Optimiser:
         self.clip = clip
         self.parameters = [p for parameters, _ in groups for p in parameters]
         self.rates = torch.tensor([rate for _, rate in groups], device=device)
-        flat = [(p.detach().t() if _turned(p) else p.detach()).flatten() for p in self.parameters]
+        flat = [(p.detach().t() if _transposed(p) else p.detach()).flatten() for p in self.parameters]
         self.values = torch.cat(flat).to(device)
         self.gradient, self.first, self.second = (torch.zeros_like(self.values) for _ in range(3))
         self.count = torch.zeros((), device=device)
-        self.bias = torch.zeros(2, device=device)  # see `correct`
-        self.begun, self.counted_later = False, False  # later: whoever compiles a step calls `tick` himself
+        self.bias = torch.zeros(2, device=device)  # see `update_bias_corrections`
+        self.has_stepped, self.caller_advances_count = (
+            False,
+            False,
+        )  # later: whoever compiles a step calls `advance_count` himself
         sizes = [sum(p.numel() for p in parameters) for parameters, _ in groups]
-        self.each = self.rates.repeat_interleave(torch.tensor(sizes, device=device))
+        self.rate_per_entry = self.rates.repeat_interleave(torch.tensor(sizes, device=device))
         buffers = (self.values, self.gradient, self.first, self.second)
         self.groups = list(zip(*(buffer.split(sizes) for buffer in buffers), strict=True))
         for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
             parameter.data = home
         self.gradients = self.views(self.gradient)
-        self.places = {id(p): i for i, p in enumerate(self.parameters)}
+        self.parameter_index = {id(p): i for i, p in enumerate(self.parameters)}
 
     def views(self, buffer: Float[Tensor, " P"]) -> list[Tensor]:
         """A buffer in pieces shaped like the parameters."""
         pieces = buffer.split([p.numel() for p in self.parameters])
         return [
-            piece.view(p.shape[1], p.shape[0]).t() if _turned(p) else piece.view(p.shape)
+            piece.view(p.shape[1], p.shape[0]).t() if _transposed(p) else piece.view(p.shape)
             for piece, p in zip(pieces, self.parameters, strict=True)
         ]
 
-    def present(self, parameters: Sequence[Tensor]) -> list[Tensor]:
-        """Parameters as they are now; to a compiler, pieces of their buffer.
+    def current_values(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+        """Current values of parameters: themselves, or in a compiled function views of the buffer.
 
-        A compiler copies what shares memory with a tensor that changes, unless it sees for itself how.
+        A compiler copies tensors that share memory with one that changes, unless it sees that they are views of it.
         """
         if not torch.compiler.is_compiling():
             return list(parameters)
         pieces = self.views(self.values)
-        return [pieces[self.places[id(p)]] for p in parameters]
+        return [pieces[self.parameter_index[id(p)]] for p in parameters]
 
     def step(self, loss: Float[Tensor, ""], factor: Float[Tensor, ""]) -> None:
-        """One update at `factor` times the base rates."""
+        """Update all parameters along the gradient of a loss, at `factor` times the base rates."""
         self.apply(torch.autograd.grad(loss, self.parameters, materialize_grads=True), factor)
 
     @torch.no_grad()
     def apply(
         self, gradients: Sequence[Tensor], factor: Float[Tensor, ""], parameters: Sequence[Tensor] | None = None
     ) -> None:
-        """One update along gradients that are known, of all parameters or of those that are named.
+        """Update along given gradients, of all parameters or of those that are given.
 
-        A parameter that never gets a gradient stays where it is.
+        A parameter that never gets a gradient does not change.
         """
-        self.begun = True
+        self.has_stepped = True
         if torch.compiler.is_compiling():
             given = dict(zip(map(id, self.parameters if parameters is None else parameters), gradients, strict=True))
             whole = [given.get(id(p), home) for p, home in zip(self.parameters, self.gradients, strict=True)]
-            plain_adam(self.values, self.first, self.second, whole, self.each, factor, self.bias, self.clip)
-            if not self.counted_later:
-                self.tick()
+            plain_adam(self.values, self.first, self.second, whole, self.rate_per_entry, factor, self.bias, self.clip)
+            if not self.caller_advances_count:
+                self.advance_count()
             return
-        assert not self.counted_later
+        assert not self.caller_advances_count
         self.count += 1.0
-        homes = self.gradients if parameters is None else [self.gradients[self.places[id(p)]] for p in parameters]
+        homes = (
+            self.gradients if parameters is None else [self.gradients[self.parameter_index[id(p)]] for p in parameters]
+        )
         torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
         excess = norm_excess(self.gradient, self.clip)
         for (values, gradient, first, second), rate in zip(self.groups, (self.rates * factor).unbind(), strict=True):
             fused_adam(values, gradient, first, second, self.count, rate, excess)
 
-    def forget_direction(self) -> None:
-        """Begin the mean of gradients anew, for weights that were put elsewhere; their sizes stay."""
+    def reset_first_moment(self) -> None:
+        """Set the mean of gradients to zero, for weights that were replaced; the mean of their squares stays."""
         self.first.zero_()
 
-    def tick(self) -> None:
-        """Count a compiled update, and be ready for the next."""
+    def advance_count(self) -> None:
+        """Count a compiled update, and compute the bias corrections of the next."""
         self.count += 1.0
-        self.correct()
+        self.update_bias_corrections()
 
     @torch.no_grad()
-    def correct(self) -> None:
-        """Bias corrections of the next update, computed before it: a compiled update would do so entry by entry."""
+    def update_bias_corrections(self) -> None:
+        """Compute the bias corrections of the next update ahead: a compiled update would do so for every entry."""
         first, second = 1.0 - BETA1 ** (self.count + 1.0), 1.0 - BETA2 ** (self.count + 1.0)
         self.bias.copy_(torch.stack([first.reciprocal(), second.rsqrt()]))
 
     def state(self) -> dict[str, Tensor]:
-        """Moments and counters, named by parameter number; nothing before the first step."""
-        if not self.begun:
-            return {}
+        """Moments and counters, named by parameter number; empty before the first step."""
+        return self.tensors() if self.has_stepped else {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Moments and counters, named by parameter number, before the first step too."""
         buffers = {"exp_avg": self.views(self.first), "exp_avg_sq": self.views(self.second)}
         moments = {f"{i}.{name}": value for name, values in buffers.items() for i, value in enumerate(values)}
         return moments | {f"{i}.step": self.count for i in range(len(self.parameters))}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Put moments and counters back; a parameter without any had no gradient so far."""
+        """Restore moments and counters; a parameter without any had no gradient so far."""
         for name, buffer in (("exp_avg", self.first), ("exp_avg_sq", self.second)):
             buffer.zero_()
             for i, home in enumerate(self.views(buffer)):
                 if f"{i}.{name}" in state:
                     home.copy_(state[f"{i}.{name}"])
         counts = [value for name, value in state.items() if name.endswith(".step")]
-        self.begun = bool(counts)
+        self.has_stepped = bool(counts)
         self.count.copy_(torch.stack(counts).max() if counts else torch.zeros(()))
-        self.correct()
+        self.update_bias_corrections()
 
 
 def step_together(parts: Sequence[tuple[Optimiser, Float[Tensor, ""]]], factor: Float[Tensor, ""]) -> None:
-    """One update of each, where no loss depends on another's parameters: a single pass back serves all."""
+    """Update several optimisers, none of whose losses depends on another's parameters, by one backward pass."""
     parameters = [p for optimiser, _ in parts for p in optimiser.parameters]
     total = torch.stack([loss for _, loss in parts]).sum()
     gradients = torch.autograd.grad(total, parameters, materialize_grads=True)
@@ -171,12 +178,12 @@ def plain_adam(
     bias: Float[Tensor, " 2"],
     clip: float,
 ) -> None:
-    r"""The whole update, in operations that a compiler can fuse; `bias` holds the corrections of both moments.
+    r"""Adam in place, in operations that a compiler can fuse; `bias` holds the corrections of both moments.
 
     .. math:: m \leftarrow \beta_1 m + (1-\beta_1) g, \quad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \quad
               w \leftarrow w - \frac{\eta}{1-\beta_1^t} \frac{m}{\sqrt v/\sqrt{1-\beta_2^t} + \epsilon}
     """
-    gradient = torch.cat([(g.t() if _turned(g) else g).flatten() for g in gradients])
+    gradient = torch.cat([(g.t() if _transposed(g) else g).flatten() for g in gradients])
     gradient = gradient * norm_excess(gradient, clip).reciprocal()
     first.lerp_(gradient, 1.0 - BETA1)
     second.mul_(BETA2).addcmul_(gradient, gradient, value=1.0 - BETA2)
@@ -184,13 +191,14 @@ def plain_adam(
 
 
 def norm_excess(gradient: Float[Tensor, " P"], clip: float) -> Float[Tensor, ""]:
-    """How many times the norm is too large; 1 where it is not, or where there is no clip."""
+    """max(1, |g| / clip), by which a gradient is divided; 1 without a clip (0)."""
     norm = torch.linalg.vector_norm(gradient)
     return (norm / clip).clamp(min=1.0) if clip > 0 else torch.ones_like(norm)
 
 
-def _turned(parameter: Tensor) -> bool:
-    return parameter.ndim == 2 and parameter.shape[0] > FEW
+def _transposed(parameter: Tensor) -> bool:
+    """Whether a parameter lies in the buffer transposed."""
+    return parameter.ndim == 2 and parameter.shape[0] > MAX_ROWS_UNTRANSPOSED
 
 
 def schedule(step: Float[Tensor, ""], steps: int | Float[Tensor, ""], config: OptimConfig) -> Float[Tensor, ""]:

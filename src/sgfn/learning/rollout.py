@@ -19,12 +19,17 @@ KernelOf = Callable[[Int[Tensor, "*batch S"]], Kernel]
 LogReward = Callable[[Int[Tensor, "B O"]], Float[Tensor, " B"]]
 
 
+def no_reward(objects: Int[Tensor, "B O"]) -> Float[Tensor, " B"]:
+    """Zero, for rollouts whose reward nobody reads."""
+    return torch.zeros(len(objects), device=objects.device)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RolloutDraws:
-    """All that is random in a batch of rollouts, drawn before it, and how the policy is followed."""
+    """All random numbers of a batch of rollouts, drawn before it, with exploration and temperature."""
 
     clock: Float[Tensor, "T 2 B W"]
-    """Waiting times for the races of intentions and of outcomes, see `draw`; W is the larger of A and K."""
+    """Waiting times from which intentions and outcomes are drawn, see `draw`; W is the larger of A and K."""
     rate: Float[Tensor, " B"] | None
     """The hidden rate of each trajectory, where noise has one."""
     explore: float
@@ -40,7 +45,7 @@ class Actor(Protocol):
         ...
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
-        """Take note of what step t brought, where the policy remembers."""
+        """Add the intention and outcome of step t to the history, where the policy has a memory."""
         ...
 
 
@@ -57,8 +62,10 @@ class RolloutSteps:
 class WholeRolloutActor(Actor, Protocol):
     """An actor that may make all steps in one call, with the same random numbers and the same result."""
 
-    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> RolloutSteps | None:
-        """All steps; None where it has to be asked one by one."""
+    def whole_rollout(
+        self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor
+    ) -> RolloutSteps | None:
+        """All steps; None where they have to be made one by one."""
         ...
 
 
@@ -73,7 +80,7 @@ class StatePolicy:
         return self.policies[t](state) if isinstance(self.policies, list) else self.policies(state)
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
-        """Nothing is remembered."""
+        """Do nothing: the policy depends on the state alone."""
 
 
 Policy = Actor | LogPolicy | list[LogPolicy]
@@ -87,7 +94,7 @@ def as_actor(policy: Policy) -> Actor:
 def behaviour(
     log_policy: Float[Tensor, "B A"], legal: Bool[Tensor, "B A"], explore: float, temperature: float | Tensor
 ) -> Float[Tensor, "B A"]:
-    r"""What acts while sampling: $(1-\epsilon)\,\mathrm{softmax}(\log\pi/T) + \epsilon\,\mathrm{uniform}$."""
+    r"""Law of intentions in sampling: $(1-\epsilon)\,\mathrm{softmax}(\log\pi/T) + \epsilon\,\mathrm{uniform}$."""
     plain = not isinstance(temperature, Tensor) and temperature == 1.0
     tempered = log_policy.exp() if plain else torch.softmax(log_policy / temperature, -1)
     if explore == 0.0:
@@ -135,7 +142,7 @@ def act(env: Env, policy: Policy, log_reward: LogReward, draws: RolloutDraws) ->
     """Trajectories in the noisy environment: intentions drawn from the policy, outcomes from the kernel."""
     actor, clock = as_actor(policy), draws.clock
     if draws.rate is None and isinstance(actor, WholeRolloutActor) and env.actions == env.outcomes:
-        whole = actor.walk(clock, draws.explore, draws.temperature)
+        whole = actor.whole_rollout(clock, draws.explore, draws.temperature)
         if whole is not None:
             valid = ~env.done(whole.states[:, :-1])
             return Trajectories(**vars(whole), valid=valid, log_reward=log_reward(env.objects(whole.states[:, -1])))

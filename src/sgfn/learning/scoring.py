@@ -1,16 +1,16 @@
-"""Scoring: what networks and noise say of trajectories, as objectives read it."""
+"""Scores of trajectories by networks and noise, as objectives read them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.config.registry import Entry, Registry, Style, refuse_uncallable
+from sgfn.config.registry import of_kind
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
+from sgfn.learning.forms import form_entry
 from sgfn.learning.rollout import LogReward
 from sgfn.nets.heads import Heads
 from sgfn.noise.operators import Kernel
@@ -19,7 +19,7 @@ from sgfn.objectives.scores import Scores
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Whatever can judge states: the networks in training, exact tables in tests."""
+    """Evaluates states: the networks in training, exact tables in tests."""
 
     @property
     def log_z(self) -> Tensor:
@@ -28,7 +28,7 @@ class Scorer(Protocol):
 
     @property
     def reads_final(self) -> bool:
-        """Whether finished states are judged too (a backward policy is read there)."""
+        """Whether finished states are evaluated too (a backward policy is read there)."""
         ...
 
     def heads(self, state: Int[Tensor, "*batch S"]) -> Heads:
@@ -85,51 +85,11 @@ def kl_divergence(log_p: Float[Tensor, "*batch K"], log_q: Float[Tensor, "*batch
     return torch.where(possible, log_p.exp() * gap, 0.0).sum(-1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FormEntry(Entry):
-    """A way in which noise enters a balance."""
-
-    score: Callable[[Heads, Kernel, Trajectories, Tensor], Scores]
-    """From heads, the kernel P^, trajectories and log Z."""
-    no_memory: str = ""
-    """Why it does not go with a policy that remembers; empty where it does."""
-
-
-def _wrap(name: str, found: Any) -> FormEntry:
-    wanted = "a function (heads, kernel, batch, log_z) -> Scores"
-    return FormEntry(name=name, score=refuse_uncallable("form", name, found, wanted))
-
-
-FORMS: Registry[FormEntry] = Registry(
-    "form",
-    _wrap,
-    FormEntry(name="marginal", score=score_marginal),
-    FormEntry(
-        name="published",
-        score=score_published,
-        style=Style(colour="#b66411"),
-        no_memory="its backward policy sees no history",
-    ),
-    FormEntry(
-        name="blind",
-        score=score_blind,
-        style=Style(colour="#2f9ed2"),
-        no_memory="it has no use for what was intended",
-    ),
-)
-"""What can be chosen; the KL objective has a form of its own."""
-_OUTCOME = FormEntry(name="outcome", score=score_outcome)
-
-
-def form_entry(form: str) -> FormEntry:
-    """The entry of what `objectives.scored_as` asks for."""
-    return _OUTCOME if form == _OUTCOME.name else FORMS[form]
-
-
 def score(scorer: Scorer, batch: Trajectories, form: str, kernel: Kernel) -> Scores:
-    """What an objective reads of a batch, by one pass over all its states; `kernel` is P^ at those before each step."""
+    """Scores of a batch in a form, by one pass over all its states; `kernel` is P^ at the states before each step."""
     heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
-    return form_entry(form).score(heads, kernel.detach(), batch, scorer.log_z)
+    found = form_entry(form).scoring(heads, kernel.detach(), batch, scorer.log_z)
+    return found if isinstance(found, Scores) else of_kind("form", form, found, Scores)
 
 
 def score_expected(env: Env, scorer: Scorer, batch: Trajectories, kernel: Kernel, log_reward: LogReward) -> Scores:
@@ -148,10 +108,8 @@ def score_expected(env: Env, scorer: Scorer, batch: Trajectories, kernel: Kernel
     objects = torch.where(done[..., None], env.objects(children), finished)  # an unfinished one has no score
     reward = log_reward(objects.flatten(0, 2)).view(outcome.shape)
     log_flow = torch.where(done, reward, scorer.heads(children).log_flow)
-    terms = torch.where(possible[..., None, :], kernel.log_matrix() + log_flow[..., None, :], -torch.inf)
-    finite = (terms > -torch.inf).any(-1, keepdim=True)
-    log_expected = torch.logsumexp(torch.where(finite, terms, 0.0), -1)  # B T A
-    return replace(scores, log_expected=log_expected)
+    log_expected = kernel.log_expected(torch.where(possible, log_flow, -torch.inf))  # B T A
+    return replace(scores, log_expected=torch.where(log_expected > -torch.inf, log_expected, 0.0))
 
 
 def _scores(

@@ -1,4 +1,4 @@
-"""The trainer of flow networks: a batch of rollouts, its update and what follows from it. It knows no task by name."""
+"""The trainer of flow networks: each step rolls out a batch and updates networks and noise model on it."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,12 +12,13 @@ from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, CheckedObjective, Learned, Objective, Setup
+from sgfn.learning.backend import Backend, Learned, Objective, Setup
 from sgfn.learning.compilation import compiled
+from sgfn.learning.forms import form_entry
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.kernels import fixed_length
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
-from sgfn.learning.kernels.fixed_length_rollout import LARGEST_KEPT, KernelSequenceRollouts
+from sgfn.learning.kernels.fixed_length_rollout import MAX_BATCH_KEEPING_SUMS, KernelSequenceRollouts
 from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.replay import Replay, uniform_draws
@@ -25,32 +26,34 @@ from sgfn.learning.rollout import LogPolicy, Policy, rollout
 from sgfn.learning.scoring import score
 from sgfn.learning.side_stream import SideStream
 from sgfn.nets.dynamics import NoiseModel, make_noise_model
-from sgfn.nets.encoders import ENCODERS, sequence_of
+from sgfn.nets.encoders import sequence_of
 from sgfn.nets.heads import FlowNets
-from sgfn.noise import HiddenRate
-from sgfn.objectives import OBJECTIVES, make_objective, reads_scores, scored_as
+from sgfn.nets.registry import ENCODERS
+from sgfn.objectives import OBJECTIVES, reads_scores, scored_as
+from sgfn.objectives.checks import CheckedObjective
 from sgfn.objectives.entropy import ENTROPY_METERS
+from sgfn.objectives.making import make_objective
 
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepDraws:
-    """All that is random in a step, drawn before it."""
+    """All random numbers of a step, drawn before it."""
 
     rollouts: Any
-    """Of the batch of rollouts, as the backend draws them."""
+    """Those of the batch of rollouts, as the backend draws them."""
     replay: list[Float64[Tensor, " B"]]
-    """Which past trajectories are learned from again, update by update."""
+    """Uniform numbers that pick past trajectories for policy and flow, one tensor per update."""
     refits: list[Float64[Tensor, " B"]]
-    """Which past trajectories the noise model learns from, round by round."""
+    """Uniform numbers that pick past trajectories for the noise model, one tensor per round."""
 
 
 class StepRemainder(NamedTuple):
-    """What a step leaves for later: the next rollouts do not depend on it."""
+    """Arguments of `finish`: the part of a step that the next rollouts do not depend on."""
 
     pending: Any
-    """The noise model's update; None where it is done."""
+    """Argument of `Backend.update_noise_model`; None where the update is done."""
     loss: Float[Tensor, ""]
     nll: Float[Tensor, ""]
     log_reward: Float[Tensor, " B"]
@@ -78,11 +81,11 @@ class Trainer(Learner):
         self.offline, self.encoder = None if offline is None else offline.to(device), encoder
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
-        self.figures = torch.zeros(len(ENTROPY_METERS), device=device)  # of the newest batch's entropy
-        self.heat = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
-        self.terms = torch.zeros(2, device=device)
+        self.entropy_figures = torch.zeros(len(ENTROPY_METERS), device=device)  # `ENTROPY_METERS` of the newest batch
+        self.entropy_ratio = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
+        self.schedule_values = torch.zeros(2, device=device)  # see `update_schedules`
         self.steps = torch.tensor(float(self.config.steps), device=device, dtype=torch.float64)  # for schedules
-        self.plan()
+        self.update_schedules()
         self.side_stream: SideStream | None = None
         self.is_compiled = False
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
@@ -95,12 +98,12 @@ class Trainer(Learner):
 
     @property
     def objective(self) -> Objective:
-        """What is minimised: a function of (scores, trajectories), one loss per trajectory."""
+        """The function of (scores, trajectories) that is minimised, one loss per trajectory."""
         return self._objective
 
     @objective.setter
     def objective(self, objective: Objective) -> None:
-        """Learn by another objective from now on; one that is not the configured one may read all scores."""
+        """Use another objective from now on; one that is not the configured one is given all scores."""
         if self.is_compiled:
             raise ValueError("the objective is part of the compiled step: set it before training begins")
         self._objective = objective
@@ -119,8 +122,10 @@ class Trainer(Learner):
         )
         self.general = GeneralBackend(setup)
         self.fixed_length = self._fixed_length(setup)
-        waits = self.buffer is not None and self.general.kernel is not None and not self.hidden_rate
-        self.backend: Backend = self.general if self.fixed_length is None or waits else self.fixed_length
+        general_until_compiled = self.buffer is not None and self.general.kernel is not None and not self.hidden_rate
+        self.backend: Backend = (
+            self.general if self.fixed_length is None or general_until_compiled else self.fixed_length
+        )
 
     def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
         """The backend for sequences of one length, where it fits."""
@@ -128,15 +133,22 @@ class Trainer(Learner):
             return None
         backend = FixedLengthBackend(setup)
         if self.general.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:
-            backend.walk_by(self.general.kernel, self.env)
+            backend.use_rollout_kernel(self.general.kernel, self.env)
         backend.prepare()
         return backend
 
     def _networks(self) -> tuple[FlowNets, NoiseModel]:
         with seeded(self.config.seed):
-            thought, form = self.config.thought, scored_as(self.config)
+            thought, form = self.config.thought, form_entry(scored_as(self.config))
             width = thought.width if thought.layers else 0
-            nets = FlowNets(self.env, form, self.config.net, width, self.encoder)
+            nets = FlowNets(
+                self.env,
+                self.config.net,
+                width,
+                self.encoder,
+                joint_backward=form.joint_backward,
+                outcome_policy=form.outcome_policy,
+            )
             model = make_noise_model(self.env, self.config.dynamics, thought)
         return nets.to(self.device), model.to(self.device)
 
@@ -151,38 +163,41 @@ class Trainer(Learner):
 
     @property
     def hidden_rate(self) -> bool:
-        """Whether episodes have rates of their own, which tables and the kernel that reads them do not know."""
-        return isinstance(self.env.noise, HiddenRate)
+        """Whether each episode has its own noise rate, which tables and the rollout kernel cannot represent."""
+        return self.env.noise.has_hidden_rate
 
     @torch.no_grad()
     def _guess_log_z(self) -> None:
-        """Start log Z where the first trajectories balance on average, instead of spending hundreds of steps on it."""
+        """Initialise log Z so that a first batch balances on average, instead of spending hundreds of steps on it."""
         general, beta = self.general, beta_at(self.index, self.task.beta, self.config.reward.ramp)
         states = general.state_scorer(self.config.batch)
         batch = general.collect(states, general.draw(self.generator, self.temperature))[1]
         thoughts = general.thoughts(batch)
         kernel = general.noise_kernel(batch.states[:, :-1], thoughts)
-        scores = score(general.scorer(states, thoughts), batch, scored_as(self.config), kernel)
+        scorer = general.scorer(states, thoughts)
+        scores = score(scorer, batch, scored_as(self.config), kernel)
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
+        if isinstance(objective := general.setup.objective, CheckedObjective):
+            objective.refuse_unfinite(*general.scored(scorer, batch, beta, kernel))
 
     # steps
 
     def step(self) -> None:
-        """One batch of rollouts, the updates that follow from it, and the meters."""
+        """Roll out a batch, update on it, and record the meters."""
         draws = self.draws()
         if self.side_stream is None:
             return self.advance(draws)
         self.side_stream.settle()
-        return self.side_stream.do(self.conclude, self.begin(draws))
+        return self.side_stream.do(self.finish, self.update(draws))
 
     def settle(self) -> None:
-        """Make what is asked of the device from here on come after what runs on the side stream."""
+        """Make the device wait for the work on the side stream."""
         if self.side_stream is not None:
             self.side_stream.settle()
 
     def draws(self) -> StepDraws:
-        """The random numbers of a step, in the same order however steps are run."""
+        """Random numbers of a step, drawn in the same order however steps are run."""
         config = self.config
         rounds = config.dynamics.rounds if config.dynamics.mode == "replay" else 0
         size = config.replay.batch or config.batch
@@ -192,12 +207,12 @@ class Trainer(Learner):
         return StepDraws(rollouts=rollouts, replay=replay, refits=refits)
 
     def advance(self, draws: StepDraws) -> None:
-        """A step as a function of its random numbers."""
-        self.conclude(self.begin(draws))
+        """Run a step, given its random numbers: `update`, then `finish`."""
+        self.finish(self.update(draws))
 
-    def begin(self, draws: StepDraws) -> StepRemainder:
-        """A step up to what the next rollouts depend on."""
-        beta, rate = self.terms.unbind()
+    def update(self, draws: StepDraws) -> StepRemainder:
+        """Roll out, update policy and flow (also on replayed batches); returns the rest of the step for `finish`."""
+        beta, rate = self.schedule_values.unbind()
         own, found = self.backend.learn(draws.rollouts, beta, rate)
         self._keep_entropy(found)
         pending, nll = found.pending, found.noise_loss
@@ -212,49 +227,49 @@ class Trainer(Learner):
                 nll = self.backend.refit_noise_model(self.buffer.pick(uniform), rate)
         return StepRemainder(pending=pending, loss=found.loss, nll=nll, log_reward=own.log_reward, length=own.length)
 
-    def conclude(self, rest: StepRemainder) -> None:
-        """The rest of a step: the noise model's update, the meters and the schedules."""
+    def finish(self, rest: StepRemainder) -> None:
+        """Do the rest of a step: update the noise model, record the meters and advance the schedules."""
         if rest.pending is not None:
-            self.backend.update_noise_model(rest.pending, self.terms[1])
-        if self.optimiser.counted_later:
-            self.optimiser.tick()
+            self.backend.update_noise_model(rest.pending, self.schedule_values[1])
+        if self.optimiser.caller_advances_count:
+            self.optimiser.advance_count()
         self._record(rest)
         self.index += 1.0
-        self.plan()
+        self.update_schedules()
 
-    def plan(self) -> None:
-        """Put down what the schedules say of the next step: the reward's exponent, the share of the learning rate."""
+    def update_schedules(self) -> None:
+        """Compute the next step's reward exponent and factor of the learning rates, into `schedule_values`."""
         beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
-        self.terms.copy_(torch.stack([beta, schedule(self.index, self.steps, self.config.optim)]))
+        self.schedule_values.copy_(torch.stack([beta, schedule(self.index, self.steps, self.config.optim)]))
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state."""
         super().load(state)
-        self.plan()
+        self.update_schedules()
 
     @property
     def temperature(self) -> float | Tensor:
-        """Temperature of sampling: constant, or heated by the entropy ratio of the batch before."""
+        """Temperature of sampling: constant, or multiplied by the entropy ratio of the batch before."""
         config = self.config
-        return config.temperature * self.heat if config.exploration == "entropy" else config.temperature
+        return config.temperature * self.entropy_ratio if config.exploration == "entropy" else config.temperature
 
     def _keep_entropy(self, found: Learned) -> None:
-        """Keep a batch's figures for the meters, and the ratio that the next rollout's temperature may follow."""
+        """Keep a batch's entropy figures for the meters, and the ratio for the temperature of the next rollout."""
         if found.entropy is not None:
-            self.figures.copy_(found.entropy)
-            self.heat.copy_(found.entropy[ENTROPY_METERS.index("ratio")])
+            self.entropy_figures.copy_(found.entropy)
+            self.entropy_ratio.copy_(found.entropy[ENTROPY_METERS.index("ratio")])
 
     def _record(self, rest: StepRemainder) -> None:
         log_reward = rest.log_reward
         plain = [rest.loss, rest.nll, log_reward.mean(), rest.length.float().mean(), log_reward.exp().mean()]
-        self.record(*plain, *(self.figures.unbind() if self.config.watches_entropy else ()))
+        self.record(*plain, *(self.entropy_figures.unbind() if self.config.watches_entropy else ()))
 
     def readings(self) -> dict[str, Tensor]:
-        """The partition function as learned."""
+        """log Z as learned."""
         return {"log_z": self.nets.log_z}
 
     def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
-        """The noise model's kind, and how good it is beside the true kernel on the policy's own trajectories."""
+        """Kind of the noise model, its likelihood and distance from the true kernel on the policy's trajectories."""
         generator = torch.Generator(self.device).manual_seed(seed)
         own = rollout(self.env, self.actor(), self.task.log_reward, batch=batch, generator=generator)
         kind = "known" if self.config.dynamics.mode == "known" else self.dynamics.kind
@@ -263,34 +278,34 @@ class Trainer(Learner):
 
     @property
     def trajectories(self) -> int:
-        """Environment calls so far: a batch more than the steps had, to guess log Z; offline ones are no calls."""
+        """Environment calls so far, with one batch for the first log Z; offline trajectories are not counted."""
         return (self.done + 1) * (self.config.batch - self.config.offline_batch)
 
-    # how steps are run
+    # compiling
 
     @property
     def compilable(self) -> bool:
-        """Whether rollouts are of one length and scores are looked up: compiling an edit distance takes minutes."""
+        """Whether sequences have one length and scores are in a table (compiling an edit distance takes minutes)."""
         return self.fixed_length is not None and self.fixed_length.rewards is not None
 
     def compile(self) -> None:
-        """Compile all but random numbers, and rollouts where a kernel makes them."""
+        """Compile a step but for its random numbers and for rollouts by a GPU kernel."""
         assert self.fixed_length is not None
         self.backend, self.is_compiled = self.fixed_length, True
         for optimiser in self.optimisers().values():
-            optimiser.correct()
+            optimiser.update_bias_corrections()
         if not isinstance(self.fixed_length.roller, KernelSequenceRollouts):
             self.advance = compiled(self.advance, self.device)
             return
-        self.optimiser.counted_later = self.buffer is None  # one update in a step
-        self.begin, self.conclude = compiled(self.begin, self.device), compiled(self.conclude, self.device)
-        if self.config.batch <= LARGEST_KEPT:  # the kernel leaves most of the GPU to others
+        self.optimiser.caller_advances_count = self.buffer is None  # one update in a step
+        self.update, self.finish = compiled(self.update, self.device), compiled(self.finish, self.device)
+        if self.config.batch <= MAX_BATCH_KEEPING_SUMS:  # the kernel leaves most of the GPU to others
             self.side_stream = SideStream()
 
-    # what comes out
+    # policies, laws and checkpoints
 
     def actor(self) -> Policy:
-        """The policy at work in a rollout, at the present weights: with a cache or a memory where there is one."""
+        """The actor of a rollout at the present weights, with a cache or a memory where the policy has one."""
         return self.general.actor()
 
     @property
@@ -298,25 +313,25 @@ class Trainer(Learner):
         """States scored at once outside of training: a transformer holds a row for every prefix of each."""
         return 65536 if not self.nets.reads_along else max(64, 65536 // (self.env.horizon + 1))
 
-    def memoryless(self) -> LogPolicy | None:
-        """The policy network, unless it reads thoughts."""
+    def state_policy(self) -> LogPolicy | None:
+        """The policy network; None where it depends on the history."""
         return self.nets.log_policy if self.dynamics.thought is None else None
 
     @property
     def has_law(self) -> bool:
-        """Whether the policy has an exact law: one with a memory where every history can be followed."""
+        """Whether `law` works: for a policy with memory, whether all histories can be enumerated."""
         return self.dynamics.thought is None or histories.enumerable(self.task.env)
 
     def law(self) -> Float[Tensor, " N"]:
-        """Exact law of the current policy under the true noise, through all histories where it remembers."""
-        return super().law() if self.dynamics.thought is None else self.follow().law
+        """Exact law of the current policy under the true noise; of one with memory by enumerating all histories."""
+        return super().law() if self.dynamics.thought is None else self.enumerate_histories().law
 
-    def follow(self) -> histories.Histories:
-        """The law and the noise model's likelihood over every history of the task."""
-        return histories.follow(self.task.env, self.believe)
+    def enumerate_histories(self) -> histories.Histories:
+        """Law of the policy and likelihood of the noise model, over all histories of the task."""
+        return histories.enumerate_histories(self.task.env, self.history_policy)
 
     @torch.no_grad()
-    def believe(
+    def history_policy(
         self, states: Int[Tensor, "N S"], intended: Int[Tensor, "N t"], realised: Int[Tensor, "N t"]
     ) -> tuple[Float[Tensor, "N A"], Float[Tensor, "N A K"]]:
         """pi(.|s, history) and log P^(.|s,a, history) of raw states, in blocks."""
@@ -340,9 +355,9 @@ class Trainer(Learner):
         return {"optimiser": self.optimiser, "dynamics_optimiser": self.dynamics_optimiser}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """The replay buffer, and the ratio that heats the next rollout."""
-        heat = {"exploration": {"heat": self.heat}} if self.config.watches_entropy else {}
-        return heat | ({} if self.buffer is None else {"buffer": self.buffer.state()})
+        """The replay buffer, and the entropy ratio for the next temperature (`exploration.heat` in checkpoints)."""
+        ratio = {"exploration": {"heat": self.entropy_ratio}} if self.config.watches_entropy else {}
+        return ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()})
 
 
 def check_task(task: Task) -> None:

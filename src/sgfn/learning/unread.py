@@ -1,4 +1,4 @@
-"""Flags that were given and mean nothing: found from what each registry's entries say that they read."""
+"""Settings that were given and that nothing reads: found from what each registry's entries say that they read."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -9,21 +9,21 @@ from sgfn.config.presets import PRESETS
 from sgfn.config.reads import Reads, When, leaves, readers, reads, unread_fields
 from sgfn.config.registry import Registry
 from sgfn.envs import SequenceEnv
-from sgfn.landscapes.tasks import TASKS, Task, is_known, task_entry
+from sgfn.landscapes.tasks import TASKS, Task, is_known, make_task, task_entry
 from sgfn.learning.registry import METHODS, check_names
-from sgfn.nets.encoders import ENCODERS
+from sgfn.nets.registry import ENCODERS
 from sgfn.noise import NOISES
 from sgfn.objectives import OBJECTIVES, objective_reads
 
 ALWAYS = reads("method", "steps", "batch", "seed", "log.every", "log.checkpoint_every")
-"""What a run reads whatever is chosen."""
+"""Settings that every run reads."""
 
 
 def task_lines(config: TrainConfig, task: str | None = None) -> Iterator[Reads]:
     """What tasks and their noises read, each under the condition that it is chosen."""
     names = [*TASKS, *([task] if task is not None and task_entry(task).name not in TASKS else [])]
     for name in names:
-        for line in task_entry(name).reads:
+        for line in task_entry(name).reading:
             yield line.also(When("task", (name,)))
     noisy = When("task", tuple(name for name in names if task_entry(name).noisy))
     yield reads("noise.kind", "offline.file").also(noisy)
@@ -52,14 +52,14 @@ def reading_lines(config: TrainConfig, task: str | None = None) -> Iterator[Read
 
 
 def _chosen(registry: Registry[Any], name: str) -> Iterator[tuple[str, Any]]:
-    """Ours by name, and the chosen one where it is not ours."""
+    """All entries of a registry, and the chosen one where it is given by `module:name`."""
     yield from registry.items()
     if name not in registry:
         yield name, registry[name]
 
 
 def facts_of(name: str, task: Task | None = None) -> dict[str, Any]:
-    """What conditions ask of a task beside its configuration."""
+    """Facts of a task beside its configuration, which conditions of `reads` ask for."""
     entry = task_entry(name)
     facts: dict[str, Any] = {"task": entry.name, "plain": name == entry.name}
     if task is not None and isinstance(task.env, SequenceEnv):
@@ -68,7 +68,7 @@ def facts_of(name: str, task: Task | None = None) -> dict[str, Any]:
 
 
 def unread(task: str | Task | None, config: TrainConfig) -> list[str]:
-    """Fields that mean nothing to a run of a task under a configuration, whatever their values.
+    """Names of fields that a run of a task under a configuration does not read, whatever their values.
 
     >>> names = unread("grid", TrainConfig(method="ppo"))
     >>> "explore" in names, "rl.epochs" in names
@@ -85,36 +85,36 @@ def _named(task: str | Task | None) -> tuple[str | None, dict[str, Any]]:
     return task, {} if task is None else facts_of(task)
 
 
-def lean(config: TrainConfig, task: str | None = None) -> TrainConfig:
-    """The configuration with all that is not read at its default."""
+def without_unread(config: TrainConfig, task: str | None = None) -> TrainConfig:
+    """The configuration with every field that is not read at its default."""
     default = TrainConfig()
     changed = [name for name in unread(task, config) if _value(config, name) != _value(default, name)]
     return config.with_(**{name.replace(".", "__"): _value(default, name) for name in changed})
 
 
 def given_fields(config: TrainConfig, baseline: TrainConfig | None) -> list[str]:
-    """Fields that somebody set: that differ from the recipe it began with, or from every recipe where none is told."""
+    """Names of fields that the user set: that differ from `baseline`, or from every preset where it is None."""
     started = list(PRESETS.values()) if baseline is None else [baseline]
     return [name for name in leaves(config) if all(_value(config, name) != _value(one, name) for one in started)]
 
 
 def refuse_unread(task: str | Task, config: TrainConfig, baseline: TrainConfig | None = None) -> None:
-    """Raise where something was given that nothing reads, with what would read it, in one line.
+    """Raise where a field was given that nothing reads, with one line that says what would read it.
 
-    `baseline` is the recipe that the configuration began with: what that one left behind is nobody's wish.
+    `baseline` is the preset that the configuration began with: its values were not given by the user.
     """
     check_names(config)
     names = set(unread(task, config)) & set(given_fields(config, baseline))
     if names:
         name, facts = _named(task)
         lines = list(reading_lines(config, name))
-        raise ValueError(complaint([leaf for leaf in leaves(config) if leaf in names], lines, config, facts))
+        raise ValueError(unread_message([leaf for leaf in leaves(config) if leaf in names], lines, config, facts))
 
 
 def refuse_unread_by_all(
     task: Task, config: TrainConfig, contestants: Mapping[str, TrainConfig], baseline: TrainConfig | None = None
 ) -> None:
-    """The same for a comparison: of methods by name, with their configurations, some one must read each flag."""
+    """`refuse_unread` for a comparison: at least one of its methods must read each field that was given."""
     ignored = [set(unread(task, _as(config, own))) for own in contestants.values()]
     names = set.intersection(*ignored) & set(given_fields(config, baseline))
     if not names:
@@ -128,7 +128,7 @@ def refuse_unread_by_all(
     for word in ("method", "objective", "form"):  # names of methods decide these, flags do not
         told = told.replace(f"--{word} ", f"{word} ")
     given = ", ".join(f"--{flag}" for flag in flags)
-    raise ValueError(f"{who} {given}: leave {_it(flags)} out, or compare with {told}")
+    raise ValueError(f"{who} {given}: leave {_pronoun(flags)} out, or compare with {told}")
 
 
 def _as(config: TrainConfig, own: TrainConfig) -> TrainConfig:
@@ -137,17 +137,19 @@ def _as(config: TrainConfig, own: TrainConfig) -> TrainConfig:
 
 
 def refuse_unread_task(name: str | None, config: TrainConfig) -> None:
-    """The same for a look at a task, or at all of them, without training."""
+    """`refuse_unread` for showing one task, or all of them, without training."""
     check_names(config)
+    if name is not None and not task_entry(name).declared:
+        make_task(name, config)  # what its builder reads is known after that
     facts = {} if name is None else facts_of(name)
     lines = list(task_lines(config, name))
     names = set(unread_fields(lines, config, facts)) & set(given_fields(config, TrainConfig()))
     if names:
-        raise ValueError(complaint([leaf for leaf in leaves(config) if leaf in names], lines, config, facts))
+        raise ValueError(unread_message([leaf for leaf in leaves(config) if leaf in names], lines, config, facts))
 
 
-def complaint(names: list[str], lines: Iterable[Reads], config: TrainConfig, facts: Mapping[str, Any]) -> str:
-    """Flags that do nothing, and what reads them."""
+def unread_message(names: list[str], lines: Iterable[Reads], config: TrainConfig, facts: Mapping[str, Any]) -> str:
+    """One line that names flags that do nothing, and what would read them."""
     lines, parts = list(lines), dict[str, list[str]]()
     for name in names:
         parts.setdefault(reader_words(name, lines, config, facts), []).append(f"--{name.replace('_', '-')}")
@@ -155,15 +157,16 @@ def complaint(names: list[str], lines: Iterable[Reads], config: TrainConfig, fac
     for reader, flags in parts.items():
         do, are = ("does", "it is") if len(flags) == 1 else ("do", "they are")
         told.append(f"{', '.join(flags)} {do} nothing here: {are} read with {reader}")
-    return f"{'; '.join(told)}; leave {_it(names)} out"
+    return f"{'; '.join(told)}; leave {_pronoun(names)} out"
 
 
 def reader_words(name: str, lines: Iterable[Reads], config: TrainConfig, facts: Mapping[str, Any]) -> str:
-    """In words, what reads a field."""
+    """What reads a field, in words."""
     return readers(lines, name, config, facts) or "sgfn train"
 
 
-def _it(names: list[str]) -> str:
+def _pronoun(names: list[str]) -> str:
+    """`it` for one name, else `them`."""
     return "it" if len(names) == 1 else "them"
 
 

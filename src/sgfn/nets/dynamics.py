@@ -123,6 +123,18 @@ class MaskedTableKernel(Kernel):
         law = self.table.outcome_law(log_policy - self._log_kept())
         return torch.where(self.possible, law, LEAST[law.dtype])
 
+    def outcome_probabilities(self, policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
+        """The same as probabilities."""
+        return self.table.outcome_probabilities(policy / self._log_kept().exp()) * self.possible
+
+    def expected(self, values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """Expectations under the table of what may happen, over the mass of it."""
+        return self.table.expected(torch.where(self.possible, values, 0.0)) / self._log_kept().exp()
+
+    def log_expected(self, log_values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """Logarithm of the same."""
+        return self.table.log_expected(torch.where(self.possible, log_values, -torch.inf)) - self._log_kept()
+
     def matrix(self) -> Float[Tensor, "*batch A K"]:
         """All laws at every state."""
         kept = self.table.matrix() * self.possible[..., None, :]

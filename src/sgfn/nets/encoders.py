@@ -1,21 +1,18 @@
 """Encoders: a state -> a representation that the heads read."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sgfn.config import NetConfig
-from sgfn.config.reads import above, reads
-from sgfn.config.registry import Entry, Registry, refuse_uncallable
+from sgfn.config.registry import called_as, of_kind
 from sgfn.envs.base import Env
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.nets.registry import ENCODERS
 from sgfn.nets.transformer import Cache, TokenEncoder
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
@@ -154,41 +151,12 @@ def masked_log_softmax(logits: Float[Tensor, "*batch A"], mask: Tensor) -> Float
     return torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class EncoderEntry(Entry):
-    """An encoder."""
-
-    make: Callable[[Env, NetConfig], nn.Module]
-    """A `Reader` is given states, any other module their features."""
-    sequences: bool = False
-    """Whether it reads sequences of tokens alone."""
-
-
-def _wrap(name: str, found: Any) -> EncoderEntry:
-    make = refuse_uncallable("net.encoder", name, found, "a module class (env, net settings)")
-    return EncoderEntry(name=name, make=make, reads=(reads("net"),))
-
-
-ENCODERS: Registry[EncoderEntry] = Registry(
-    "net.encoder",
-    _wrap,
-    EncoderEntry(
-        name="mlp",
-        make=lambda env, config: MLP(env.features, config.hidden, config.layers, config.activation),
-        reads=(reads("net.encoder", "net.hidden", "net.layers", "net.activation"),),
-    ),
-    EncoderEntry(
-        name="transformer",
-        make=SequenceReader,
-        sequences=True,
-        reads=(
-            reads("net.encoder", "net.hidden", "net.layers", "net.heads"),
-            reads("net.activation", above=above("thought.layers", 0)),
-        ),
-    ),
-)
+def make_mlp(env: Env, config: NetConfig) -> MLP:
+    """The `mlp` encoder of an environment's features."""
+    return MLP(env.features, config.hidden, config.layers, config.activation)
 
 
 def make_encoder(env: Env, config: NetConfig) -> nn.Module:
     """The configured encoder."""
-    return ENCODERS[config.encoder].make(env, config)
+    with called_as("net.encoder", config.encoder):
+        return of_kind("net.encoder", config.encoder, ENCODERS[config.encoder].maker(env, config), nn.Module)

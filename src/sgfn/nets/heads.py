@@ -26,27 +26,35 @@ class Heads:
 
 
 class FlowNets(nn.Module):
-    """Encoder, policy and flow heads, backward and outcome heads where the form needs them, and log Z.
+    """Encoder, policy and flow heads, a backward head where it is needed, and log Z.
 
-    The encoder is the configured one, or one that is given. With `thought` (its width) policy and flow read what the
-    history tells as well. The outcome policy and the backward policy do not: what should happen, and how a state may
-    have come about, are matters of the state alone.
+    With `joint_backward` the backward policy is one over (parent, intention) pairs; with `outcome_policy` there is a
+    head for c(k|s). The encoder is the configured one, or one that is given. With `thought` (its width) policy and flow
+    read what the history tells as well. The outcome policy and the backward policy do not: what should happen, and how
+    a state may have come about, are matters of the state alone.
     """
 
     def __init__(
-        self, env: Env, form: str, config: NetConfig, thought: int = 0, encoder: nn.Module | None = None
+        self,
+        env: Env,
+        config: NetConfig,
+        thought: int = 0,
+        encoder: nn.Module | None = None,
+        *,
+        joint_backward: bool = False,
+        outcome_policy: bool = False,
     ) -> None:
         super().__init__()
-        self.env, self.form = env, form
+        self.env, self.joint_backward = env, joint_backward
         self.encoder = make_encoder(env, config) if encoder is None else encoder
         self.width = width_of(self.encoder, env)
         self.join = Join(self.width, thought, config.activation) if thought else None
         self.policy = small(nn.Linear(self.width, env.actions))
         self.flow = small(nn.Linear(self.width, 1))
-        size = env.outcomes * env.actions if form == "published" else 0 if env.tree else env.outcomes
+        size = env.outcomes * env.actions if joint_backward else 0 if env.tree else env.outcomes
         self.backward = small(nn.Linear(self.width, size)) if size else None
         self.reads_final = self.backward is not None
-        self.outcome = small(nn.Linear(self.width, env.outcomes)) if form == "outcome" else None
+        self.outcome = small(nn.Linear(self.width, env.outcomes)) if outcome_policy else None
         self.log_z = nn.Parameter(torch.zeros(()))
 
     @property
@@ -117,7 +125,7 @@ class FlowNets(nn.Module):
         if self.backward is None:
             return None, None
         logits = self.backward(hidden)
-        if self.form != "published":
+        if not self.joint_backward:
             return masked_log_softmax(logits, self.env.parents(state)), None
         joint = masked_log_softmax(logits, self.env.support(state).flatten(-2))
         return None, joint.unflatten(-1, (self.env.outcomes, self.env.actions))

@@ -2,11 +2,15 @@
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
-from sgfn.config.tables import Table, read_table
+from sgfn.config.checks import shorten
 from sgfn.noise.kinds import ByPosition, ConfusionMatrix
+
+if TYPE_CHECKING:
+    from sgfn.config.tables import Table
 
 FIELD = "noise.file"
 STOP = "stop"
@@ -16,6 +20,8 @@ STOP = "stop"
 def read_confusion(file: Path, alphabet: str, stop: bool = False) -> ConfusionMatrix:
     """The matrix in a table with the realised letters in its header and the intended one before each row; `stop` too
     where it slips."""
+    from sgfn.config.tables import read_table  # pandas is slow to import, and large
+
     labels = [*alphabet, *([STOP] if stop else [])]
     table = read_table(file, FIELD, each="intended letter")
     first, *names = table.columns
@@ -33,6 +39,8 @@ def read_confusion(file: Path, alphabet: str, stop: bool = False) -> ConfusionMa
 
 def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
     """The rates in the column `alpha`, one row per position from the first on; a column `position` must count them."""
+    from sgfn.config.tables import read_table
+
     table = read_table(file, FIELD, each="position")
     if "alpha" not in table.columns:
         raise table.header_problem("the header has no column 'alpha'")
@@ -42,34 +50,35 @@ def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
     counted = table.texts("position") if "position" in table.columns else []
     for row, text in enumerate(counted):
         if text != str(row + 1):
-            raise table.problem(f"expected {row + 1}, got {text}", row, "position")
+            raise table.problem(f"expected {row + 1}, got {shorten(text)}", row, "position")
     if len(alphas) < length:
         raise ValueError(f"{table.name} has {len(alphas)} positions, the task has {length}: add rows")
     return ByPosition(alphas=tuple(alphas), stop=stop)
 
 
-def _labels(table: Table, where: str, found: list[str], wanted: list[str]) -> list[int]:
+def _labels(table: "Table", where: str, found: list[str], wanted: list[str]) -> list[int]:
     """Which entry of `wanted` each label is; each must be there exactly once, in any order."""
     wrong = [name for name in found if name not in wanted]
     missing = [name for name in wanted if name not in found]
     twice = [name for name in wanted if found.count(name) > 1]
     for names, trouble in ((wrong, "has the unknown"), (missing, "lacks"), (twice, "repeats")):
         if names:
-            what = f"{where} {trouble} {', '.join(map(repr, names))}; it needs each of {' '.join(wanted)} once"
+            listed = shorten(", ".join(map(repr, names)), 80)
+            what = f"{where} {trouble} {listed}; it needs each of {' '.join(wanted)} once"
             raise table.header_problem(what) if where == "the header" else ValueError(f"{table.name}, {what}")
     return [wanted.index(name) for name in found]
 
 
-def _probabilities(table: Table, column: str) -> list[float]:
+def _probabilities(table: "Table", column: str) -> list[float]:
     """The numbers of a column, each in [0, 1]."""
     return [_probability(table, row, column, text) for row, text in enumerate(table.texts(column))]
 
 
-def _probability(table: Table, row: int, column: str, text: str) -> float:
+def _probability(table: "Table", row: int, column: str, text: str) -> float:
     try:
-        value = float(text)
+        value = float(text.replace("_", "x"))  # Python's own 1_000 is no number of a table
     except ValueError:
-        raise table.problem(f"{text!r} is not a number", row, column) from None
+        raise table.problem(f"{shorten(text)!r} is not a number", row, column) from None
     if not 0.0 <= value <= 1.0 + 1e-6:
-        raise table.problem(f"{text} is no probability in [0, 1]", row, column)
+        raise table.problem(f"{shorten(text)} is no probability in [0, 1]", row, column)
     return value

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,6 +69,11 @@ class Noise(ABC):
     @abstractmethod
     def check(self, slipping: int, positions: int) -> None:
         """Raise unless this noise fits an environment with that many actions that can slip, and so many positions."""
+
+    @property
+    def has_hidden_rate(self) -> bool:
+        """Whether each episode draws a rate of its own, so that one kernel does not tell what happens in it."""
+        return type(self).draw_rates is not Noise.draw_rates
 
     def rates(self, steps: int) -> list[tuple[float | None, float]]:
         """Rates and weights whose mean over laws of that many steps is exact; None is the kernel itself."""
@@ -273,6 +279,10 @@ class ConfusionMatrix(Noise):
     stop: bool = False
     _kept: dict = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        """Take a nested list or an array for a tensor."""
+        object.__setattr__(self, "matrix", as_matrix(self.matrix, "a confusion matrix"))
+
     @property
     def by_position(self) -> bool:
         """Whether there is a matrix for each position."""
@@ -341,6 +351,10 @@ class Mixtures(Noise):
 
     matrix: Float64[Tensor, "A K"]
     stop: bool = False
+
+    def __post_init__(self) -> None:
+        """Take a nested list or an array for a tensor."""
+        object.__setattr__(self, "matrix", as_matrix(self.matrix, "a matrix of mixtures"))
 
     @property
     def by_position(self) -> bool:
@@ -419,3 +433,15 @@ def beta_quadrature(a: float, b: float, count: int) -> tuple[np.ndarray, np.ndar
     beside = np.sqrt(4.0 * n * (n + p) * (n + q) / (2 * n + s) ** 2 * rest)
     nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
     return np.clip((1.0 + nodes) / 2.0, 0.0, 1.0), vectors[0] ** 2
+
+
+def as_matrix(table: Any, what: str) -> Float64[Tensor, "..."]:
+    """A table of numbers, given as a tensor, an array or nested lists, as a tensor."""
+    try:
+        matrix = torch.as_tensor(table, dtype=torch.float64)
+    except (TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(f"{what} must be a table of numbers, a row for each intention ({why})") from None
+    if matrix.dim() < 2:
+        raise ValueError(f"{what} must be a table, a row for each intention, got shape {list(matrix.shape)}")
+    return matrix

@@ -43,7 +43,19 @@ class Kernel(ABC):
 
     def outcome_law(self, log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
         r"""$\log\bar P(k|s) = \log\sum_a \pi(a|s) P(k|s,a)$; the least logarithm there is where nothing leads to k."""
-        return floored_log((log_policy.exp()[..., None, :] @ self.matrix())[..., 0, :])
+        return floored_log(self.outcome_probabilities(log_policy.exp()))
+
+    def outcome_probabilities(self, policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
+        r"""$\bar P(k|s) = \sum_a \pi(a|s) P(k|s,a)$; zero where nothing leads to k."""
+        return (policy[..., None, :] @ self.matrix())[..., 0, :]
+
+    def expected(self, values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        r"""$E[v|s,a] = \sum_k P(k|s,a)\,v_k$ of every intention, for one value per outcome."""
+        return (self.matrix() @ values[..., None])[..., 0]
+
+    def log_expected(self, log_values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        r"""$\log\sum_k P(k|s,a)\,e^{v_k}$ of every intention; minus infinity where nothing of worth follows."""
+        return masked_logsumexp(self.log_matrix() + log_values[..., None, :], -1)
 
     def posterior(
         self, log_policy: Float[Tensor, "*batch A"], outcome: Int[Tensor, "*batch"]
@@ -90,6 +102,18 @@ class Identity(Kernel):
         """The policy itself."""
         return log_policy
 
+    def outcome_probabilities(self, policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
+        """The policy itself."""
+        return policy
+
+    def expected(self, values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """The values themselves."""
+        return values
+
+    def log_expected(self, log_values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """The values themselves."""
+        return log_values
+
     def sample(self, intention: Int[Tensor, "*batch"], clock: Float[Tensor, "*batch K"]) -> Int[Tensor, "*batch"]:
         """The intention."""
         return intention
@@ -130,11 +154,21 @@ class UniformSlipKernel(Kernel):
         slip = self.alpha * self.inside
         return (self._at(outcome, 1.0 - slip) + slip * self.share.gather(-1, outcome[..., None])).log()
 
-    def outcome_law(self, log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
+    def outcome_probabilities(self, policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
         r"""$\bar P_k = (1-\alpha)\pi_k + \alpha m/|S|$ in S, with m the mass that the policy has there."""
-        policy = log_policy.exp()
         mass = (policy * self.inside).sum(-1, keepdim=True)
-        return floored_log((1.0 - self.alpha * self.inside) * policy + self.alpha * mass * self.share)
+        return (1.0 - self.alpha * self.inside) * policy + self.alpha * mass * self.share
+
+    def expected(self, values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        r"""$(1-\alpha) v_a + \alpha\bar v$ in S, with $\bar v$ the mean of v over S; $v_a$ outside."""
+        slip = self.alpha * self.inside
+        return (1.0 - slip) * values + slip * (values * self.share).sum(-1, keepdim=True)
+
+    def log_expected(self, log_values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """Logarithm of the same two terms, each of them computed as a logarithm."""
+        slip = self.alpha * self.inside
+        mean = masked_logsumexp(log_values + self.share.log(), -1)[..., None]
+        return masked_logsumexp(torch.stack([log_values + torch.log1p(-slip), slip.log() + mean]), 0)
 
     def matrix(self) -> Float[Tensor, "*batch A K"]:
         """Rows intentions, columns outcomes."""
@@ -192,18 +226,45 @@ class TableKernel(Kernel):
         found = self.table[self.index, intention, outcome]
         return found if self.log else found.log()
 
-    def outcome_law(self, log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
+    def outcome_probabilities(self, policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
+        """Products with the table's matrices."""
+        return self._product(policy, self._probabilities())
+
+    def expected(self, values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """Products with the table's matrices, transposed."""
+        return self._product(values, self._probabilities().transpose(-1, -2))
+
+    def log_expected(self, log_values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """Sums of logarithms where matrices are small; else products, where what lies further below the largest value
+        than the type reaches counts as nothing."""
+        if self._small:
+            return masked_logsumexp(self._log_probabilities()[self.index] + log_values[..., None, :], -1)
+        largest = log_values.detach().amax(-1, keepdim=True)
+        largest = torch.where(largest > -torch.inf, largest, 0.0)
+        found = self.expected((log_values - largest).exp())
+        return torch.where(found > 0, floored_log(found) + largest, -torch.inf)
+
+    @property
+    def _small(self) -> bool:
+        return self.table[0].numel() <= SMALL
+
+    def _probabilities(self) -> Float[Tensor, "R A K"]:
+        return self.table.exp() if self.log else self.table
+
+    def _log_probabilities(self) -> Float[Tensor, "R A K"]:
+        return self.table if self.log else self.table.log()
+
+    def _product(self, rows: Float[Tensor, "*batch M"], table: Float[Tensor, "R M N"]) -> Float[Tensor, "*batch N"]:
         """One product with a shared matrix; by table row where matrices are large, so that none stands there twice."""
-        table = self.table.exp() if self.log else self.table
-        policy = log_policy.exp()
-        if table[0].numel() <= SMALL:  # no matrix product: on a GPU those are rounded to ten bits
-            return floored_log((policy[..., None] * table[self.index]).sum(-2))
-        if table.shape[0] == 1:
-            return floored_log(policy @ table[0])
-        law = torch.zeros(*policy.shape[:-1], table.shape[-1], dtype=policy.dtype, device=policy.device)
+        shared = table.shape[0] == 1 or self.index.numel() == 1
+        if self._small and not (shared and rows.dtype == torch.float64):  # a GPU rounds single products to ten bits
+            return (rows[..., None] * table[self.index]).sum(-2)
+        if shared:
+            return rows @ (table[0] if table.shape[0] == 1 else table[self.index.flatten()][0])
+        found = torch.zeros(*rows.shape[:-1], table.shape[-1], dtype=rows.dtype, device=rows.device)
         for number, matrix in enumerate(table):
-            law = torch.where((self.index == number)[..., None], policy @ matrix, law)
-        return floored_log(law)
+            found = torch.where((self.index == number)[..., None], rows @ matrix, found)
+        return found
 
     def matrix(self) -> Float[Tensor, "*batch A K"]:
         """The table's matrices, one for each state."""
@@ -241,13 +302,25 @@ class ConfusionKernel(Kernel):
         here = outcome[..., None] == torch.arange(self.inside.shape[-1], device=outcome.device)
         return (moved + torch.where(here, leaves + 1.0 - slips, 0.0)).log()
 
-    def outcome_law(self, log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
+    def outcome_probabilities(self, policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
         """One product with the matrix, and what stays."""
-        policy = log_policy.exp()
-        slipping = floored_log(policy * self.inside)
-        moved = self.table.outcome_law(slipping).exp() * self.inside
-        stays = 1.0 - self.inside + self.inside * self._leaving()
-        return floored_log(moved + policy * stays)
+        moved = self.table.outcome_probabilities(policy * self.inside) * self.inside
+        return moved + policy * self._staying()
+
+    def expected(self, values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """One product with the matrix, and the own value of what stays."""
+        return self.inside * self.table.expected(values * self.inside) + values * self._staying()
+
+    def log_expected(self, log_values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch A"]:
+        """Logarithm of the same two terms, each of them computed as a logarithm."""
+        inside = self.inside > 0
+        moved = self.table.log_expected(torch.where(inside, log_values, -torch.inf))
+        terms = [torch.where(inside, moved, -torch.inf), log_values + self._staying().log()]
+        return masked_logsumexp(torch.stack(terms), 0)
+
+    def _staying(self) -> Float[Tensor, "*batch A"]:
+        """Mass that stays with each intention beside what the matrix says: all of it outside the slippable set."""
+        return 1.0 - self.inside + self.inside * self._leaving()
 
     def _leaving(self) -> Float[Tensor, "*batch A"]:
         """Mass of each intention's row that lies outside the slippable set."""
@@ -288,10 +361,7 @@ class DenseKernel(Kernel):
 
     def outcome_law(self, log_policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
         """Sums in the logarithmic domain; columns that no intention reaches get the least logarithm there is."""
-        joint = log_policy[..., None] + self.log_matrix()
-        reached = (joint > -torch.inf).any(-2, keepdim=True)
-        law = torch.logsumexp(torch.where(reached, joint, 0.0), -2)
-        return torch.where(reached[..., 0, :], law, LEAST[law.dtype])
+        return masked_logsumexp(log_policy[..., None] + self.log_matrix(), -2, LEAST[log_policy.dtype])
 
     def matrix(self) -> Float[Tensor, "*batch A K"]:
         """As probabilities."""
@@ -313,6 +383,13 @@ LEAST = {kind: float(torch.tensor(torch.finfo(kind).tiny, dtype=kind).log()) for
 def floored_log(values: Float[Tensor, "*batch K"]) -> Float[Tensor, "*batch K"]:
     """Logarithms with a floor in place of minus infinity, so that gradients stay finite."""
     return values.clamp(min=torch.finfo(values.dtype).tiny).log()
+
+
+def masked_logsumexp(terms: Float[Tensor, "..."], dim: int, empty: float = -torch.inf) -> Float[Tensor, "..."]:
+    """`logsumexp`, and `empty` where all terms are minus infinity: there gradients are zero, not nan."""
+    finite = (terms > -torch.inf).any(dim, keepdim=True)
+    found = torch.logsumexp(torch.where(finite, terms, 0.0), dim)
+    return torch.where(finite.squeeze(dim), found, empty)
 
 
 def _pick(matrix: Float[Tensor, "*batch A K"], index: Int[Tensor, "*batch"], dim: int) -> Tensor:

@@ -5,20 +5,27 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from sgfn.config import NoiseConfig
-from sgfn.config.reads import Reads, reads
-from sgfn.config.registry import Entry, Registry, refuse_uncallable
-from sgfn.noise.files import read_confusion, read_rates
-from sgfn.noise.kinds import HiddenRate, Noise, UniformSlip
+from sgfn.config.reads import Reads, When, above, reads
+from sgfn.config.recording import Observed
+from sgfn.config.registry import Entry, Registry, imported, refuse_arguments
 
-Maker = Callable[[NoiseConfig, str | None, int], Noise]
-"""From a configuration, the task's letters (None where actions have none) and its number of positions."""
+Maker = Callable[[NoiseConfig, str | None, int], Any]
+"""A noise from a configuration, the task's letters (None where actions have none) and its number of positions."""
+
+
+SETTINGS = tuple(part.name for part in fields(NoiseConfig) if part.name != "kind")
+OBSERVED = Observed()
+"""Settings that maker functions of others were seen to read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseEntry(Entry):
     """A kind of noise."""
 
-    make: Maker
+    make: Maker | str
+    """Ours as `module:name`."""
+    declared: bool = True
+    """Whether what it reads was written down; of a maker function it is what it is seen to read when called."""
 
     def needs(self, field: str) -> bool:
         """Whether a field of the noise's settings is read."""
@@ -31,69 +38,64 @@ class NoiseEntry(Entry):
 
     def words(self, config: NoiseConfig) -> str:
         """The noise in a few words."""
-        rate = f"{100 * config.alpha:.4g}% noise" if self.has_level else "noise"
+        known = self.declared or OBSERVED.fields(self.name) is not None
+        rate = f"{100 * config.alpha:.4g}% noise" if self.has_level and known else "noise"
         return f"{self.title} {rate}" if self.name != "uniform" else rate
-
-
-def _confusion(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    if alphabet is None:
-        raise ValueError("noise.kind 'confusion' needs letters and this task has none: use uniform, position or hidden")
-    assert config.file is not None
-    return read_confusion(config.file, alphabet, config.stop)
-
-
-def _position(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    assert config.file is not None
-    return read_rates(config.file, length, config.stop)
 
 
 def wrap(name: str, found: Any) -> NoiseEntry:
     """The entry of a noise that is not ours: a class whose fields are named as the settings it wants, or a maker."""
-    if not (isinstance(found, type) and issubclass(found, Noise)):
-        make = refuse_uncallable("noise.kind", name, found, "a Noise, or a function that makes one")
-        return NoiseEntry(name=name, make=make, reads=_settings("alpha", "file", "concentration", "stop"))
+    if not (isinstance(found, type) and issubclass(found, imported("sgfn.noise.kinds:Noise"))):
+        wanted = "a Noise, or a function (config, letters, positions) that makes one"
+        make = refuse_arguments("noise.kind", name, found, wanted, "config", "letters", "positions")
+        seen = OBSERVED.fields(name)
+        return NoiseEntry(name=name, make=make, reads=_settings(*(SETTINGS if seen is None else seen)), declared=False)
     own = {part.name for part in fields(found)} if is_dataclass(found) else set()
-    wanted = [part.name for part in fields(NoiseConfig) if part.name in own - {"kind"}]
+    wanted = [name for name in SETTINGS if name in own]
+    wants = f"a class that is made from settings of the noise ({', '.join(SETTINGS)}), or a function that makes one"
+    refuse_arguments("noise.kind", name, found, wants, **dict.fromkeys(wanted, ""))
 
-    def build(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
+    def build(config: NoiseConfig, alphabet: str | None, length: int) -> Any:
         return found(**{part: getattr(config, part) for part in wanted})
 
     return NoiseEntry(name=name, make=build, reads=_settings(*wanted))
 
 
-def _settings(*names: str) -> tuple[Reads, ...]:
+def _settings(*names: str, **stop: When) -> tuple[Reads, ...]:
     """Those settings of the noise; whether noise acts on stop means something only where there is one."""
     plain = reads(*(f"noise.{name}" for name in names if name != "stop"))
-    return (plain, reads("noise.stop", stop=True)) if "stop" in names else (plain,)
+    return (plain, reads("noise.stop", stop=True, **stop)) if "stop" in names else (plain,)
 
 
+_NOISY = above("noise.alpha", 0)
 NOISES: Registry[NoiseEntry] = Registry(
     "noise.kind",
     wrap,
     NoiseEntry(
         name="uniform",
-        make=lambda config, _, __: UniformSlip(alpha=config.alpha, stop=config.stop),
-        reads=_settings("alpha", "stop"),
+        about="with probability --noise.alpha any letter is written",
+        make="sgfn.noise.making:uniform",
+        reads=_settings("alpha", "stop", level=_NOISY),
     ),
-    NoiseEntry(name="confusion", make=_confusion, reads=_settings("file", "stop")),
-    NoiseEntry(name="position", make=_position, reads=_settings("file", "stop")),
+    NoiseEntry(
+        name="confusion",
+        about="the law of what is written for each letter, a table",
+        make="sgfn.noise.making:confusion",
+        reads=_settings("file", "stop"),
+    ),
+    NoiseEntry(
+        name="position",
+        about="a rate for each position, a table",
+        make="sgfn.noise.making:position",
+        reads=_settings("file", "stop"),
+    ),
     NoiseEntry(
         name="hidden",
-        make=lambda config, _, __: HiddenRate(mean=config.alpha, concentration=config.concentration, stop=config.stop),
-        reads=_settings("alpha", "concentration", "stop"),
+        about="a rate that is drawn for each sequence and not shown",
+        make="sgfn.noise.making:hidden",
+        reads=_settings("alpha", "concentration", "stop", level=_NOISY),
     ),
 )
-
-
-def make_noise(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
-    """The noise of a task with that alphabet (None where actions have no letters) and so many positions."""
-    entry = NOISES[config.kind]
-    if config.file is None and entry.needs("file") and not entry.has_level:
-        raise ValueError(f"noise.kind {config.kind!r} reads a table and noise.file is not given: name one")
-    if config.file is not None and not entry.needs("file"):
-        choices = " or ".join(name for name in NOISES if NOISES[name].needs("file"))
-        raise ValueError(f"noise.file is given and noise.kind is {config.kind!r}: choose {choices}")
-    return entry.make(config, alphabet, length)
 
 
 def noise_words(config: NoiseConfig) -> str:

@@ -1,23 +1,5 @@
 """Objectives: each a pure function (Scores, Episodes) -> one loss per trajectory, and an entry with its facts."""
 
-from sgfn.objectives.registry import (
-    BALANCE,
-    OBJECTIVES,
-    Objective,
-    ObjectiveEntry,
-    make_objective,
-    objective_reads,
-    reads_scores,
-    scored_as,
-)
+from sgfn.objectives.registry import OBJECTIVES, ObjectiveEntry, objective_reads, reads_scores, scored_as
 
-__all__ = [
-    "BALANCE",
-    "OBJECTIVES",
-    "Objective",
-    "ObjectiveEntry",
-    "make_objective",
-    "objective_reads",
-    "reads_scores",
-    "scored_as",
-]
+__all__ = ["OBJECTIVES", "ObjectiveEntry", "objective_reads", "reads_scores", "scored_as"]

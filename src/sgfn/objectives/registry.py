@@ -2,35 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from jaxtyping import Float
-from torch import Tensor
-
 from sgfn.config import TrainConfig
 from sgfn.config.reads import Reads, When, reads
-from sgfn.config.registry import DASHED, DOTTED, SOLID, Entry, Registry, Style, refuse_uncallable
-from sgfn.envs.trajectories import Episodes
-from sgfn.objectives.detailed_balance import detailed_balance
-from sgfn.objectives.expected_flow import expected_flow
-from sgfn.objectives.kl import outcome_flow_kl
-from sgfn.objectives.kl_entropy import kl_entropy
-from sgfn.objectives.scores import Scores
-from sgfn.objectives.subtrajectory_balance import subtrajectory_balance
-from sgfn.objectives.trajectory_balance import trajectory_balance
-
-Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
-"""From scores and a batch of trajectories to one loss per trajectory."""
+from sgfn.config.registry import DASHED, DOTTED, SOLID, Entry, Registry, Style, imported, refuse_arguments
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveEntry(Entry):
     """An objective."""
 
-    function: Callable[..., Float[Tensor, " B"]]
-    """`(scores, trajectories, **bound) -> [B]`."""
+    function: Callable[..., Any] | str
+    """`(scores, trajectories, **bound) -> [B]`; ours as `module:name`."""
     bind: Callable[[TrainConfig], dict[str, Any]] = lambda config: {}
     """Settings that the function takes by keyword."""
     scores: tuple[str, ...] = ("flow",)
@@ -50,10 +35,16 @@ class ObjectiveEntry(Entry):
     memory: bool = True
     """Whether it stays sound where the policy remembers (`thought`)."""
 
+    @property
+    def loss(self) -> Callable[..., Any]:
+        """The function itself."""
+        return imported(self.function)
+
 
 def wrap(name: str, found: Any) -> ObjectiveEntry:
     """The entry of a function that is not ours."""
-    function = refuse_uncallable("objective", name, found, "a function (scores, trajectories) -> [B]")
+    wanted = "a function (scores, trajectories) -> [B]"
+    function = refuse_arguments("objective", name, found, wanted, "scores", "trajectories")
     return ObjectiveEntry(name=name, function=function, forms=ALL_FORMS, balance=True)
 
 
@@ -65,7 +56,8 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
     wrap,
     ObjectiveEntry(
         name="tb",
-        function=trajectory_balance,
+        about="trajectory balance",
+        function="sgfn.objectives.trajectory_balance:trajectory_balance",
         style=Style(colour=BLUE, line=SOLID),
         scores=(),
         forms=ALL_FORMS,
@@ -73,14 +65,16 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
     ),
     ObjectiveEntry(
         name="db",
-        function=detailed_balance,
+        about="detailed balance",
+        function="sgfn.objectives.detailed_balance:detailed_balance",
         style=Style(colour=BLUE, line=DASHED),
         forms=ALL_FORMS,
         balance=True,
     ),
     ObjectiveEntry(
         name="subtb",
-        function=subtrajectory_balance,
+        about="sub-trajectory balance",
+        function="sgfn.objectives.subtrajectory_balance:subtrajectory_balance",
         bind=lambda config: {"decay": config.subtb_lambda},
         style=Style(colour=BLUE, line=DOTTED),
         reads=(reads("subtb_lambda"),),
@@ -89,7 +83,8 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
     ),
     ObjectiveEntry(
         name="kl",
-        function=outcome_flow_kl,
+        about="an outcome flow, and the policy projected onto it",
+        function="sgfn.objectives.kl:outcome_flow_kl",
         bind=lambda config: {"weight": config.kl.weight},
         style=Style(colour=RED, line=SOLID),
         reads=(reads("kl"),),
@@ -99,7 +94,8 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
     ),
     ObjectiveEntry(
         name="eflow",
-        function=expected_flow,
+        about="expected flows, on trees only",
+        function="sgfn.objectives.expected_flow:expected_flow",
         style=Style(colour=RED, line=DOTTED),
         scores=("flow", "policy", "expected"),
         form="marginal",
@@ -108,7 +104,8 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
     ),
     ObjectiveEntry(
         name="kl-entropy",
-        function=kl_entropy,
+        about="a base objective with entropy ratio and dynamics balance",
+        function="sgfn.objectives.kl_entropy:kl_entropy",
         bind=lambda config: {"config": config.entropy},
         style=Style(colour=RED, line=DASHED),
         reads=(
@@ -121,23 +118,6 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
         base=("base", "entropy.base"),
     ),
 )
-
-BALANCE: dict[str, Callable[..., Float[Tensor, " B"]]] = {
-    name: entry.function for name, entry in OBJECTIVES.items() if entry.balance
-}
-"""The balance equations by name."""
-
-
-def make_objective(config: TrainConfig) -> Objective:
-    """The configured objective, its parameters bound."""
-    return _bound(OBJECTIVES[config.objective], config)
-
-
-def _bound(entry: ObjectiveEntry, config: TrainConfig) -> Objective:
-    bound, under = entry.bind(config), base_of(entry, config)
-    if entry.base is not None and under is not None:
-        bound[entry.base[0]] = _bound(under, config)
-    return partial(entry.function, **bound) if bound else entry.function
 
 
 def base_of(entry: ObjectiveEntry, config: TrainConfig) -> ObjectiveEntry | None:

@@ -1,15 +1,18 @@
 """Scores: log-probabilities and flows of a batch of trajectories, which objectives read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from sgfn.envs.trajectories import Episodes
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """Log-probabilities of a batch, zero on padded steps; the flow of a `final` state is not used."""
+    """Log-probabilities of a batch, zero on padded steps; the flow of a `final` state is zero, not log R."""
 
     log_pf: Float[Tensor, "B T"]
     """Forward: of the intention, of the outcome, or of the outcome with intentions summed out (see `scoring`)."""
@@ -18,7 +21,11 @@ class Scores:
     log_pb: Float[Tensor, "B T"]
     """Backward log-probability of the (parent, intention) or of the parent, read at the next state."""
     log_flow: Float[Tensor, "B T+1"] | None
-    """Log-flow of each state; None where the objective reads none."""
+    """Log-flow of each unfinished state; None where the objective reads none.
+
+    It is zero at a finished state, whose flow is its reward: put it there before use, as
+    `torch.where(batch.final, batch.log_reward[:, None], scores.log_flow)`.
+    """
     log_z: Float[Tensor, ""]
     log_policy: Float[Tensor, "B T A"] | None = None
     """log pi of every intention at the state before the step; minus infinity where illegal."""
@@ -28,6 +35,10 @@ class Scores:
     """KL from the outcome policy to the policy's law over outcomes, per step; for the KL objective."""
     log_expected: Float[Tensor, "B T A"] | None = None
     """Logarithm of the flow expected after each intention; for expected flows."""
+
+
+Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
+"""From scores and a batch of trajectories to one loss per trajectory."""
 
 
 def masked_mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:

@@ -1,7 +1,11 @@
-"""What every figure is built with: empty figures, framed axes, labels, legends, and PNG files."""
+"""What every figure is built with: empty figures, framed axes, labels, legends, and files of pictures."""
 
+import io
 import math
 import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from matplotlib import ticker
@@ -12,7 +16,8 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from sgfn.config.files import replacing
-from sgfn.reports.looks import AXIS, INK, MUTED, RULE, WHITE
+from sgfn.reports.looks import AXIS, INK, MUTED, PICTURES, RULE, WHITE
+from sgfn.runs.table_files import kind_of
 
 NICE = [1, 2, 2.5, 5, 10]
 """Distances between ticks, up to a power of ten."""
@@ -29,10 +34,23 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure as PNG, whole or not at all."""
+    """Write a figure as PNG, PDF or SVG, by the ending of the name, whole or not at all."""
+    kind = kind_of(path, PICTURES, "pictures")
+    undated = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+    drawn = io.BytesIO()  # a full disk is told by us, not by whatever a drawing library makes of it
+    with any_sign():
+        figure.savefig(drawn, dpi="figure", format=kind[1:], metadata=undated[kind])
     with replacing(path) as aside:
-        figure.savefig(aside, dpi="figure", format="png")
+        aside.write_bytes(drawn.getbuffer())
     return path
+
+
+@contextmanager
+def any_sign() -> Iterator[None]:
+    """Signs that the font lacks are drawn as boxes without a word: users name series and folders as they like."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        yield
 
 
 def add_panel(
@@ -103,7 +121,8 @@ def lay_out(figure: Figure) -> Figure:
     """Fix the places of all panels, then raise the upper end of each by the height of its legend."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)
+        with any_sign():
+            engine.execute(figure)
     figure.set_layout_engine("none")  # once is enough: it takes as long as drawing
     for axes in figure.axes:
         if legend := axes.get_legend():

@@ -1,4 +1,4 @@
-"""The figure of run folders as PNG: a row of panels for each run, from its files only."""
+"""The figure of run folders: a row of panels for each run, from its files only."""
 
 from pathlib import Path
 
@@ -31,23 +31,24 @@ from sgfn.reports.training_figures import (
     entropy_terms_title,
     ratio_title,
 )
+from sgfn.runs.trust import Trust
 
 
-def report(runs: list[Path], out: Path | None = None) -> Path:
+def report(runs: list[Path], out: Path | None = None, *, trust: Trust = False) -> Path:
     """Write the figure of these runs, by default report.png in the first folder, and return its path.
 
     Each run has a row: loss, scores of samples against the target, distance to the target with the floor. A run that
     measured its entropy gets a second row: entropies, entropy ratio, policy KL with dynamics balance.
     """
-    figure = lay_out(draw(runs))
+    figure = lay_out(draw(runs, trust))
     return save(figure, Path(runs[0]) / "report.png" if out is None else out)
 
 
-def draw(runs: list[Path]) -> Figure:
+def draw(runs: list[Path], trust: Trust = False) -> Figure:
     """The figure of these runs, not yet laid out."""
     if not runs:
         raise ValueError("name at least one run folder")
-    sources = [read_source(Path(path)) for path in runs]
+    sources = [read_source(Path(path), trust) for path in runs]
     lines = sum(2 if source.watched else 1 for source in sources)
     figure = new_figure(13.5, 3.9 * lines + 0.3)
     grid = figure.add_gridspec(lines, 3)

@@ -1,5 +1,6 @@
 """Figures of forecasts, from their tables alone: the forecast and the scenarios of a series, and calibration."""
 
+import unicodedata
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -28,7 +29,7 @@ from sgfn.reports.looks import (
 from sgfn.series.backtest import level_name, levels_in
 from sgfn.series.files import Outcome, Scenarios
 
-OUR_METHOD = "sgfn"
+OUR_METHOD, FAN = "sgfn", "fan-"
 LOOKS = {OUR_METHOD: Look(OURS, SOLID), "seasonal naive": Look(TARGET, DASHED), "AutoETS": Look(FLOOR, DASH_DOTTED)}
 OTHER = Look(MUTED, DOTTED)
 WIDE = (11.0, 4.2)
@@ -36,6 +37,8 @@ WIDE = (11.0, 4.2)
 SHOWN_WINDOWS = 3
 """Backtest windows in a fan chart, the newest."""
 SHOWN_PATHS = 5
+LONGEST_NAME = 80
+"""Bytes of a series' name in that of its pictures."""
 GAP, USUAL_SHARE = 1.5, 0.9
 """Observed values are joined if they lie no further apart than GAP times the USUAL_SHARE quantile of all distances."""
 
@@ -210,11 +213,26 @@ def calibration_of(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return levels, calibration(quantiles[None], truth[None], levels)
 
 
-def file_names(names: Sequence[str], prefix: str = "fan-") -> dict[str, str]:
-    """A PNG file's name for each series: signs that are unsafe in one are replaced, equal names are numbered."""
-    found: dict[str, str] = {}
+def file_names(names: Sequence[str], prefix: str = FAN) -> dict[str, str]:
+    """A PNG file's name for each series: safe, short, and no other one's, however the file system compares names.
+
+    >>> file_names(["a/b", "a b", "A_b"])
+    {'a/b': 'fan-a_b.png', 'a b': 'fan-a_b-2.png', 'A_b': 'fan-A_b-3.png'}
+    """
+    found, taken, counts = dict[str, str](), set[str](), dict[str, int]()
     for name in names:
-        plain = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in name)[:80]
-        taken = sum(other.removesuffix(".png").startswith(f"{prefix}{plain}") for other in found.values())
-        found[name] = f"{prefix}{plain}{f'-{taken + 1}' if taken else ''}.png"
+        plain = safe_name(name)
+        folded = unicodedata.normalize("NFKC", plain).casefold()
+        number = counts.get(folded, 1)
+        while (made := folded if number == 1 else f"{folded}-{number}") in taken:
+            number += 1
+        taken.add(made)
+        counts[folded] = number
+        found[name] = f"{prefix}{plain}{'' if number == 1 else f'-{number}'}.png"
     return found
+
+
+def safe_name(text: str) -> str:
+    """A text as part of a file's name: letters, digits and -_. of any script, and no more bytes than fit any disk."""
+    plain = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in unicodedata.normalize("NFC", text))
+    return plain.encode()[:LONGEST_NAME].decode(errors="ignore")

@@ -1,6 +1,7 @@
 """`forecast`: train on a panel, judge the forecaster on its last windows beside baselines, forecast what follows."""
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,24 @@ import numpy as np
 import pandas as pd
 
 from sgfn.config import TrainConfig, differing
+from sgfn.config.files import check_writable, nulls, refuse_irregular
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
+from sgfn.config.shell import command
+from sgfn.config.staging import staging, take_over
 from sgfn.reports.axes import save
-from sgfn.reports.forecast_figure import OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names
+from sgfn.reports.forecast_figure import FAN, OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names
 from sgfn.reports.pages.forecast import write_forecast_page
 from sgfn.reports.scenarios import PREFIX, SCENARIOS, SUMMARY, check_cost, scenarios_of, summaries, tilted, write_tilted
-from sgfn.runs.copies import files_there, large_copies
+from sgfn.runs.copies import DATA, files_there, large_copies
 from sgfn.runs.folder import Run
 from sgfn.runs.table_files import kind_of
 from sgfn.runs.train import absolute, train
+from sgfn.runs.trust import Trust, named
 from sgfn.series import datasets
 from sgfn.series.backtest import (
     Forecasts,
-    Told,
+    ProgressCallback,
     backtest_table,
     baseline_forecasts,
     quantile_table,
@@ -31,22 +36,25 @@ from sgfn.series.backtest import (
 )
 from sgfn.series.baselines import NEEDS, BaselineSettings, ets_is_there
 from sgfn.series.data import before_end, columns_of
-from sgfn.series.files import FILES, WRITERS, Outcome, history_table, nulls, path_table, write_table
+from sgfn.series.files import FILES, WRITERS, Outcome, history_table, path_table, replacing_table
 from sgfn.series.forecaster import Forecaster
-from sgfn.series.frames import Reading, read_panel
+from sgfn.series.frames import Reading, naming_file, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
 from sgfn.series.prediction import Forecast
 from sgfn.series.protocol import Origin, scales
 from sgfn.series.settings import TESTED, Settings, fewer_windows, spares
+from sgfn.series.tilt import Tilted
 
 TASK, REFIT, PAGE = "series", "refit", "report.html"
+OUTPUTS = (*FILES, SCENARIOS, SUMMARY)
+"""What a forecast writes into its folder besides the run itself and pictures of single series."""
 SHOWN_HORIZONS = 8
 """Horizons of history that pictures may need."""
 JUDGED_BY = 1
 """Sample paths of a window of the backtest: scores are those of the law of each step, which needs none."""
 Notice = Callable[[str], None]
-TrainTold = Callable[[int, dict[str, Any]], None]
+TrainingCallback = Callable[[int, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +63,9 @@ class Progress:
 
     notice: Notice = lambda _: None
     """Called with one line that the user should read."""
-    training: TrainTold | None = None
+    training: TrainingCallback | None = None
     """Called with the step and the newest figures."""
-    windows: Told | None = None
+    windows: ProgressCallback | None = None
     """Called with a method, windows done and windows in all."""
 
 
@@ -89,24 +97,32 @@ def forecast(
     overwrite: bool = False,
     device: str = "auto",
     progress: Progress | None = None,
+    trust: bool = False,
 ) -> Forecasted:
     """Forecast the data of `config.series` into the run folder `out`.
 
     With `resume` the network in the folder is trained to its end with its own configuration; everything else is done
-    again, so that a finished run may be asked for other quantiles or windows' baselines.
+    again, so that a finished run may be asked for other quantiles or windows' baselines. Files and code that only the
+    folder names are not used unless it is trusted, or `config` names them again.
     """
     progress, out = progress or Progress(), Path(out)
-    check_output(settings, overwrite=overwrite, resume=resume)
+    trusted = trust or named(TASK, absolute(config))
+    check_paths(settings, replace=overwrite or resume)
     if resume:
-        config = resumed(Run(path=out), config)
+        config = resumed(Run(path=out, trust=trusted), config)
     else:
         Run(path=out).check(overwrite=overwrite)
-    reading = read_series((Run(path=out).own_config() if resume else config).series)
+    reading = read_series((own_config(Run(path=out, trust=trusted)) if resume else config).series)
     large = "" if resume else large_copies(files_there(config), out)
     for line in filter(None, (*reading.notices, large)):
         progress.notice(line)
-    panel, origins = reading.panel, settings.origins(reading.panel, config.series.horizon)
+    panel = reading.panel
+    with naming_file(config.series):
+        if not resume:
+            config.series.check_reach(max(len(one) for one in panel.series))
+        origins = settings.origins(panel, config.series.horizon)
     check_future(config.series, panel)
+    check_outputs(out, config.series, panel, settings)
     if settings.tilt:
         check_cost(settings, panel, config.series.horizon)
     if resume and settings.windows is None:
@@ -114,23 +130,17 @@ def forecast(
     config = kept_apart(config, origins, panel, resume=resume, out=out)
     for line in remarks(config.series, panel, origins, settings):
         progress.notice(line)
-    trained(config, out, resume=resume, overwrite=overwrite, device=device, progress=progress)
-    forecaster = Forecaster.load(out, device=device)
-    found = judged(forecaster, origins, panel, settings, progress)
-    if settings.refit and origins:
-        forecaster = refitted(config, out / REFIT, device, progress)
-    ahead = forecaster.predict(panel, samples=settings.samples, seed=config.seed)
-    done = written(out, config, panel, origins, found, ahead, settings)
-    return with_scenarios(done, forecaster, settings, progress) if settings.tilt else done
-
-
-def with_scenarios(done: Forecasted, forecaster: Forecaster, settings: Settings, progress: Progress) -> Forecasted:
-    """Write tilted scenarios of each series, and the page anew with them; returns the result with both."""
-    found = tilted(forecaster, settings, progress.windows)
-    pictures = write_tilted(done.path, found, done.outcome, settings)
-    outcome = replace(done.outcome, scenarios=scenarios_of(found, settings))
-    write_forecast_page(done.path / PAGE, *headline(forecaster.config, outcome), outcome)
-    return replace(done, outcome=outcome, pictures=(*done.pictures, *pictures), tilt=summaries(found))
+    with ExitStack() as locks:
+        how: dict[str, Any] = {"device": device, "progress": progress, "trust": trusted}
+        trained(config, out, resume=resume, overwrite=overwrite, **how, locks=locks)
+        forecaster = Forecaster.load(out, device=device, trust=trusted)
+        found = judged(forecaster, origins, panel, settings, progress)
+        if settings.refit and origins:
+            forecaster = refitted(config, out / REFIT, device, progress, trusted)
+        ahead = forecaster.predict(panel, samples=settings.samples, seed=config.seed)
+        scenarios = tilted(forecaster, settings, progress.windows) if settings.tilt else []
+        outcome = outcome_of(config, panel, origins, found, ahead, settings)
+        return written(out, config, outcome, scenarios, settings)
 
 
 # Before
@@ -152,13 +162,30 @@ def read_series(config: SeriesConfig) -> Reading:
     return read_panel(config.file, columns_of(config))
 
 
-def check_output(settings: Settings, *, overwrite: bool, resume: bool) -> None:
-    """Refuse a file of paths that is there, or that cannot be written, before hours are spent."""
+def check_paths(settings: Settings, *, replace: bool) -> None:
+    """Refuse a file of paths that is there, or that is no table."""
     if settings.paths is None:
         return
     kind_of(settings.paths, WRITERS)
-    if settings.paths.exists() and not (overwrite or resume):
+    if settings.paths.exists() and not replace:
         raise ValueError(f"{settings.paths} exists: add --overwrite to replace it, or give --paths another name")
+
+
+def check_outputs(out: Path, config: SeriesConfig, panel: Panel, settings: Settings) -> None:
+    """Refuse whatever could not be written, or would be written over, before hours are spent."""
+    names = [series.name for series in panel.series[: settings.figures]]
+    ours = [out / name for name in (*OUTPUTS, *file_names(names).values(), *file_names(names, PREFIX).values())]
+    for path in ours:
+        refuse_irregular(path)
+    check_writable(out / PAGE)
+    if settings.paths is None:
+        return
+    target = settings.paths.resolve()
+    if config.file is not None and target == config.file.resolve():
+        raise ValueError(f"--paths {settings.paths} is the data: give --paths another name")
+    if target.parent == (out / DATA).resolve() or target in [path.resolve() for path in ours]:
+        raise ValueError(f"--paths {settings.paths} is a file that the run itself writes: give --paths another name")
+    check_writable(settings.paths)
 
 
 def resumed(run: Run, wanted: TrainConfig) -> TrainConfig:
@@ -172,6 +199,14 @@ def resumed(run: Run, wanted: TrainConfig) -> TrainConfig:
         flags = ", ".join(flag.replace("--series.", "--") for flag in sorted(wrong))
         raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {flags} out")
     return stored
+
+
+def own_config(run: Run) -> TrainConfig:
+    """The folder's own configuration with its copies; errors speak of flags as `sgfn forecast` has them."""
+    try:
+        return run.own_config()
+    except ValueError as error:
+        raise ValueError(str(error).replace("--series.", "--")) from None
 
 
 def check_future(config: SeriesConfig, panel: Panel) -> None:
@@ -220,28 +255,31 @@ def trained(
     overwrite: bool,
     device: str,
     progress: Progress,
+    trust: Trust,
     copies: Mapping[str, Path] | None = None,
+    locks: ExitStack | None = None,
 ) -> None:
     """Train into a run folder, as `sgfn train series` does; a stop tells how to go on."""
     wanted = None if resume else config
     try:
-        how = {"resume": resume, "overwrite": overwrite, "device": device, "copies": copies}
+        how = {"resume": resume, "overwrite": overwrite, "device": device, "copies": copies, "trust": trust}
+        how["locks"] = locks
         train(TASK, wanted, out, **how, progress=progress.training)
     except KeyboardInterrupt as stop:
-        name = config.series.file or config.series.dataset
-        told = str(stop).replace(f"sgfn train {TASK}", f"sgfn forecast {name}")
+        again = command("forecast", config.series.file or config.series.dataset)
+        told = str(stop).replace(command("train", TASK), again, 1)
         raise KeyboardInterrupt(told) from None
 
 
-def refitted(config: TrainConfig, out: Path, device: str, progress: Progress) -> Forecaster:
+def refitted(config: TrainConfig, out: Path, device: str, progress: Progress, trust: Trust) -> Forecaster:
     """A forecaster that learned from all data, in a run folder inside the first; one that is there is finished."""
-    resume = (out / "config.json").is_file()
-    whole = config.with_(series__spare=0, series__spares="")
-    if resume and Run(path=out).read_config()[1] != absolute(whole):
-        resume = False
-    copies = None if resume else Run(path=out.parent).copies()
-    trained(whole, out, resume=resume, overwrite=not resume, device=device, progress=progress, copies=copies)
-    return Forecaster.load(out, device=device)
+    whole, run = config.with_(series__spare=0, series__spares=""), Run(path=out, trust=trust)
+    first = Run(path=out.parent, trust=trust)
+    resume = (out / "config.json").is_file() and run.read_config()[1] == absolute(whole)
+    resume = resume and run.manifest().files == first.manifest().files  # other data, another network
+    how = {"resume": resume, "overwrite": not resume, "device": device, "progress": progress, "trust": trust}
+    trained(whole, out, **how, copies=None if resume else first.copies())
+    return Forecaster.load(out, device=device, trust=trust)
 
 
 # The backtest
@@ -290,19 +328,15 @@ def scores_of(found: list[Forecasts], origins: tuple[Origin, ...], settings: Set
 # What is written
 
 
-def written(
-    out: Path,
+def outcome_of(
     config: TrainConfig,
     panel: Panel,
     origins: tuple[Origin, ...],
     found: list[Forecasts],
     ahead: Forecast,
     settings: Settings,
-) -> Forecasted:
-    """Write tables, scores, pictures and page, after removing those of an earlier forecast."""
-    ours = [out / name for name in (*FILES, SCENARIOS, SUMMARY)]
-    for old in [*ours, *out.glob("fan-*.png"), *out.glob(f"{PREFIX}*.png")]:
-        old.unlink(missing_ok=True)
+) -> Outcome:
+    """Tables and scores of a forecast."""
     future = quantile_table(list(ahead.names), ahead.stamps, forecasts_of(ahead, settings))
     backtest = backtest_table(found, origins) if found else empty_backtest(future)
     stamps = "known" if panel.step is None else "regular"
@@ -310,17 +344,27 @@ def written(
     if found:
         levels, shares = calibration_of(backtest[backtest["method"] == OUR_METHOD])
         scores["calibration"] = {f"{level:g}": float(share) for level, share in zip(levels, shares, strict=True)}
-    paths = path_table(ahead)
-    if settings.paths is not None:
-        write_table(settings.paths, paths)
-    rows = SHOWN_HORIZONS * config.series.horizon
-    outcome = Outcome(
-        history=history_table(panel, rows), forecast=future, backtest=backtest, scores=scores, paths=paths
-    )
-    outcome.write(out)
-    pictures = drawn(out, outcome, settings.figures)
-    write_forecast_page(out / PAGE, *headline(config, outcome), outcome)
-    return Forecasted(path=out, outcome=outcome, pictures=pictures)
+    history = history_table(panel, SHOWN_HORIZONS * config.series.horizon)
+    return Outcome(history=history, forecast=future, backtest=backtest, scores=scores, paths=path_table(ahead))
+
+
+def written(out: Path, config: TrainConfig, outcome: Outcome, found: list[Tilted], settings: Settings) -> Forecasted:
+    """Write tables, scores, scenarios, pictures and page, which then take the places of an earlier forecast together.
+
+    The caller has locked the folder. The file of paths may lie elsewhere, and follows in the same moment.
+    """
+    with staging(out) as new:
+        outcome.write(new)
+        pictures = drawn(new, outcome, settings.figures)
+        if found:
+            pictures += write_tilted(new, found, outcome, settings)
+            outcome = replace(outcome, scenarios=scenarios_of(found, settings))
+        write_forecast_page(new / PAGE, *headline(config, outcome), outcome)
+        old = [path.name for prefix in (FAN, PREFIX) for path in out.glob(f"{prefix}*.png") if path.is_file()]
+        assert outcome.paths is not None
+        with nullcontext() if settings.paths is None else replacing_table(settings.paths, outcome.paths):
+            take_over(out, [*OUTPUTS, *old])
+    return Forecasted(path=out, outcome=outcome, pictures=pictures, tilt=summaries(found))
 
 
 def empty_backtest(future: pd.DataFrame) -> pd.DataFrame:

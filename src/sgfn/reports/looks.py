@@ -1,4 +1,4 @@
-"""Colours and lines that all figures share, as PNG files and on pages; needs no drawing library."""
+"""Colours and lines that all figures share, as files and on pages; needs no drawing library."""
 
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ DASHED: LineStyle = (0, (5, 2))
 DOTTED: LineStyle = (0, (1.5, 1.5))
 DASH_DOTTED: LineStyle = (0, (5, 2, 1.5, 2))
 MARKERS = ("o", "s", "^", "D")
+PICTURES = (".png", ".pdf", ".svg")
+"""Formats of files that a figure is written to."""
 
 
 class Look(NamedTuple):

@@ -1,6 +1,5 @@
 """Tilted scenarios of `sgfn forecast`: tables of weighted paths, how far they can be trusted, and pictures."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,12 +8,13 @@ import pandas as pd
 from jaxtyping import Float64
 
 from sgfn.config.checks import require
-from sgfn.config.files import write_json
+from sgfn.config.files import nulls, write_json
+from sgfn.config.user_code import brief, in_user_code
 from sgfn.landscapes.function import load_function
 from sgfn.reports.axes import save
 from sgfn.reports.forecast_figure import file_names, scenario_chart
-from sgfn.series.backtest import level_name
-from sgfn.series.files import Outcome, Scenarios, nulls, write_table
+from sgfn.series.backtest import ProgressCallback, level_name
+from sgfn.series.files import Outcome, Scenarios, write_table
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.panel import Panel
 from sgfn.series.settings import Settings
@@ -23,10 +23,9 @@ from sgfn.series.tilt import Cost, Tilted, tilt
 SCENARIOS, SUMMARY, PREFIX = "scenarios.csv", "tilt.json", "tilt-"
 LEAST = 2048
 """Scenarios drawn at least: the check by importance sampling lives on few of the forecast's own paths."""
-Told = Callable[[str, int, int], None]
 
 
-def tilted(forecaster: Forecaster, settings: Settings, told: Told | None = None) -> list[Tilted]:
+def tilted(forecaster: Forecaster, settings: Settings, progress: ProgressCallback | None = None) -> list[Tilted]:
     """Scenarios at the end of each series, in proportion to p(path) exp(cost / T)."""
     cost, series = cost_of(settings), forecaster.fitted.data.panel.series
     options: dict[str, Any] = {
@@ -38,8 +37,8 @@ def tilted(forecaster: Forecaster, settings: Settings, told: Told | None = None)
     found = []
     for done, one in enumerate(series, start=1):
         found.append(tilt(forecaster, cost, origin=(one.name, len(one)), **options))
-        if told:
-            told("tilt", done, len(series))
+        if progress:
+            progress("tilt", done, len(series))
     return found
 
 
@@ -50,9 +49,11 @@ def cost_of(settings: Settings) -> Cost:
     def cost(paths: Float64[np.ndarray, "N H"]) -> Any:
         try:
             return function(paths)
-        except Exception as error:
-            why = " ".join(f"{type(error).__name__}: {error}".split())
-            raise ValueError(f"tilt {settings.tilt} failed on paths of shape {paths.shape} ({why})") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it may call sys.exit
+            why = f"({brief(error)}){in_user_code(error)}"
+            raise ValueError(f"tilt {settings.tilt} failed on paths of shape {paths.shape} {why}") from error
 
     return cost
 

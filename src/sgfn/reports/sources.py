@@ -1,17 +1,18 @@
 """Reads run folders: everything that figures and pages show comes from here."""
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sgfn.config import TrainConfig
-from sgfn.config.files import read_json
 from sgfn.noise import noise_words
 from sgfn.objectives import scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.runs.folder import Run, refuse_forecast
+from sgfn.runs.metrics import LARGEST
 from sgfn.runs.parts import words_of
+from sgfn.runs.results import read_results
+from sgfn.runs.trust import Trust
 
 Rows = list[dict[str, Any]]
 """Lines of metrics.jsonl."""
@@ -19,7 +20,7 @@ Rows = list[dict[str, Any]]
 
 def number(value: Any) -> float | None:
     """A finite number, or None for everything else that a file may hold."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    return float(value) if isinstance(value, int | float) and -LARGEST <= value <= LARGEST else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class Source:
     task: str
     config: TrainConfig
     rows: Rows
-    """Lines of metrics that hold means over steps."""
+    """Lines of metrics that hold means over steps; of very many, some that are spread evenly."""
     results: dict[str, Any]
     """exact.json, empty where there is none."""
     own: dict[str, str] = field(default_factory=dict)
@@ -49,7 +50,16 @@ class Source:
     @property
     def noise(self) -> str:
         """The noise in a few words."""
-        return self.own.get("noise", noise_words(self.config.noise))
+        noise = self.config.noise
+        own = f"{noise.kind} noise (alpha {noise.alpha:g})" if ":" in noise.kind else noise_words(noise)
+        return self.own.get("noise", own)
+
+    @property
+    def form(self) -> str:
+        """The form of the balance; as configured where the objective is not ours, which a report does not import."""
+        config = self.config
+        own = any(":" in name for name in (config.objective, config.kl.flow, config.entropy.base))
+        return config.form if own else scored_as(config)
 
     @property
     def objective(self) -> str:
@@ -58,12 +68,12 @@ class Source:
         if config.method != "gfn":
             return config.method
         if "objective" in self.own:
-            return f"{scored_as(config)} {self.own['objective']}"
+            return f"{self.form} {self.own['objective']}"
         plain = {"kl": f"kl, {config.kl.flow} flow", "eflow": "eflow"}
         if config.objective == "kl-entropy":
             base = config.entropy.base
-            return f"kl-entropy on {plain.get(base, f'{scored_as(config)} {base}')}"
-        return plain.get(config.objective, f"{scored_as(config)} {config.objective}")
+            return f"kl-entropy on {plain.get(base, f'{self.form} {base}')}"
+        return plain.get(config.objective, f"{self.form} {config.objective}")
 
     @property
     def title(self) -> str:
@@ -71,13 +81,12 @@ class Source:
         return f"{self.task}, {self.noise}: {self.objective}"
 
 
-def read_source(path: Path) -> Source:
-    """Read a run folder; one without metrics is refused."""
-    folder = Run(path=path)
+def read_source(path: Path, trust: Trust = False) -> Source:
+    """Read a run folder; one without metrics is refused. Code that it names is never imported."""
+    folder = Run(path=path, trust=trust)
     refuse_forecast(folder)
     task, config = folder.read_config()
-    rows = [row for row in folder.rows() if "log_reward" in row]
+    rows = [row for row in folder.thinned_rows() if "log_reward" in row]
     if not rows:
         raise ValueError(f"{path} has no metrics yet: train it first")
-    results = read_json(path / "exact.json") if (path / "exact.json").is_file() else {}
-    return Source(path=path, task=task, config=config, rows=rows, results=results, own=words_of(path))
+    return Source(path=path, task=task, config=config, rows=rows, results=read_results(path), own=words_of(path))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sgfn.config import TrainConfig
 from sgfn.config.files import flush_folder, naming
+from sgfn.runs.trust import Trust, own_copy
 
 DATA = "data"
 """Folder of the copies, inside that of a run or a comparison."""
@@ -56,11 +57,15 @@ def copy_names(files: Mapping[str, Path]) -> dict[str, str]:
 
     >>> copy_names({"noise.file": Path("a/x.csv"), "table.file": Path("b/X.csv"), "offline.file": Path("y.csv")})
     {'noise.file': 'x.csv', 'table.file': 'table-X.csv', 'offline.file': 'y.csv'}
+    >>> copy_names({"noise.file": Path("table-x.csv"), "offline.file": Path("x.csv"), "table.file": Path("b/x.csv")})
+    {'noise.file': 'table-x.csv', 'offline.file': 'x.csv', 'table.file': 'table-table-x.csv'}
     """
-    names: dict[str, str] = {}
+    names, taken = dict[str, str](), set[str]()
     for field, file in files.items():
-        taken = {name.lower() for name in names.values()}
-        names[field] = f"{field.partition('.')[0]}-{file.name}" if file.name.lower() in taken else file.name
+        names[field] = file.name
+        while names[field].lower() in taken:
+            names[field] = f"{field.partition('.')[0]}-{names[field]}"
+        taken.add(names[field].lower())
     return names
 
 
@@ -134,12 +139,14 @@ def _settle(aside: Path, target: Path) -> None:
 # Reading copies
 
 
-def kept_paths(folder: Path, config: TrainConfig, kept: Mapping[str, KeptFile]) -> dict[str, Path]:
+def kept_paths(
+    folder: Path, config: TrainConfig, kept: Mapping[str, KeptFile], trust: Trust = False
+) -> dict[str, Path]:
     """Where the files of a run or a comparison are read; raises unless each is as it was at the beginning."""
     paths = {}
     for field, record in kept.items():
         original = config.files.get(field)
-        file = original if record.copy is None else folder.resolve() / record.copy
+        file = original if record.copy is None else own_copy(folder, field, record.copy, trust)
         if file is not None:
             _refuse_changed(folder, field, file, record)
             paths[field] = file

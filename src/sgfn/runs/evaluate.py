@@ -5,24 +5,27 @@ from typing import Any
 
 from sgfn.config.files import write_json
 from sgfn.envs.laws import MAX_STATES
-from sgfn.evaluation.measure import measure
-from sgfn.learning.execution import pick_device
-from sgfn.learning.learner import Learner
 from sgfn.runs.folder import Run, refuse_forecast
-
-
-def figures(learner: Learner, samples: int, seed: int, max_states: int) -> dict[str, Any]:
-    """What `evaluate` writes and prints, of a learner in memory."""
-    head = {"task": learner.task.name, "step": learner.done, "samples": samples, "seed": seed}
-    return head | measure(learner, samples, seed, max_states)
+from sgfn.runs.model import opened
+from sgfn.runs.results import FILE
+from sgfn.runs.trust import Trust
 
 
 def evaluate(
-    run: Path | str, *, samples: int = 2048, seed: int = 0, device: str = "auto", max_states: int = MAX_STATES
+    run: Path | str,
+    *,
+    samples: int = 2048,
+    seed: int = 0,
+    device: str = "auto",
+    max_states: int = MAX_STATES,
+    trust: Trust = False,
 ) -> dict[str, Any]:
-    """Compare a trained run with the exact answer; writes exact.json inside RUN."""
-    folder = Run(path=Path(run))
+    """Compare a trained run with the exact answer; writes exact.json inside RUN.
+
+    Code that only the run names is not run unless it is trusted: all of it, or what is named again by its field.
+    """
+    folder = Run(path=Path(run), trust=trust)
     refuse_forecast(folder)
-    result = figures(folder.load(pick_device(device)), samples, seed, max_states)
-    write_json(folder.path / "exact.json", result)
+    result = opened(folder, device).evaluate(samples=samples, seed=seed, max_states=max_states)
+    write_json(folder.path / FILE, result)
     return result

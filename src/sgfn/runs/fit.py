@@ -16,11 +16,11 @@ from sgfn.landscapes.function import load_function
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.execution import pick_device, stepper
-from sgfn.learning.learner import Learner
+from sgfn.learning.learner import Learner, NonFiniteError
 from sgfn.learning.methods import build, check
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import Noise
-from sgfn.objectives import Objective
+from sgfn.objectives.scores import Objective
 from sgfn.runs.loop import Memory, loop, stoppable
 from sgfn.runs.model import Model
 from sgfn.runs.parts import Parts, Reward, make
@@ -60,11 +60,13 @@ def fit(
     >>> len(model.sample(10, seed=0).sequences)
     10
     """
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise ValueError(f"progress must be True, False or a function of (step, row), got {progress!r}")
     where = pick_device(device)
     parts = given_parts(task, reward, noise, objective, encoder)
     config = _settings(parts, noise, objective, encoder, settings | {"steps": steps, "batch": batch, "seed": seed})
     made = make(parts, config)
-    check(made)
+    check(made, _baseline(parts, noise, config))
     learner = learner_of(parts, made, where, training_objects(made))
     return Model(learner, parts, _train(learner, progress, parts.objective is None and parts.encoder is None))
 
@@ -108,6 +110,12 @@ def _settings(parts: Parts, noise: Any, objective: Any, encoder: Any, settings: 
     return _noted(parts, config if noise is None else _rated(config, noise))
 
 
+def _baseline(parts: Parts, noise: Any, config: TrainConfig) -> TrainConfig:
+    """The settings as they are where none is given; a noise that came as a rate or an object is not a setting."""
+    named = parts.env is not None or noise is not None
+    return TrainConfig().with_(noise=config.noise) if named else TrainConfig()
+
+
 def _rated(config: TrainConfig, noise: Any) -> TrainConfig:
     """The configuration with a noise that settings can name."""
     named = noise_config(as_noise(noise))
@@ -138,7 +146,11 @@ def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]
     at_once = "stopped at once: there is no model"
     with shown(progress, name, steps) as display, stoppable((signal.SIGINT,), at_once) as stop:
         told = (None, None) if display is None else (display.line, display.pulse)
-        loop(memory, learner, advance, told[0], stop, told[1])
+        try:
+            loop(memory, learner, advance, told[0], stop, told[1])
+        except NonFiniteError as error:
+            error.args = (error.in_python,)
+            raise
         if stop.asked and learner.done < steps:
             _tell(display, f"stopped at step {learner.done:,} of {steps:,}: the model is what was trained so far")
     return memory.rows

@@ -1,29 +1,35 @@
 """The run folder: config.json, metrics.jsonl, checkpoint/; what is written is whole or absent."""
 
-import errno
 import fcntl
 import json
-from collections.abc import Callable, Iterator, Mapping
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from sgfn.config import TrainConfig, from_dict, to_dict
-from sgfn.config.files import naming, read_json, replacing, sweep, write_json, write_text
+from sgfn.config.files import ASIDE, naming, read_json, refuse_irregular, replacing, sweep, write_json
+from sgfn.config.shell import command, flag
+from sgfn.config.staging import NEW, READY, discard, put_into_place, staging, take_over, unsettled
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
+from sgfn.runs import metrics
 from sgfn.runs.background import Background
-from sgfn.runs.copies import DATA, KeptFile, checksums, files_there, keeping, kept_paths, with_files
+from sgfn.runs.checkpoints import AGAIN, DONE, NotFinite, State, check_learner, check_networks, read_file, save_file
+from sgfn.runs.copies import DATA, KeptFile, checksums, copy_names, files_there, keeping, kept_paths, with_files
 from sgfn.runs.formats import FORMAT, MIGRATIONS, upgraded
 from sgfn.runs.parts import FILE as PARTS
-from sgfn.runs.parts import make, read_parts
+from sgfn.runs.parts import make, named_parts, read_parts
+from sgfn.runs.trust import Trust, named, named_code, refuse_code, refuse_files, refuse_links, refuse_other, remember
+from sgfn.runs.trust import words_of as words_in
 
 LOCK = ".lock"
 ERROR = "error.txt"
@@ -33,13 +39,18 @@ OWN_FILES = (
     *("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json"),
     PARTS,
 )
+OPENED = (*OWN_FILES, LOCK, ERROR, "seconds.json", "refit")
+"""What is opened in a folder by its name."""
+PATIENCE = 10.0
+"""Seconds that a reader waits for another process that is just replacing a run."""
 
 
 def holds_others(path: Path, own: tuple[str, ...]) -> bool:
     """Whether a folder has files that are neither a lock, nor a reason of failure, nor the rest of a cut write."""
     rest = tuple(f".{Path(name).name}." for name in (*own, DATA))
-    files = [file for file in path.iterdir() if file.name not in (LOCK, ERROR)] if path.is_dir() else []
-    return any(not file.name.startswith(rest) and not empty_folder(file) for file in files)
+    files = [file for file in path.iterdir() if file.name not in (LOCK, ERROR, NEW, READY)] if path.is_dir() else []
+    files = [file for file in files if not file.name.startswith(rest) and not ASIDE.fullmatch(file.name)]
+    return any(not empty_folder(file) for file in files)
 
 
 def empty_folder(path: Path) -> bool:
@@ -113,6 +124,8 @@ class Run:
     """A run folder: configuration, metrics and checkpoint of one training."""
 
     path: Path
+    trust: Trust = field(default=False, compare=False)
+    """What the reader trusts of the code and the files that the folder names: see `sgfn.runs.trust`."""
 
     @property
     def checkpoint(self) -> Path:
@@ -137,33 +150,42 @@ class Run:
         task: str,
         config: TrainConfig,
         *,
-        overwrite: bool,
         known: Mapping[str, str] | None = None,
         copies: Mapping[str, Path] | None = None,
     ) -> None:
-        """Start a folder with copies of the files that are named; of a run that is there only our own are removed.
+        """Start in a folder without a run: write config.json and copies of the files that it names.
 
         `known` are checksums of the files as they were read; `copies` are read instead of them, and linked.
         """
-        self.check(overwrite=overwrite)
-        old = self._old_copies()
         files = files_there(config) if copies is None else copies
+        _refuse_foreign(self.path, files)
         with keeping(self.path, files, known or {}, link=copies is not None) as kept:
-            for record in kept.values():
-                self._refuse_foreign(record, old)
-            for name in (*old, *OWN_FILES):
-                (self.path / name).unlink(missing_ok=True)
             self.write_config(task, config, kept)
+        remember(named(task, config))
 
-    def _old_copies(self) -> list[str]:
-        """Copies that a run which is there keeps in its data folder."""
+    @contextmanager
+    def replacement(self, files: Mapping[str, Path], *, overwrite: bool) -> Iterator["Run"]:
+        """A new run in a hidden folder of this one, which takes its place when the block ends well.
+
+        Until then the old run stays as it is, and after it what is not ours. `files` are those that the new run will
+        keep copies of.
+        """
+        self.check(overwrite=overwrite)
+        old = self._own_files()
+        _refuse_foreign(self.path, files, old)
+        for name in old:
+            refuse_irregular(self.path / name)
+        with staging(self.path) as folder:
+            yield (new := Run(path=folder))
+            forecast = new.read_config()[0] == "series"  # its page stays with its tables until there are new ones
+            take_over(self.path, [name for name in old if not (forecast and name == "report.html")])
+
+    def _own_files(self) -> list[str]:
+        """Files that belong to a run which is there, and copies that it keeps in its data folder."""
         found = self.manifest().files.values() if (self.path / "config.json").is_file() else ()
         copies = [Path(record.copy) for record in found if record.copy is not None]
-        return [str(copy) for copy in copies if copy.parent == Path(DATA)]
-
-    def _refuse_foreign(self, record: KeptFile, old: list[str]) -> None:
-        if record.copy not in old and record.copy is not None and (self.path / record.copy).exists():
-            raise ValueError(f"{self.path / record.copy} is in the way: move it, or give --out another name")
+        kept = [str(copy) for copy in copies if copy.parent == Path(DATA) and copy.name != ".."]
+        return [*kept, *OWN_FILES]
 
     def write_config(self, task: str, config: TrainConfig, files: Mapping[str, KeptFile]) -> None:
         """Write config.json: what is trained, and the copies of the files it is made from."""
@@ -177,9 +199,11 @@ class Run:
 
     def manifest(self) -> Manifest:
         """What config.json says, in the present format whatever the folder's own is."""
+        self.settle()
         if not self.path.exists():
             raise ValueError(f"{self.path} does not exist: name the folder given to `sgfn train --out`")
         file = self.path / "config.json"
+        self.refuse_links()
         if not file.is_file():
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
         return read_ours(file, _manifest, "task", "config")
@@ -187,10 +211,32 @@ class Run:
     def copies(self) -> dict[str, Path]:
         """The files that the run is made from, each as it was at the beginning, by the field that names it."""
         manifest = self.manifest()
-        return kept_paths(self.path, manifest.config, manifest.files)
+        copied = {name for name, record in manifest.files.items() if record.copy is not None}
+        others = {name: file for name, file in manifest.config.files.items() if name not in copied}
+        refuse_files(self.path, others, self.trust)
+        return kept_paths(self.path, manifest.config, manifest.files, self.trust)
 
-    def own_config(self) -> TrainConfig:
-        """The configuration with the run's own copies in the place of the original files."""
+    def refuse_links(self) -> None:
+        """Raise where a file of the run is a link that leads out of its folder, unless the run is trusted."""
+        refuse_links(self.path, OPENED, self.trust)
+
+    def words(self) -> dict[str, str | None]:
+        """What the folder says, by field, where code or files can be named."""
+        manifest = self.manifest()
+        return words_in(manifest.task, manifest.config) | named_parts(self.path)
+
+    def code(self) -> dict[str, str]:
+        """What the folder names as `module:name`, by field."""
+        return named_code(self.words())
+
+    def own_config(self, given: Collection[str] = ()) -> TrainConfig:
+        """The configuration with the run's own copies in the place of the original files, for whoever acts on it.
+
+        Raises where it names code that is not trusted, but for fields whose objects are `given`.
+        """
+        refuse_other(self.path, self.words(), self.trust)
+        names = {field: name for field, name in self.code().items() if field not in given}
+        refuse_code(self.path, names, self.trust)
         return with_files(self.manifest().config, self.copies())
 
     def upgrade(self, config: TrainConfig) -> None:
@@ -214,38 +260,49 @@ class Run:
         """Write a checkpoint of the present moment, now or in the background."""
         state = {name: value.cpu().contiguous().clone() for name, value in learner.state().items()}
         if background is None:
-            self._write(state)
+            self.write_state(state)
         else:
-            background.do(lambda: self._write(state))
+            background.do(lambda: self.write_state(state))
 
-    def _write(self, state: dict[str, Tensor]) -> None:
-        """A checkpoint beside the old one, which then takes its place."""
+    def write_state(self, state: dict[str, Tensor]) -> None:
+        """Write a checkpoint beside the old one, whose place it then takes."""
         with replacing(self.checkpoint) as aside:
-            try:
-                save_file(state, aside)
-            except SafetensorError as error:  # how it reports a full disk
-                raise OSError(errno.EIO, f"cannot be written ({error})") from None
+            save_file(state, aside)
 
     def load_state(self) -> dict[str, Tensor]:
         """Tensors of the checkpoint."""
         if not self.checkpoint.is_file():
-            raise ValueError(f"{self.path} has no checkpoint yet: train it first (sgfn train ... --out {self.path})")
-        try:
-            return load_file(self.checkpoint)
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"{self.checkpoint} cannot be read ({error}): the run must be trained again") from None
+            fix = f"train it first (sgfn train ... {flag('out', self.path)})"
+            raise ValueError(f"{self.path} has no checkpoint yet: {fix}")
+        return read_file(self.checkpoint)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder against a second training, for as long as this process lives."""
+        """Hold the folder against a second writer, for as long as this process lives."""
+        self.refuse_links()
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / LOCK).open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(f"another process is training in {self.path}: wait for it, or give --out") from None
+        with naming(self.path / LOCK):
+            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            _hold(handle, self.path)
+            put_into_place(self.path)
+            discard(self.path)
             sweep(self.path, (*OWN_FILES, DATA))
             yield
+        finally:
+            os.close(handle)
+
+    def settle(self) -> None:
+        """Bring a run to its place whose writer was killed on the way; one that is alive is waited for."""
+        begun = time.monotonic()
+        while unsettled(self.path):
+            try:
+                with self.locked():
+                    return
+            except Busy:
+                if time.monotonic() - begun > PATIENCE:
+                    raise
+                time.sleep(0.05)
 
     def load(self, device: torch.device, task: Task | None = None) -> Learner:
         """The networks as the checkpoint left them, on any device; to continue training, see `restore`.
@@ -260,51 +317,91 @@ class Run:
     def restore_networks(self, learner: Learner, state: dict[str, Tensor] | None = None) -> None:
         """Put the checkpoint's networks into a learner, on any device."""
         state = self.load_state() if state is None else state
-        self._put(learner.load_networks, state)
-        learner.done = int(state["self.done"])
+        self._put(learner, state, check_networks, learner.load_networks)
+        learner.done = int(state[DONE])
 
-    def restore(self, learner: Learner) -> None:
+    def restore(self, learner: Learner, state: dict[str, Tensor] | None = None) -> None:
         """Put the whole checkpoint into a learner, random state included: the next step is the next step."""
-        self._put(learner.load, self.load_state())
+        self._put(learner, self.load_state() if state is None else state, check_learner, learner.load)
 
-    def _put(self, load: Callable[[dict[str, Tensor]], None], state: dict[str, Tensor]) -> None:
+    def _put(
+        self,
+        learner: Learner,
+        state: dict[str, Tensor],
+        check: Callable[[Learner, State], None],
+        load: Callable[[dict[str, Tensor]], None],
+    ) -> None:
+        """Load a checkpoint that fits, is finite, and has made some of the steps that are configured."""
+        try:
+            check(learner, state)
+        except NotFinite as error:
+            raise ValueError(f"{self.checkpoint}: {error}: {AGAIN}") from None
+        except ValueError as error:
+            raise self._misfit(str(error)) from None
+        done, steps = int(state[DONE]), self.read_config()[1].steps
+        if not 0 <= done <= steps:
+            raise self._misfit(f"{DONE} is {done}, of {steps} steps")
         try:
             load(state)
         except (RuntimeError, KeyError) as error:
-            reason = str(error).splitlines()[0]
-            old = self.manifest().format
-            fix = "were the two mixed, or written by another version of sgfn?"
-            if old != FORMAT:
-                version = f"sgfn {MIGRATIONS[old].version}"
-                fix = f"it was written by {version}: go on with that, or train the run again with --overwrite"
-            raise ValueError(f"{self.checkpoint} does not fit config.json ({reason}): {fix}") from None
+            reason = "; ".join(line.strip(" \t.") for line in str(error).splitlines() if line.strip())
+            reason = re.sub(r"Error\(s\) in loading state_dict for \w+:; ", "", reason)
+            raise self._misfit(reason if len(reason) <= 300 else f"{reason[:300]}...") from None
+
+    def _misfit(self, reason: str) -> ValueError:
+        """The error for a checkpoint that is not one of the folder's configuration."""
+        old = self.manifest().format
+        fix = "were the two mixed, or written by another version of sgfn?"
+        if old != FORMAT:
+            version = f"sgfn {MIGRATIONS[old].version}"
+            fix = f"it was written by {version}: go on with that, or train the run again with --overwrite"
+        return ValueError(f"{self.checkpoint} does not fit config.json ({reason}): {fix}")
 
     def append(self, row: dict[str, Any]) -> None:
         """One more line of metrics."""
-        with naming(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        with naming(self.metrics):
+            how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # nobody waits for a pipe
+            with os.fdopen(os.open(self.metrics, how, 0o666), "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
 
     def rows(self) -> list[dict[str, Any]]:
         """All whole lines of metrics; a line cut short by a crash can only be the last, and is dropped."""
-        if not self.metrics.is_file():
-            return []
-        lines = self.metrics.read_bytes().splitlines()
-        rows = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
-            if isinstance(row, dict) and "step" in row:
-                rows.append(row)
-            elif number < len(lines):
-                raise ValueError(f"{self.metrics}, line {number}: not valid JSON with a step")
-        return rows
+        self.refuse_links()
+        return metrics.read_rows(self.metrics)
+
+    def thinned_rows(self) -> list[dict[str, Any]]:
+        """Lines of metrics for a picture: all of a few thousand, of more as many, spread evenly."""
+        self.refuse_links()
+        return metrics.thinned_rows(self.metrics)
+
+    def last_row(self) -> dict[str, Any] | None:
+        """The newest line of metrics; None before there is one."""
+        self.refuse_links()
+        return metrics.last_row(self.metrics)
 
     def rewind(self, step: int) -> None:
         """Forget the lines written after a checkpoint, so that a resumed run writes them again."""
-        kept = [json.dumps(row) + "\n" for row in self.rows() if row["step"] <= step]
-        write_text(self.metrics, "".join(kept))
+        refuse_irregular(self.metrics)
+        metrics.rewind(self.metrics, step)
+
+
+class Busy(ValueError):  # noqa: N818 -- says what is wrong
+    """Another process writes to a folder."""
+
+
+def _hold(handle: int, folder: Path) -> None:
+    """Lock a folder by its open lock file, or raise at once."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Busy(f"another process is training in {folder}: wait for it, or give --out another name") from None
+
+
+def _refuse_foreign(folder: Path, files: Mapping[str, Path], own: Sequence[str] = ()) -> None:
+    """Raise where a file that is not ours has the name that a copy would have."""
+    for name in copy_names(files).values():
+        if f"{DATA}/{name}" not in own and (path := folder / DATA / name).exists():
+            raise ValueError(f"{path} is in the way: move it, or give --out another name")
 
 
 def _manifest(data: dict[str, Any]) -> Manifest:
@@ -318,5 +415,5 @@ def refuse_forecast(run: Run) -> None:
     if run.read_config()[0] == "series":
         raise ValueError(
             f"{run.path} holds a forecast, which has no exact answer: its scores are in backtest.json and its page is "
-            f"report.html; `sgfn forecast --resume --out {run.path}` writes them again"
+            f"report.html; `{command('forecast', '--resume', out=run.path)}` writes them again"
         )

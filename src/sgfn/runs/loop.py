@@ -1,9 +1,10 @@
 """The loop of a training: steps, lines of metrics, checkpoints and a clean stop; in memory or into a folder."""
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +16,7 @@ from sgfn.evaluation import exact
 from sgfn.learning.execution import COMPILING, Stepper
 from sgfn.learning.learner import Learner
 from sgfn.runs.background import Background
+from sgfn.runs.last_step import State, calls_others_code, kept_on_failure
 
 Progress = Callable[[int, dict[str, Any]], None]
 """Called with the step and the newest figures."""
@@ -68,6 +70,10 @@ class Record(Protocol):
         """The learner as it is now."""
         ...
 
+    def write_state(self, state: State) -> None:
+        """A state of the learner, now."""
+        ...
+
 
 class Memory:
     """Lines of metrics in a list; there are no checkpoints."""
@@ -82,6 +88,9 @@ class Memory:
     def save(self, learner: Learner, background: Background | None = None) -> None:
         """Nothing: the learner itself stays."""
 
+    def write_state(self, state: State) -> None:
+        """Nothing: there is nobody to read it."""
+
 
 def loop(
     record: Record,
@@ -92,35 +101,52 @@ def loop(
     pulse: Callable[[int], None] | None = None,
 ) -> None:
     """Train to the configured number of steps, or until somebody asks to stop; `pulse` is told every step's number."""
-    config = learner.config.log
-    known = _known_target(learner) if config.exact_every else None
-    first, last = learner.done, learner.config.steps
-    if progress:
-        progress(first, {"notice": advance.notice} if advance.notice else {})
-    if progress and advance.notice == COMPILING:
-        stop.answer = lambda: progress(first, {"notice": WAITS})
-    lines = Lines(record, learner, progress)
+    config, first, last = learner.config.log, learner.done, learner.config.steps
+    lines, careful = Lines(record, learner, progress), not isinstance(record, Memory) and calls_others_code(learner)
     with Background() as background:
+        state: State = {}
+
+        def write(state: State) -> None:
+            lines.settle()
+            background.wait()
+            record.write_state(state)
+
+        def kept() -> AbstractContextManager[None]:
+            return kept_on_failure(learner, state, write) if careful else nullcontext()
+
+        with kept():
+            known = _known_target(learner) if config.exact_every else None
+        lines.start()
+        if progress:
+            progress(first, {"notice": advance.notice} if advance.notice else {})
+        if progress and advance.notice == COMPILING:
+            stop.answer = lambda: progress(first, {"notice": WAITS})
         while learner.done < last and not stop.asked:
             burst = min(advance.burst, steps_ahead(learner.done, last, config))
-            advance(burst)
-            learner.done += burst
-            if pulse:
-                pulse(learner.done)
-            if learner.done == first + burst:
-                lines.begin()
-                stop.answer = None
-            ending = learner.done == last
-            looks = config.exact_every > 0 and learner.done % config.exact_every == 0
-            if learner.done % config.every == 0 or looks or ending:
-                judged = {}
-                if known is not None and (looks or ending):
-                    judged = {"tv": exact.total_variation(learner.law(), known)}
-                lines.add(judged)
-            if learner.done % config.checkpoint_every == 0 or ending:
+            with kept():
+                advance(burst)
+                learner.done += burst
+                if pulse:
+                    pulse(learner.done)
+                if learner.done == first + burst:
+                    lines.begin()
+                    stop.answer = None
+                _look(learner, lines, known)
+            if learner.done % config.checkpoint_every == 0 or learner.done == last:
                 _save(record, learner, lines, background)
         if stop.asked and learner.done > first:
             _save(record, learner, lines, background)
+
+
+def _look(learner: Learner, lines: "Lines", known: torch.Tensor | None) -> None:
+    """Add a line of metrics where one is due, with the exact distance where that is."""
+    config, ending = learner.config.log, learner.done == learner.config.steps
+    looks = config.exact_every > 0 and learner.done % config.exact_every == 0
+    if learner.done % config.every == 0 or looks or ending:
+        judged = {}
+        if known is not None and (looks or ending):
+            judged = {"tv": _distance(learner, known)}
+        lines.add(judged)
 
 
 class Lines:
@@ -128,10 +154,14 @@ class Lines:
 
     def __init__(self, record: Record, learner: Learner, progress: Progress | None) -> None:
         self.record, self.learner, self.progress = record, learner, progress
-        self.begun = self.started = (time.monotonic(), learner.done)
+        self.start()
         self.late = learner.device.type == "cuda"
         self.waiting: tuple[dict[str, Any], Any, dict[str, float]] | None = None  # head, figures on their way, more
         self.rate = 0.0  # of the line that waits
+
+    def start(self) -> None:
+        """Training starts here."""
+        self.begun = self.started = (time.monotonic(), self.learner.done)
 
     def begin(self) -> None:
         """Rates count from here on: before the first steps there may have been a compilation."""
@@ -141,7 +171,7 @@ class Lines:
         """Take the figures of this moment for the next line of metrics."""
         self.settle()
         head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
-        self.waiting = (head, self.learner.glance(), more)
+        self.waiting = (head, self.learner.snapshot(), more)
         moment, step = self.begun if self.learner.done > self.begun[1] else self.started
         self.rate = (self.learner.done - step) * self.learner.config.batch / (time.monotonic() - moment)
         if not self.late:
@@ -151,11 +181,11 @@ class Lines:
         """Write the line that waits, and show it."""
         if self.waiting is None:
             return
-        (head, glance, more), self.waiting = self.waiting, None
-        row = head | self.learner.read(glance) | more
+        (head, snapshot, more), self.waiting = self.waiting, None
+        row = head | self.learner.read_snapshot(snapshot) | more
         self.record.append(row)
         if self.progress:
-            self.progress(glance.step, row | {"rate": self.rate})
+            self.progress(snapshot.step, row | {"rate": self.rate})
 
 
 def steps_ahead(done: int, last: int, config: LogConfig) -> int:
@@ -169,6 +199,14 @@ def _save(record: Record, learner: Learner, lines: Lines, background: Background
     lines.settle()
     learner.check_finite()
     record.save(learner, background)
+
+
+def _distance(learner: Learner, known: torch.Tensor) -> float:
+    """Exact distance to the target; finite weights may be so large that there is none."""
+    found = exact.total_variation(learner.law(), known)
+    if math.isnan(found):
+        learner.raise_non_finite({}, learner.done)
+    return found
 
 
 def _known_target(learner: Learner) -> torch.Tensor | None:

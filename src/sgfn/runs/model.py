@@ -1,7 +1,8 @@
 """A trained policy in memory: sample it, ask for its probabilities, evaluate it, save it and load it again."""
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,19 +14,22 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sgfn.config import TrainConfig
-from sgfn.config.checks import in_range
-from sgfn.config.files import write_text
-from sgfn.envs import Env, GridEnv, SequenceEnv, laws
-from sgfn.envs.base import one_hot
+from sgfn.config.checks import in_range, whole_number
+from sgfn.config.files import nulls, write_text
+from sgfn.envs import Env, GridEnv, SequenceEnv, laws, trajectories
+from sgfn.envs.base import check_width, one_hot
+from sgfn.envs.trajectories import finished, gathered
 from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law
-from sgfn.evaluation.orders import as_orders
+from sgfn.evaluation.measure import check_count, measure
 from sgfn.landscapes.tasks import Task
-from sgfn.learning.learner import Learner
+from sgfn.learning.execution import pick_device
+from sgfn.learning.learner import Learner, NonFiniteError
 from sgfn.learning.rollout import Actor, LogPolicy, as_actor, rollout
-from sgfn.runs.evaluate import figures
+from sgfn.runs.copies import files_there
 from sgfn.runs.folder import Run
 from sgfn.runs.parts import Parts, write_parts
+from sgfn.runs.spelling import spell_intended, texts
 from sgfn.runs.train import absolute
 
 BLOCK = 16384
@@ -70,7 +74,8 @@ class PolicyModule(nn.Module):
     def forward(self, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
         """log pi(.|s) of raw states, minus infinity where an intention is illegal."""
         (learner,) = self._learner
-        return memoryless(learner)(learner.env.embed(states.to(learner.device)))
+        check_width(learner.task.env, states)
+        return state_policy_of(learner)(learner.env.embed(states.to(learner.device)))
 
 
 class Greedy:
@@ -126,7 +131,7 @@ class Model:
     def actions(self) -> list[str]:
         """Names of the intentions, in the order of the columns of `policy`."""
         env = self.env
-        if isinstance(env, SequenceEnv):
+        if isinstance(env, SequenceEnv) and env.actions == env.outcomes:
             return [*env.alphabet, *(["stop"] if env.stop else [])]
         if isinstance(env, GridEnv):
             return [*(f"+{i}" for i in range(env.ndim)), "stop"]
@@ -150,43 +155,45 @@ class Model:
         A temperature above 1 flattens the policy, one below 1 sharpens it; `greedy` always intends what is most
         probable. The same seed gives the same samples on one device; without one, torch's global generator is asked.
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
-        in_range("temperature", temperature, 1e-3, 1e3)
+        check_count(self.learner, n, "n")
         seed = int(torch.randint(2**31 - 1, ())) if seed is None else seed
-        in_range("seed", seed, 0, 2**31 - 1)
-        if temperature == 1.0 and not greedy:
-            drawn = self.learner.draw(n, seed)
-            return self._spelled(drawn.objects, drawn.scores, drawn.intended)
-        return self._roll(n, temperature, greedy, torch.Generator(self.learner.device).manual_seed(seed))
+        drawn = gathered(list(self.stream(n, temperature, greedy, seed=seed)))
+        return self._spelled(drawn.objects, drawn.scores, drawn.intended)
 
-    def _roll(self, n: int, temperature: float, greedy: bool, generator: torch.Generator) -> Samples:
+    def stream(
+        self, n: int, temperature: float = 1.0, greedy: bool = False, *, seed: int = 0
+    ) -> Iterator[trajectories.Samples]:
+        """The draws of `sample` as integers, block by block, so that memory does not grow with n."""
+        whole_number("n", n, 1)
+        in_range("temperature", temperature, 1e-3, 1e3)
+        in_range("seed", seed, 0, 2**31 - 1)
+        if greedy and temperature != 1.0:
+            raise ValueError("greedy intends what is most probable, at any temperature: leave temperature out")
+        if temperature == 1.0 and not greedy:
+            return self.learner.stream(n, seed)
+        return self._roll(n, temperature, greedy, seed)
+
+    def _roll(self, n: int, temperature: float, greedy: bool, seed: int) -> Iterator[trajectories.Samples]:
         """Rollouts of the changed policy."""
-        learner, parts = self.learner, []
-        if learner.memoryless() is None and not learner.has_law:
-            raise ValueError(f"method {self.config.method!r} has no policy to change: leave temperature and greedy out")
+        generator = torch.Generator(self.learner.device).manual_seed(seed)
         for start in range(0, n, BLOCK):
-            actor = as_actor(learner.actor())
-            parts.append(
-                rollout(
-                    learner.env,
-                    Greedy(actor) if greedy else actor,
-                    self.task.landscape.scores,
-                    batch=min(BLOCK, n - start),
-                    generator=generator,
-                    temperature=temperature,
-                )
+            actor = actor_of(self.learner)  # one with a memory is not used twice
+            batch = rollout(
+                self.learner.env,
+                Greedy(actor) if greedy else actor,
+                self.task.landscape.scores,
+                batch=min(BLOCK, n - start),
+                generator=generator,
+                temperature=temperature,
             )
-        objects = torch.cat([learner.env.objects(part.states[:, -1]) for part in parts]).cpu()
-        intended = torch.cat([torch.where(part.valid, part.intended, -1) for part in parts]).cpu()
-        return self._spelled(objects, torch.cat([part.log_reward for part in parts]).cpu(), intended)
+            yield finished(self.learner.env, batch)
 
     def _spelled(
         self, objects: Int[Tensor, "N O"], scores: Float[Tensor, " N"], intended: Int[Tensor, "N T"]
     ) -> Samples:
         return Samples(
             sequences=self.env.decode(objects),
-            intended=spell_intended(self.env, intended),
+            intended=texts(spell_intended(self.env, intended)),
             scores=scores,
             tokens=objects,
             intentions=intended,
@@ -209,7 +216,7 @@ class Model:
         On a tree it is the product of the outcome laws along the one path; elsewhere it is read from `law`.
         """
         env, learner = self.env, self.learner
-        objects, log_policy = env.parse(list(sequences)), learner.memoryless()
+        objects, log_policy = env.parse(list(sequences)), learner.state_policy()
         if env.tree and log_policy is not None:
             blocks = objects.to(learner.device).split(SCORED)
             return torch.cat([log_law(learner.env, log_policy, block).cpu() for block in blocks])
@@ -241,36 +248,51 @@ class Model:
 
         To list them scores every one of them: where scores are dear, give a small `max_states`.
         """
-        return figures(self.learner, samples, seed, max_states)
+        head = {"task": self.task.name, "step": self.step, "samples": samples, "seed": seed}
+        found = measure(self.learner, samples, seed, max_states)
+        if found["tv"] is not None and math.isnan(found["tv"]):
+            what = f"the networks of {self.task.name} give no probabilities: their weights are too large"
+            raise NonFiniteError(what, "train the run again with a lower --optim.lr")
+        return head | nulls(found)
 
     # folders
 
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write a run folder, which `sgfn.load` and the command line read; code is named in it, never stored."""
-        run = Run(path=Path(path))
+        run, config = Run(path=Path(path)), absolute(self.config)
+        if not overwrite and (run.path / "config.json").is_file():
+            raise ValueError(f"{run.path} already holds a run: save(..., overwrite=True) replaces it")
         run.check(overwrite=overwrite)
-        with run.locked():
-            run.create(self.task.name, absolute(self.config), overwrite=overwrite)
-            write_parts(run.path, self.parts, self.env)
-            write_text(run.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
-            run.save(self.learner)
+        with run.locked(), run.replacement(files_there(config), overwrite=overwrite) as new:
+            new.create(self.task.name, config)
+            write_parts(new.path, self.parts, self.env)
+            write_text(new.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
+            new.save(self.learner)
 
 
-def memoryless(learner: Learner) -> LogPolicy:
+def opened(run: Run, device: str) -> Model:
+    """The model of a run folder with its networks alone, which is enough to draw from it and to evaluate it."""
+    learner = run.load(pick_device(device))
+    return Model(learner, Parts(name=learner.task.name), [])
+
+
+def actor_of(learner: Learner) -> Actor:
+    """The policy at work in a rollout, with or without a memory; raises where there is none."""
+    try:
+        return as_actor(learner.actor())
+    except NotImplementedError:
+        method = learner.config.method
+        raise ValueError(f"method {method!r} has no policy to change: leave temperature and greedy out") from None
+
+
+def state_policy_of(learner: Learner) -> LogPolicy:
     """The policy as a function of the state; raises where there is none."""
-    log_policy = learner.memoryless()
+    log_policy = learner.state_policy()
     if log_policy is None:
         method = learner.config.method
         why = "remembers what happened before" if method == "gfn" else "has no policy"
         raise ValueError(f"method {method!r} {why}: it cannot be asked for a state's probabilities; draw samples")
     return log_policy
-
-
-def spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> list[str]:
-    """Intentions as text: the order, or the numbers of the actions."""
-    if isinstance(env, SequenceEnv):
-        return env.decode(as_orders(env, intended))
-    return [" ".join(str(action) for action in row if action >= 0) for row in intended.tolist()]
 
 
 def states_of(env: Env, prefixes: Sequence[str] | Tensor) -> Int[Tensor, "N S"]:
@@ -288,9 +310,8 @@ def states_of(env: Env, prefixes: Sequence[str] | Tensor) -> Int[Tensor, "N S"]:
 
 def _parsed(env: Env, texts: list[str]) -> Int[Tensor, "N S"]:
     if isinstance(env, SequenceEnv):
-        return torch.tensor([_prefix(env, number, text) for number, text in enumerate(texts, start=1)]).view(
-            -1, env.length
-        )
+        codes = [_prefix(env, number, text) for number, text in enumerate(texts, start=1)]
+        return torch.tensor(codes, dtype=torch.int64).view(-1, env.length)
     if isinstance(env, GridEnv):
         cells = env.parse(texts)
         return torch.cat([cells, torch.zeros_like(cells[:, :1])], -1)

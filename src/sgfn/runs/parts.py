@@ -1,6 +1,7 @@
 """What a model is made of beside its settings: environment, noise, reward, objective and encoder, and their JSON."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.function import FunctionLandscape, load_function
 from sgfn.landscapes.measurements import resolve_alphabet
 from sgfn.landscapes.tasks import Task, make_task, sequences
-from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
-from sgfn.runs.spaces import Grid, Sequences, noise_config, with_noise
+from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, UniformSlip
+from sgfn.runs.spaces import Grid, Sequences, as_noise, noise_config, with_noise
+from sgfn.runs.trust import named_code, remember
 
 FILE = "library.json"
 FORMAT = 1
@@ -26,6 +28,7 @@ NOISES: dict[str, type[Noise]] = {
     "hidden": HiddenRate,
     "position": ByPosition,
     "confusion": ConfusionMatrix,
+    "mixtures": Mixtures,
 }
 Description = dict[str, Any]
 Reward = Callable[[list[str]], Any] | Landscape | str
@@ -115,6 +118,7 @@ def write_parts(folder: Path, parts: Parts, env: Env) -> None:
     data["objective"] = objective if objective is None or isinstance(objective, str) else function_label(objective)
     data["encoder"] = None if parts.encoder is None else _kind(parts.encoder)
     write_json(folder / FILE, data)
+    remember(named_code(named_parts(folder)))
 
 
 def describe_env(env: Env) -> Description:
@@ -173,14 +177,31 @@ def read_parts(
     if not (folder / FILE).is_file():
         return None
     data = _read(folder / FILE)
-    return Parts(
-        name=str(data["task"]),
-        env=_read_env(folder, data["env"], env),
-        noise=_read_noise(folder, data["noise"], noise, env),
-        reward=_read_reward(folder, data["reward"], reward),
-        objective=data["objective"],
-        encoder=_read_encoder(folder, data["encoder"], encoder),
-    )
+    with _naming_damage(folder / FILE):
+        return Parts(
+            name=str(data["task"]),
+            env=_read_env(folder, data["env"], env),
+            noise=_read_noise(folder, data["noise"], noise, env if data["env"] is not None else None),
+            reward=_read_reward(folder, data["reward"], reward),
+            objective=data["objective"],
+            encoder=_read_encoder(folder, data["encoder"], encoder),
+        )
+
+
+def named_parts(folder: Path) -> dict[str, str | None]:
+    """The task and the reward that a saved model names; nothing where there is none."""
+    data = _read(folder / FILE) if (folder / FILE).is_file() else None
+    reward = None if data is None else data["reward"]
+    return {} if data is None else {"task": str(data["task"]), "reward": None if reward is None else reward["name"]}
+
+
+@contextmanager
+def _naming_damage(file: Path) -> Iterator[None]:
+    """Turn what fails on fields of another kind than ours into one line that names the file."""
+    try:
+        yield
+    except (TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"{file} was not written by sgfn, or is damaged ({error}): save the model again") from None
 
 
 def words_of(folder: Path) -> dict[str, str]:
@@ -198,6 +219,12 @@ def _read(file: Path) -> Description:
         raise ValueError(f"{file} was not written by sgfn: fields {', '.join(sorted(wanted))} are expected")
     if data["format"] != FORMAT:
         raise ValueError(f"{file} has format {data['format']}, this version reads {FORMAT}: use the sgfn that wrote it")
+    for name in ("env", "noise", "reward"):
+        if not isinstance(data[name], dict | None):
+            raise ValueError(f"{file}: {name} must be an object or null, got {type(data[name]).__name__}")
+    for name in ("objective", "encoder"):
+        if not isinstance(data[name], str | None):
+            raise ValueError(f"{file}: {name} must be a text or null, got {type(data[name]).__name__}")
     return data
 
 
@@ -230,8 +257,10 @@ def _recognised(folder: Path, data: Description, given: Env) -> Env:
 def _read_noise(folder: Path, data: Description | None, given: Noise | None, env: Env | None) -> Noise | None:
     if data is None or given is not None:
         return given
-    if data["kind"] == "own" and env is not None:
+    if env is not None and (data["kind"] == "own" or env.noise_by_state):
         return None  # the environment that is given has it
+    if env is not None:
+        _refuse_other_noise(folder, data, env.noise)
     if data["kind"] == "own":
         raise _ask(folder, "a noise", data["label"], "noise")
     values = {name: value for name, value in data.items() if name not in ("kind", "words")}
@@ -240,6 +269,14 @@ def _read_noise(folder: Path, data: Description | None, given: Noise | None, env
     if "alphas" in values:
         values["alphas"] = tuple(values["alphas"])
     return NOISES[data["kind"]](**values)
+
+
+def _refuse_other_noise(folder: Path, data: Description, noise: Noise) -> None:
+    """Raise where the environment that is given has a noise, and not the one of the training."""
+    found, silent = describe_noise(noise), describe_noise(as_noise(None))
+    if found not in (silent, data):
+        why = f"was trained under another noise than {noise.summary} of the environment that is given"
+        raise ValueError(f"{folder} {why}: give env= without noise to take the saved one, or noise= to change it")
 
 
 def _read_reward(folder: Path, data: Description | None, given: Any) -> Any:
@@ -253,4 +290,12 @@ def _read_reward(folder: Path, data: Description | None, given: Any) -> Any:
 def _read_encoder(folder: Path, data: str | None, given: nn.Module | None) -> nn.Module | None:
     if data is not None and given is None:
         raise _ask(folder, "an encoder", data, "encoder")
+    if given is not None:
+        refuse_superfluous(folder, "encoder", data is not None)
     return given
+
+
+def refuse_superfluous(folder: Path, name: str, trained: bool) -> None:
+    """Raise for an object that the model was not trained with."""
+    if not trained:
+        raise ValueError(f"{folder} was trained without {name}= of its own: leave {name} out")

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sgfn.config.files import replacing
-from sgfn.runs.spelling import TextRows, csv_lines, joined_text, quoted, spell_figures
+from sgfn.runs.spelling import TextRows, cells, csv_lines, joined_text, spell_figures
 from sgfn.runs.table_files import import_pyarrow, kind_of
 
 COLUMNS = ("sequence", "score", "intended")
@@ -34,7 +34,7 @@ def gzip_writer(path: Path) -> Iterator[Write]:
 
 def _text_writer(file: Any) -> Write:
     file.write(",".join(COLUMNS).encode() + b"\n")
-    return lambda texts, scores, meant: file.write(csv_lines(quoted(texts), spell_figures(scores), quoted(meant)))
+    return lambda texts, scores, meant: file.write(csv_lines(cells(texts), spell_figures(scores), cells(meant)))
 
 
 @contextmanager

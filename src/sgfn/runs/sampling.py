@@ -1,21 +1,20 @@
 """`sample`: draw from a trained run into a file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 
-from jaxtyping import Int
-from torch import Tensor
-
-from sgfn.config.checks import in_range
-from sgfn.envs import Env, SequenceEnv
-from sgfn.evaluation.orders import as_orders
-from sgfn.learning.execution import pick_device
-from sgfn.learning.learner import Learner
+from sgfn.config.checks import in_range, require
+from sgfn.config.files import check_target
+from sgfn.envs import Env
+from sgfn.envs.trajectories import Samples
+from sgfn.runs.copies import DATA
 from sgfn.runs.folder import Run
+from sgfn.runs.model import opened
 from sgfn.runs.sample_files import WRITERS, writing
-from sgfn.runs.spelling import TextRows, spell, spell_objects
+from sgfn.runs.spelling import spell_intended, spell_objects
 from sgfn.runs.table_files import kind_of
+from sgfn.runs.trust import Trust
 
 Progress = Callable[[int], None]
 """Told how many samples are written, block by block."""
@@ -26,53 +25,57 @@ def sample(
     n: int,
     out: Path | str,
     *,
+    temperature: float = 1.0,
+    greedy: bool = False,
     seed: int = 0,
     device: str = "auto",
     overwrite: bool = False,
     progress: Progress | None = None,
+    trust: Trust = False,
 ) -> int:
     """Draw n objects from a trained run into a CSV (or .csv.gz, or .parquet), block by block: memory stays flat.
 
-    Columns: what was realised, its score, and what was intended. Of a forecast: n paths of each series, as unique_id,
-    sample, ds, y.
+    Columns: what was realised, its score, and what was intended. A temperature above 1 flattens the policy, one below 1
+    sharpens it; `greedy` always intends what is most probable. Of a forecast: n paths of each series, as unique_id,
+    sample, ds, y. Code that only the run names is not run unless it is trusted, see `evaluate`.
     """
     out = Path(out)
-    if n < 1:
-        raise ValueError(f"-n must be at least 1, got {n}")
+    require(n >= 1, "-n", "be at least 1", n)
+    in_range("-n", n, 1, 10**9)
     in_range("seed", seed, 0, 2**31 - 1)
-    if out.exists() and not overwrite:
-        raise ValueError(f"{out} exists: add --overwrite to replace it, or give --out another name")
-    if Run(path=Path(run)).read_config()[0] == "series":
-        return sample_paths(Path(run), n, out, seed, device)
+    check_target(out, overwrite=overwrite)
+    if out.parent.resolve() == (Path(run) / DATA).resolve():
+        raise ValueError(f"{out.parent} holds the data that {run} is read with: give --out another name")
+    folder = Run(path=Path(run), trust=trust)
+    if folder.read_config()[0] == "series":
+        if temperature != 1.0 or greedy:
+            raise ValueError(
+                f"{folder.path} holds a forecast, which has no policy to change: leave temperature and greedy out"
+            )
+        return sample_paths(folder, n, out, seed, device)
     kind_of(out, WRITERS)
-    write_samples(Run(path=Path(run)).load(pick_device(device)), n, out, seed, progress)
+    model = opened(folder, device)
+    write_samples(model.env, model.stream(n, temperature, greedy, seed=seed), out, progress)
     return n
 
 
-def write_samples(learner: Learner, n: int, out: Path, seed: int, progress: Progress | None = None) -> None:
-    """Draw from a learner into a file, whole or absent."""
-    env, done = learner.task.env, 0
+def write_samples(env: Env, blocks: Iterable[Samples], out: Path, progress: Progress | None = None) -> None:
+    """Write blocks of samples into a file, whole or absent."""
+    done = 0
     with writing(out) as write:
-        for block in learner.stream(n, seed):
+        for block in blocks:
             texts = spell_objects(env, block.objects.numpy())
-            write(texts, block.scores.numpy(), _spell_intended(env, block.intended))
+            write(texts, block.scores.numpy(), spell_intended(env, block.intended))
             done += block.scores.shape[0]
             if progress is not None:
                 progress(done)
 
 
-def _spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> TextRows:
-    """Orders as text; on a grid, the numbers of the moves; of intentions that are no letters, their numbers."""
-    if isinstance(env, SequenceEnv) and env.actions == env.outcomes:
-        return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())
-    return spell(intended.numpy(), [str(i) for i in range(env.actions)], " ")
-
-
-def sample_paths(run: Path, n: int, out: Path, seed: int, device: str) -> int:
+def sample_paths(run: Run, n: int, out: Path, seed: int, device: str) -> int:
     """Draw n paths of each series that a forecast has learned, from its end on, into a CSV or Parquet file."""
     files, forecaster = import_module("sgfn.series.files"), import_module("sgfn.series.forecaster")
 
     kind_of(out, files.WRITERS)
-    drawn = forecaster.Forecaster.load(run, device=device).predict(samples=n, seed=seed)
+    drawn = forecaster.Forecaster.load(run.path, device=device, trust=run.trust).predict(samples=n, seed=seed)
     files.write_table(out, files.path_table(drawn))
     return n * len(drawn)

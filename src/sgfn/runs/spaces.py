@@ -4,7 +4,7 @@ import copy
 from numbers import Real
 
 from sgfn.config import NoiseConfig
-from sgfn.config.checks import in_range
+from sgfn.config.checks import in_range, whole_number
 from sgfn.config.tasks import LONGEST
 from sgfn.envs import Env, GridEnv, SequenceEnv
 from sgfn.landscapes.measurements import resolve_alphabet
@@ -24,9 +24,11 @@ class Sequences(SequenceEnv):
     def __init__(
         self, alphabet: str, length: int, min_length: int | None = None, noise: float | Noise | None = None
     ) -> None:
-        in_range("length", length, 1, LONGEST)
+        if not isinstance(alphabet, str):
+            raise ValueError(f"alphabet must be a text such as 'ACGT' or 'dna', got {alphabet!r}")
+        whole_number("length", length, 1, LONGEST)
         shortest = length if min_length is None else min_length
-        in_range("min_length", shortest, 1, length)
+        whole_number("min_length", shortest, 1, length)
         letters, varies = resolve_alphabet(alphabet, "alphabet"), shortest < length
         super().__init__(
             length=length, alphabet=letters, noise=as_noise(noise), stop=varies, min_length=shortest if varies else 1
@@ -41,8 +43,8 @@ class Grid(GridEnv):
     """
 
     def __init__(self, ndim: int, side: int, noise: float | Noise | None = None) -> None:
-        in_range("ndim", ndim, 1, 16)
-        in_range("side", side, 2, 4096)
+        whole_number("ndim", ndim, 1, 16)
+        whole_number("side", side, 2, 4096)
         super().__init__(ndim=ndim, side=side, noise=as_noise(noise))
 
 
@@ -60,6 +62,8 @@ def as_noise(noise: object) -> Noise:
 
 def with_noise(env: Env, noise: Noise) -> Env:
     """A copy of the environment under another noise, which must fit it."""
+    if env.noise_by_state:
+        raise ValueError(f"{type(env).__name__} writes its noise in kernel, which would not change: leave noise out")
     if isinstance(env, SequenceEnv):
         if noise.stop and not env.stop:
             raise ValueError("noise.stop is for sequences of variable length: this environment has no stop action")
@@ -69,7 +73,9 @@ def with_noise(env: Env, noise: Noise) -> Env:
     else:
         noise.check(int(env.slippable(env.initial(1)).sum()), env.horizon)
     changed = copy.copy(env)
-    changed.noise = noise
+    changed.noise, changed.actions = noise, noise.intentions(env.outcomes)
+    if changed.actions != env.outcomes and not (isinstance(env, SequenceEnv) and not env.stop):
+        raise ValueError(f"{noise.summary}: intentions of another kind than outcomes are for sequences of one length")
     return changed
 
 

@@ -2,12 +2,21 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
 
+from sgfn.config.csv_cells import FORMULA, MARK, SPLITTING, marked
 from sgfn.envs import Env, GridEnv, SequenceEnv
+from sgfn.evaluation.orders import as_orders
 
 TextRows = UInt8[np.ndarray, "N _"]
-COMMA, QUOTE = ord(","), ord('"')
+COMMA, QUOTE, APOSTROPHE = ord(","), ord('"'), ord(MARK)
+SPLITS = SPLITTING.encode()
+"""Bytes of which a text that holds one must stand in quotes."""
+RUNS = "".join(letter for letter in FORMULA if letter.isascii()).encode()
+"""Bytes with which a formula begins, to a spreadsheet."""
+UNSURE = bytes({APOSTROPHE, *(letter.encode()[0] for letter in FORMULA if not letter.isascii())})
+"""First bytes after which it takes more than one to tell."""
 
 
 def text_rows(texts: list[bytes]) -> TextRows:
@@ -38,6 +47,18 @@ def spell_objects(env: Env, objects: Int[np.ndarray, "N O"]) -> TextRows:
     return text_rows([text.encode() for text in env.decode(torch.from_numpy(objects))])
 
 
+def spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> TextRows:
+    """Orders as text; on a grid, the numbers of the moves; of intentions that are no letters, their numbers."""
+    if isinstance(env, SequenceEnv) and env.actions == env.outcomes:
+        return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())
+    return spell(intended.numpy(), [str(i) for i in range(env.actions)], " ")
+
+
+def texts(rows: TextRows) -> list[str]:
+    """The texts of rows of bytes."""
+    return [row.tobytes().translate(None, bytes(1)).decode() for row in rows]
+
+
 def spell_figures(values: Float[np.ndarray, " N"]) -> TextRows:
     """Values as rows of bytes, with six digits.
 
@@ -48,13 +69,51 @@ def spell_figures(values: Float[np.ndarray, " N"]) -> TextRows:
     return text_rows(texts.split(b"\n")).take(place, 0)
 
 
+def cells(letters: TextRows) -> TextRows:
+    """Rows of bytes as cells of a CSV: marked where a spreadsheet would run them, in quotes where one would split."""
+    return quoted(marked_rows(letters))
+
+
+def marked_rows(letters: TextRows) -> TextRows:
+    """Rows of bytes with an apostrophe before texts that a spreadsheet would run, as `csv_cells.marked` puts it."""
+    first = _first(letters)
+    runs = _among(first, RUNS)
+    for row in np.flatnonzero(_among(first, UNSURE)).tolist():
+        text = joined_text(letters[row : row + 1]).decode()
+        runs[row] = marked(text) != text
+    return np.concatenate([_where(runs, APOSTROPHE), letters], 1) if runs.any() else letters
+
+
 def quoted(letters: TextRows) -> TextRows:
-    """Rows of bytes with quotation marks around texts that hold a comma."""
-    commas = letters == COMMA
-    if not commas.any():
+    """Rows of bytes with quotation marks around texts that hold a comma or the like, and those within doubled."""
+    found = _among(letters, SPLITS)
+    if not found.any():
         return letters
-    marks = np.where(commas.any(1), QUOTE, 0).astype(np.uint8)[:, None]
-    return np.concatenate([marks, letters, marks], 1)
+    splits, inner = np.asarray(found.any(1)), letters == QUOTE
+    if inner.any():
+        letters = np.stack([letters, _where(inner, QUOTE)[:, 0]], 2).reshape(len(letters), -1)
+    return np.concatenate([_where(splits, QUOTE), letters, _where(splits, QUOTE)], 1)
+
+
+def _first(letters: TextRows) -> UInt8[np.ndarray, " N"]:
+    """The first byte of each text, zero of an empty one."""
+    if not letters.shape[1] or letters[:, 0].all():
+        return letters[:, 0] if letters.shape[1] else np.zeros(len(letters), dtype=np.uint8)
+    return letters[np.arange(len(letters)), (letters != 0).argmax(1)]
+
+
+def _among(letters: UInt8[np.ndarray, "*any"], wanted: bytes) -> Bool[np.ndarray, "*any"]:
+    """Where one of the wanted bytes stands; mostly there is none, which is found out faster."""
+    data, found = letters.tobytes(), np.zeros(letters.shape, dtype=bool)
+    for byte in wanted:
+        if byte in data:
+            found |= letters == byte
+    return found
+
+
+def _where(condition: Bool[np.ndarray, "N *rest"], byte: int) -> UInt8[np.ndarray, "N 1 *rest"]:
+    """A byte where something holds, padding elsewhere."""
+    return np.where(condition, byte, 0).astype(np.uint8)[:, None]
 
 
 def csv_lines(*columns: TextRows) -> bytes:

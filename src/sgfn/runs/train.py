@@ -1,17 +1,24 @@
 """`train`: run a task into a folder, with checkpoints, metrics and a clean stop."""
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import require
+from sgfn.config.reading import check_named
+from sgfn.config.shell import command, flag
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.learning.execution import choose, pick_device, stepper
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check
+from sgfn.runs.background import Background
 from sgfn.runs.copies import checksums, files_there, large_copies, with_files
 from sgfn.runs.folder import PARTS, Run
 from sgfn.runs.loop import Lines as Lines
@@ -19,6 +26,7 @@ from sgfn.runs.loop import Progress, loop
 from sgfn.runs.loop import Stop as Stop
 from sgfn.runs.loop import steps_ahead as steps_ahead
 from sgfn.runs.loop import stoppable as stoppable
+from sgfn.runs.trust import Trust, again, named
 
 
 def train(
@@ -34,6 +42,8 @@ def train(
     progress: Progress | None = None,
     baseline: TrainConfig | None = None,
     copies: Mapping[str, Path] | None = None,
+    trust: Trust | None = None,
+    locks: ExitStack | None = None,
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
@@ -43,18 +53,24 @@ def train(
     `accelerate` says how steps are run, not what they do (see `stepper`); what cannot be had is an error if we insist.
     `baseline` is the recipe that the configuration began with: whatever differs from it must be read by something;
     where it is not told, what equals some preset's value is taken for that one's.
+    With `resume`, code that only the folder names is not run unless it is trusted, see `evaluate`; where `trust` is not
+    told, what `config` names is.
+    `locks` keeps the folder locked after the training, for a caller who has more to write there.
     """
-    run, where = Run(path=Path(out)), pick_device(device)
+    config = None if config is None else absolute(config)
+    trust = named(task, config or TrainConfig()) if trust is None else trust
+    run, where = Run(path=Path(out), trust=trust), pick_device(device)
     if resume and overwrite:
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
-    config = None if config is None else absolute(config)
-    learner, known = None, dict[str, str]()
+    learner, known, files = None, dict[str, str](), dict[str, Path]()
+    how = "" if accelerate == "auto" else f" --accelerate {accelerate}"
     if resume:
         _refuse_saved_model(run)
     kept = recorded(task)
     if not resume:
         config = config or TrainConfig()
         files = files_there(config) if copies is None else dict(copies)
+        check_named(files)
         known = checksums(files)
         made = make_task(task, with_files(config, files))
         check(made, baseline)
@@ -63,18 +79,81 @@ def train(
         run.check(overwrite=overwrite)
         if progress and copies is None and (line := large_copies(files, run.path)):
             progress(0, {"notice": line})
-    with run.locked(), stoppable() as stop:  # nothing is written before this line
+    with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
+        (own if locks is None else locks).enter_context(run.locked())  # nothing is written before this line
         if learner is None:
             learner = _resumed(run, kept, config, where, lambda found: choose(found, accelerate, insist))
+            record = Beginning(run)
         else:
             assert config is not None
-            run.create(kept, config, overwrite=overwrite, known=known, copies=copies)
-        loop(run, learner, stepper(learner, accelerate, insist), progress, stop)
-    if stop.asked and learner.done < learner.config.steps:
-        how = "" if accelerate == "auto" else f" --accelerate {accelerate}"
-        again = f"sgfn train {task} --resume{how} --out {run.path}"
-        raise KeyboardInterrupt(f"stopped at step {learner.done:,}; continue with: {again}")
+            record = _beginning(run, files, overwrite, until_begun)
+            record.place.create(kept, config, known=known, copies=copies)
+        if not record.place.checkpoint.is_file():
+            record.save(learner)  # there is always one to go on from, whenever the run is killed
+        try:
+            loop(record, learner, stepper(learner, accelerate, insist), progress, stop, record.begin)
+        except BaseException as error:
+            if getattr(error, "__notes__", None):  # it tells what is kept
+                error.__notes__ = record.kept(error.__notes__, _command(task, run, how))
+            raise
+        if stop.asked and learner.done < learner.config.steps:
+            raise KeyboardInterrupt(record.stopped(learner.done, _command(task, run, how)))
     return run
+
+
+def _command(task: str, run: Run, how: str = "") -> str:
+    """The command that continues a run; it names again what the run may only then use."""
+    code = {field: name for field, name in run.code().items() if field != "task"}
+    return command("train", task, "--resume") + how + again(code) + f" {flag('out', run.path)}"
+
+
+def _beginning(run: Run, files: Mapping[str, Path], overwrite: bool, until_begun: ExitStack) -> "Beginning":
+    """Where a new run is begun: in its folder, or beside a run that is there, which it replaces when the stack ends."""
+    if not (run.path / "config.json").exists():
+        return Beginning(run)
+    new = until_begun.enter_context(run.replacement(files, overwrite=overwrite))
+    return Beginning(run, new, until_begun.close)
+
+
+class Beginning:
+    """Record of a run that may have to replace another one: lines and checkpoints go to its folder.
+
+    Before the first step of one that does they go elsewhere, so that the old run stays until the new one has a
+    checkpoint and has been seen to work.
+    """
+
+    def __init__(self, run: Run, elsewhere: Run | None = None, into_place: Callable[[], None] = lambda: None) -> None:
+        self.run, self.place, self.into_place = run, elsewhere or run, into_place
+
+    def begin(self, step: int) -> None:
+        """Let the new run take the place of the old one, when its first steps are done."""
+        if self.place is not self.run:
+            self.into_place()
+            self.place = self.run
+
+    def append(self, row: dict[str, Any]) -> None:
+        """One more line of metrics."""
+        self.run.append(row)
+
+    def save(self, learner: Learner, background: Background | None = None) -> None:
+        """The learner as it is now."""
+        self.place.save(learner, background)
+
+    def write_state(self, state: dict[str, Tensor]) -> None:
+        """A state of the learner, now."""
+        self.place.write_state(state)
+
+    def stopped(self, step: int, again: str) -> str:
+        """What to say when somebody has asked to stop."""
+        if self.place is not self.run:
+            return f"stopped before the first step; {self.run.path} holds its old run as before"
+        return f"stopped at step {step:,}; continue with: {again}"
+
+    def kept(self, notes: list[str], again: str) -> list[str]:
+        """What to say of the run when code that is not ours has failed."""
+        if self.place is not self.run:
+            return [f"{self.run.path} holds its old run as before"]
+        return [*notes, f"mend the code, then continue with: {again}"]
 
 
 def _refuse_saved_model(run: Run) -> None:
@@ -100,7 +179,7 @@ def _resumed(
     judge(learner)
     if run.checkpoint.is_file():
         run.restore(learner)
-    elif run.rows():
+    elif run.last_row() is not None:
         raise ValueError(f"{run.path} has no checkpoint to continue from: start it again with --overwrite")
     if wanted.steps != config.steps:
         require(wanted.steps > learner.done, "steps", f"be more than the {learner.done:,} that are done", wanted.steps)
@@ -114,5 +193,6 @@ def _learner(task: Task, device: torch.device) -> Learner:
 
 
 def absolute(config: TrainConfig) -> TrainConfig:
-    """Files by their full path, so that the run finds them again from any folder."""
-    return config.with_(**{name.replace(".", "__"): file.resolve() for name, file in config.files.items()})
+    """Files by their full path, so that the run finds them again from any folder; a link to itself stays as it is."""
+    whole = {name: Path(os.path.realpath(file)) for name, file in config.files.items()}
+    return config.with_(**{name.replace(".", "__"): file for name, file in whole.items()})

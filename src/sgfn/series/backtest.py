@@ -13,7 +13,7 @@ from sgfn.evaluation.metrics.forecast import Levels
 from sgfn.series.baselines import BASELINES, BaselineSettings
 from sgfn.series.protocol import Origin, scales, truths
 
-Told = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Called with a method's name, windows done, and windows in all."""
 INTERVAL = 0.8
 LEVEL = re.compile(r"q0\.\d+")
@@ -35,14 +35,14 @@ class Forecasts:
 
 
 def baseline_forecasts(
-    method: str, origins: Sequence[Origin], setting: BaselineSettings, told: Told | None = None
+    method: str, origins: Sequence[Origin], setting: BaselineSettings, progress: ProgressCallback | None = None
 ) -> Forecasts:
     """Forecasts of a baseline for every window."""
     found = []
     for done, origin in enumerate(origins, start=1):
         found.append(BASELINES[method](origin, setting))
-        if told:
-            told(method, done, len(origins))
+        if progress:
+            progress(method, done, len(origins))
     quantiles = np.stack(found)
     middle = quantiles[..., int(np.abs(setting.levels - 0.5).argmin())]
     return Forecasts(method=method, levels=setting.levels, quantiles=quantiles, mean=middle)  # normal: mean is median

@@ -136,6 +136,12 @@ class Bins:
         ends = torch.zeros_like(below[..., :1])
         return torch.diff(below, prepend=ends, append=ends + 1.0)
 
+    def measured(
+        self, law: Float[Tensor, "*batch H K"], deviation: Float[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch H K"]:
+        r"""Law of the measured bins of H steps, $\sum_{k'} c(k')\,M(k|k')$, as `ForecastEnv` draws them."""
+        return law @ self.blur(deviation).to(law.dtype)
+
     def to(self, device: torch.device) -> "Bins":
         """The same bins on another device."""
         return Bins(edges=self.edges.to(device), tails=self.tails.to(device))

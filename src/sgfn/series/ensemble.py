@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.envs.forecast import ForecastEnv
-from sgfn.learning.rollout import rollout
+from sgfn.learning.rollout import no_reward, rollout
 from sgfn.nets.transformer import Cache
 from sgfn.series.bins import Bins
 from sgfn.series.data import forecast_env
@@ -106,13 +106,9 @@ def _roll(
     env: ForecastEnv, actor: Ensemble, count: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "W N H"], Int[Tensor, "W N H"]]:
     """Draw `count` paths of each window; row i of a rollout belongs to window i modulo their number."""
-    batch = rollout(env, actor, _no_reward, batch=count * env.windows, generator=generator)
+    batch = rollout(env, actor, no_reward, batch=count * env.windows, generator=generator)
     by_window = (count, env.windows)
     return (
         batch.intended.unflatten(0, by_window).transpose(0, 1),
         batch.realised.unflatten(0, by_window).transpose(0, 1),
     )
-
-
-def _no_reward(objects: Int[Tensor, "B O"]) -> Float[Tensor, " B"]:
-    return torch.zeros(len(objects), device=objects.device)

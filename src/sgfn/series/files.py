@@ -1,7 +1,7 @@
 """Files that a forecast writes into its run folder: four tables and the scores of the backtest."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sgfn.config.csv_cells import unmarked
 from sgfn.config.files import read_json, replacing, write_json
-from sgfn.runs.table_files import kind_of
+from sgfn.config.shell import flag
+from sgfn.runs.folder import Run
+from sgfn.runs.table_files import kind_of, write_csv
 from sgfn.series.panel import Panel
 from sgfn.series.prediction import Forecast
 
@@ -18,7 +21,7 @@ FORECAST, BACKTEST, HISTORY, SCORES = "forecast.csv", "backtest.csv", "history.c
 FILES = (FORECAST, BACKTEST, HISTORY, SCORES, "calibration.png", "report.html")
 DIGITS = "%.10g"
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
-    ".csv": lambda table, path: table.to_csv(path, index=False, float_format=DIGITS, date_format=None),
+    ".csv": lambda table, path: write_csv(path, table, DIGITS),
     ".parquet": lambda table, path: table.to_parquet(path, index=False),
 }
 
@@ -56,7 +59,7 @@ class Outcome:
         return list(dict.fromkeys(self.forecast["unique_id"]))
 
     def write(self, folder: Path) -> None:
-        """Write tables and scores to a folder, each file complete or absent; scores come last."""
+        """Write tables and scores to a folder, each file complete or absent."""
         for name, table in ((HISTORY, self.history), (FORECAST, self.forecast), (BACKTEST, self.backtest)):
             write_table(folder / name, table)
         write_json(folder / SCORES, self.scores)
@@ -64,28 +67,16 @@ class Outcome:
     @staticmethod
     def read(folder: Path) -> "Outcome":
         """Read the results that `write` wrote."""
+        Run(path=folder).settle()
         for name in (HISTORY, FORECAST, BACKTEST, SCORES):
             if not (folder / name).is_file():
-                raise ValueError(f"{folder} has no {name}: forecast first (sgfn forecast ... --out {folder})")
+                raise ValueError(f"{folder} has no {name}: forecast first (sgfn forecast ... {flag('out', folder)})")
         return Outcome(
             history=read_table(folder / HISTORY),
             forecast=read_table(folder / FORECAST),
             backtest=read_table(folder / BACKTEST),
             scores=read_json(folder / SCORES),
         )
-
-
-def nulls(data: Any) -> Any:
-    """Nested figures with None in place of nan and infinities, which JSON does not have.
-
-    >>> nulls({"mase": float("nan"), "by_series": [{"a": 1.5}]})
-    {'mase': None, 'by_series': [{'a': 1.5}]}
-    """
-    if isinstance(data, dict):
-        return {name: nulls(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [nulls(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def history_table(panel: Panel, rows: int) -> pd.DataFrame:
@@ -111,14 +102,24 @@ def path_table(ahead: Forecast) -> pd.DataFrame:
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a CSV or Parquet file, by the name's ending; the file is complete or absent."""
+    with replacing_table(path, table):
+        pass
+
+
+@contextmanager
+def replacing_table(path: Path, table: pd.DataFrame) -> Iterator[None]:
+    """Write the same aside; it takes its place when the block ends well."""
     kind = kind_of(path, WRITERS)
     with replacing(path) as aside:
         WRITERS[kind](table, aside)
+        yield
 
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a CSV that `write_table` wrote; only empty fields are missing, as a series may be called NA."""
     table = pd.read_csv(path, dtype={"unique_id": str, "method": str}, keep_default_na=False, na_values=[""])
+    for name in {"unique_id", "method"} & set(table.columns):
+        table[name] = table[name].map(unmarked)
     for name in {"ds", "cutoff"} & set(table.columns):
         table[name] = pd.to_datetime(table[name], format="ISO8601")
     return table

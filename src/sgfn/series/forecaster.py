@@ -21,15 +21,17 @@ from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import pick_device, stepper
 from sgfn.runs.copies import DATA
 from sgfn.runs.folder import Run
+from sgfn.runs.table_files import write_csv
+from sgfn.runs.trust import Trust
 from sgfn.series import datasets
 from sgfn.series.bins import Bins
 from sgfn.series.data import columns_of, cuts_of, to_long
 from sgfn.series.frames import panel_of
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
+from sgfn.series.past_scores import laws
 from sgfn.series.plan import check_like, unread
 from sgfn.series.prediction import Forecast
-from sgfn.series.recall import laws
 from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
@@ -42,6 +44,8 @@ SAVED = "data.csv"
 """Name of the data of a forecaster that was saved, in the run's data folder."""
 LISTS = ("known", "ignore", "lags")
 """Settings that may be given as lists of names or numbers."""
+MOST_DRAWN = 10**8
+"""Values at most of all sample paths that are drawn at once."""
 OWN = ("steps", "batch", "seed")
 """Settings of the training that are given to `Forecaster` by their short names."""
 
@@ -79,7 +83,9 @@ class Forecaster:
 
     def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
         """Make plan and bins from the data and train the networks; returns self."""
-        learner = ForecastLearner(series_task(self.read(data), self.config), self.device)
+        panel = self.read(data)
+        self.config.series.check_reach(max(len(one) for one in panel.series))
+        learner = ForecastLearner(series_task(panel, self.config), self.device)
         for line in unread(learner.data.training, self.config.series):
             warnings.warn(line, UserWarning, stacklevel=2)
         advance, every = stepper(learner), self.config.log.every
@@ -119,12 +125,13 @@ class Forecaster:
         before. With a measurement error, `latent` forecasts the values without it.
         """
         learner = self.fitted
-        in_range("samples", samples, 1)
+        in_range("samples", samples, 1, 10**6)
         in_range("seed", seed, 0, 2**63 - 1)
         panel = learner.data.panel if data is None else self.read(data)
         check_like(learner.data.plan, panel)
         windows = Windows(panel, learner.data.plan)
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
+        check_drawn(len(cuts), samples, learner.data.plan.horizon)
         inputs = windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
         drawn_law, law = laws(learner, windows, cuts, drawn, latent=latent)
@@ -159,15 +166,17 @@ class Forecaster:
         run.check(overwrite=overwrite)
         with run.locked(), tempfile.TemporaryDirectory() as aside:
             file = Path(aside) / SAVED
-            to_long(panel).to_csv(file, index=False)
-            run.create("series", config, overwrite=overwrite, copies={"series.file": file})
-            run.save(learner)
+            write_csv(file, to_long(panel))
+            copies = {"series.file": file}
+            with run.replacement(copies, overwrite=overwrite) as new:
+                new.create("series", config, copies=copies)
+                new.save(learner)
         return run
 
     @classmethod
-    def load(cls, path: Path | str, *, device: str = "cpu") -> "Forecaster":
-        """Read a fitted forecaster from a run folder of task `series`."""
-        run = Run(path=Path(path))
+    def load(cls, path: Path | str, *, device: str = "cpu", trust: Trust = False) -> "Forecaster":
+        """Read a fitted forecaster from a run folder of task `series`; see `sgfn.evaluate` for `trust`."""
+        run = Run(path=Path(path), trust=trust)
         task = run.read_config()[0]
         if task != "series":
             raise ValueError(f"{run.path} holds a run of {task}, not of series: give the folder of a forecast")
@@ -176,6 +185,14 @@ class Forecaster:
         assert isinstance(learner, ForecastLearner)
         made.learner = learner
         return made
+
+
+def check_drawn(windows: int, samples: int, horizon: int) -> None:
+    """Raise where sample paths would hold more values than memory should be asked for."""
+    fit = MOST_DRAWN // (windows * horizon)
+    if samples > max(fit, 1):
+        what = f"{samples:,} paths of {windows:,} windows and {horizon:,} steps are more than {MOST_DRAWN:,} values"
+        raise ValueError(f"{what}: draw at most {max(fit, 1):,}")
 
 
 def check_data(data: Any) -> None:

@@ -5,6 +5,8 @@ are seen only in the past. Rows after a series' last value are its future: they 
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64, Int64, Shaped
 
+from sgfn.config.series import SeriesConfig
 from sgfn.series.calendar import common_step, grid
 from sgfn.series.panel import Panel, Series
 from sgfn.series.source import SeriesTable, open_table
@@ -103,6 +106,17 @@ def spread(rows: Float64[np.ndarray, "R *rest"], at: Int64[np.ndarray, " R"], co
     wide = np.full((count, *rows.shape[1:]), np.nan)
     wide[at] = rows
     return wide
+
+
+@contextmanager
+def naming_file(config: SeriesConfig) -> Iterator[None]:
+    """Errors of the data that begin with its file, where it was read from one."""
+    try:
+        yield
+    except ValueError as error:
+        if config.file is None or str(config.file) in str(error):
+            raise
+        raise ValueError(f"{config.file}: {error}") from None
 
 
 def panel_of(

@@ -140,7 +140,7 @@ class ForecastLearner(Learner):
         if net.log_deviation is not None:
             loss = loss - DEVIATION_WEIGHT * net.log_deviation
         self.steps[member].step(loss, rate)
-        self._follow(self._each(self.average)[member], net)
+        self._update_average(self._each(self.average)[member], net)
         return loss.detach()
 
     def loss(
@@ -167,8 +167,7 @@ class ForecastLearner(Learner):
         if self.settings.noise == "none":
             return log_law
         deviation = self.settings.deviation if net.log_deviation is None else net.log_deviation.double().exp()
-        kernel = self.bins.blur(deviation / inputs.unit).to(log_law.dtype)  # B K K
-        return (log_law.exp() @ kernel).clamp(min=1e-30).log()
+        return self.bins.measured(log_law.exp(), deviation / inputs.unit).clamp(min=1e-30).log()
 
     def _batch(self, cuts: Int[Tensor, "B 2"]) -> Batch:
         targets = self.windows.targets(cuts)
@@ -182,7 +181,7 @@ class ForecastLearner(Learner):
         return torch.rand(shape, generator=self.generator, device=self.device) < self.settings.hide
 
     @torch.no_grad()
-    def _follow(self, average: SeriesNet, net: SeriesNet) -> None:
+    def _update_average(self, average: SeriesNet, net: SeriesNet) -> None:
         """Update the running mean of the weights; a plain mean in the first steps."""
         keep = min(self.settings.average, (self.done + 1) / (self.done + 10))
         for mean, now in zip(average.parameters(), net.parameters(), strict=True):
@@ -219,7 +218,7 @@ class ForecastLearner(Learner):
             net, average, best = (self._each(nets)[member] for nets in (self.nets, self.average, self.best))
             score = -torch.inf if batch is None else self._score(average, batch)
             if math.isnan(score):
-                self._complain(score, self.done)
+                self.raise_non_finite({}, self.done)
             if batch is None or score < self.scores[member]:
                 best.load_state_dict(average.state_dict())
                 self.scores[member], self.waited[member] = score, 0
@@ -228,7 +227,7 @@ class ForecastLearner(Learner):
             if self.waited[member] >= self.settings.patience:
                 net.load_state_dict(best.state_dict())
                 average.load_state_dict(best.state_dict())
-                self.steps[member].forget_direction()
+                self.steps[member].reset_first_moment()
                 self.falls[member], self.waited[member] = self.falls[member] + 1, 0
 
     @torch.no_grad()
@@ -270,7 +269,7 @@ class ForecastLearner(Learner):
 
     def as_measured(self, law: Float64[Tensor, "W H K"], inputs: Inputs) -> Float64[Tensor, "W H K"]:
         """Law of the measured values, from the law of the values themselves."""
-        return law if self.deviation == 0 else law @ self.data.bins.blur(self.deviation / inputs.unit.cpu())
+        return law if self.deviation == 0 else self.data.bins.measured(law, self.deviation / inputs.unit.cpu())
 
     def draw_paths(self, inputs: Inputs, samples: int, seed: int) -> DrawnPaths:
         """Draw paths of windows, as bins, with the law of each step."""
@@ -287,7 +286,7 @@ class ForecastLearner(Learner):
         intended = drawn.intended.transpose(0, 1).flatten(0, 1)[:n].cpu()
         yield Samples(objects=objects, scores=paths_of(self.data.bins, inputs).scores(objects), intended=intended)
 
-    def memoryless(self) -> LogPolicy:
+    def state_policy(self) -> LogPolicy:
         """The outcome policy at any state of the task's own windows."""
         return Ensemble(self.env, self.members, self.data.inputs_at_ends().to(self.device)).log_law
 
@@ -312,6 +311,6 @@ class ForecastLearner(Learner):
         return {f"optimiser{member}": optimiser for member, optimiser in enumerate(self.steps)}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """State of the choice of weights and of the learning rates, for checkpoints."""
+        """State of early stopping and of the learning rates, for checkpoints, where its name is `judging`."""
         found = {"scores": self.scores, "losses": self.losses, "waited": self.waited, "falls": self.falls}
         return {"judging": found}

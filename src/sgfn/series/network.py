@@ -55,7 +55,7 @@ class SeriesNet(nn.Module):
         with torch.no_grad():
             self.core.positions.mul_(0.1)  # at first a row's content counts more than its position
         self.outcome = small(nn.Linear(config.hidden, len(centres)))
-        self.cling = small(nn.Linear(config.hidden, ANCHORS * (1 + len(REACHES))))
+        self.cling = small(nn.Linear(config.hidden, ANCHORS * (1 + len(REACHES))))  # weights of anchors, in checkpoints
         self.log_deviation = None if deviation is None else nn.Parameter(torch.tensor(deviation).log())
 
     def log_law(self, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch K"]:

@@ -15,6 +15,7 @@ YEAR = 365 * DAY + DAY // 4
 PERIODS = {"day": DAY, "weekday": 7 * DAY}
 """Period of the calendar features, by the first word of their names; all others, holidays too, have a year."""
 SHORTEST_CONTEXT, LONGEST_CONTEXT = 16, 512
+LONGEST_SEASON = 100_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +49,7 @@ class Plan:
         """Plan for a training panel, without the choices of `windows.plan_for`: reference, scaling and spread."""
         longest = max(panel.series, key=len)
         gap = typical_gap(longest.stamps, panel.step)
-        season = config.season or (1 if panel.step is None else season_length(gap))
+        season = config.season or (1 if panel.step is None else _season(gap))
         return Plan(
             horizon=config.horizon,
             context=config.context or _context(config.horizon, season),
@@ -146,6 +147,12 @@ def in_words(gap: np.timedelta64) -> str:
     name = next((name for name, size in units.items() if gap >= size), "second")
     count = f"{gap / units[name]:.4g}"
     return f"{count} {name}{'' if count == '1' else 's'}"
+
+
+def _season(gap: np.timedelta64) -> int:
+    """Steps of the season that one expects; none where a day has more of them than a season may."""
+    found = season_length(gap)
+    return found if found <= LONGEST_SEASON else 1
 
 
 def _context(horizon: int, season: int) -> int:

@@ -33,6 +33,11 @@ class Scale:
         return (self.reference - self.level[:, None]) / self.unit[:, None]
 
 
+def joined(parts: list[Scale]) -> Scale:
+    """Scales of the windows of several blocks, one after the other."""
+    return Scale(**{name: torch.cat([getattr(part, name) for part in parts]) for name in Scale.__annotations__})
+
+
 def scale_of(
     history: Float64[Tensor, "B R"], offsets: Int[Tensor, " M"], *, reference: str, scaling: str, season: int
 ) -> Scale:

@@ -14,8 +14,8 @@ from sgfn.series.protocol import Origin, last_windows
 MOST_WINDOWS = 20
 TESTED = 5
 """At most one part in this many of each series is kept for the backtest by default."""
-PATIENCE = 1.5
-"""Longest time of a window of irregular stamps, as a multiple of the usual one; longer windows contain a gap."""
+MAX_SPAN_FACTOR = 1.5
+"""Longest span of a window of irregular stamps, as a multiple of the usual one; longer windows contain a gap."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def longest_span(panel: Panel, horizon: int) -> np.timedelta64 | None:
     if panel.step is not None:
         return None
     gaps = np.concatenate([np.diff(series.stamps) for series in panel.series])
-    return np.timedelta64(round(PATIENCE * horizon * float(np.median(gaps.astype(np.int64)))), "ns")
+    return np.timedelta64(round(MAX_SPAN_FACTOR * horizon * float(np.median(gaps.astype(np.int64)))), "ns")
 
 
 def spares(origins: tuple[Origin, ...], panel: Panel) -> tuple[int, ...]:

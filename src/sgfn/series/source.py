@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float64, Shaped
 
+from sgfn.config.shell import flag
 from sgfn.config.tables import Table, read_table, spell
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
@@ -80,7 +81,9 @@ class SeriesTable(Table):
     def way_out(self, column: str) -> str:
         """What to do about a column that should hold numbers."""
         named = column in ALIASES["unique_id"] and "unique_id" not in self.frame.columns
-        other = f"name the series by it (--id-col {column})" if named else f"leave a covariate out (--ignore {column})"
+        other = f"leave a covariate out ({flag('ignore', column)})"
+        if named:
+            other = f"name the series by it ({flag('id-col', column)})"
         return f"write a number such as 2.5, leave it empty where it is missing, or {other}"
 
     def stamps(self, column: str) -> "Times":
@@ -93,7 +96,7 @@ class SeriesTable(Table):
             universal, local = parse_times(text), None
         if wrong := where(universal.isna().to_numpy()):
             raise self.problem(not_a_time(str(text.iloc[wrong[0]]), text), wrong[0], column)
-        return one_clock(universal, self.local(column, text, universal) if local is None else local)
+        return without_offsets(universal, self.local(column, text, universal) if local is None else local)
 
     def local(self, column: str, text: pd.Series, universal: pd.Series) -> pd.Series:
         """Times as they are written, offsets left out; all have one or none has."""
@@ -161,8 +164,8 @@ def parse_times(text: pd.Series) -> pd.Series:
     return fits[0] if len(fits) == 1 else found
 
 
-def one_clock(universal: pd.Series, local: pd.Series) -> Times:
-    """Local time where it is as regular as universal time is: one offset for all, or one time of day for all."""
+def without_offsets(universal: pd.Series, local: pd.Series) -> Times:
+    """Times without offsets: local where all have one offset or one time of day, else universal; with a notice."""
     there, offset = local.to_numpy().astype("datetime64[ns]"), local - universal.dt.tz_localize(None)
     if not offset.any():
         return Times(stamps=there)

@@ -5,12 +5,14 @@ from dataclasses import replace
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import Task, assemble
 from sgfn.series.data import forecast_env, paths_of, read_data, series_data
+from sgfn.series.frames import naming_file
 from sgfn.series.panel import Panel
 
 
 def make(name: str, config: TrainConfig) -> Task:
     """The task of the configured series."""
-    return series_task(read_data(config.series), config)
+    with naming_file(config.series):
+        return series_task(read_data(config.series), config)
 
 
 def series_task(panel: Panel, config: TrainConfig) -> Task:

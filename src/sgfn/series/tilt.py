@@ -29,6 +29,7 @@ from sgfn.envs.tabulated import tabulate
 from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.paths import ForecastPaths
 from sgfn.landscapes.tasks import Task
+from sgfn.learning.forms import form_entry
 from sgfn.learning.learner import seeded
 from sgfn.learning.rollout import Policy, rollout
 from sgfn.learning.scoring import score
@@ -43,7 +44,7 @@ from sgfn.series.ensemble import DrawnPaths, Ensemble
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.network import SeriesReader
-from sgfn.series.recall import laws
+from sgfn.series.past_scores import laws
 from sgfn.series.windows import Inputs, Windows
 
 Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
@@ -56,7 +57,7 @@ LAW_PATHS = 512
 """Number of paths from which the law of each step, as paths are drawn, is estimated."""
 
 
-def places(count: int, horizon: int, seed: int) -> Float64[Tensor, "J H"]:
+def within_bin_shares(count: int, horizon: int, seed: int) -> Float64[Tensor, "J H"]:
     """Shares of a bin's mass at which the J places of a path lie, step by step.
 
     At each step they are `count` evenly spaced shares in a random order.
@@ -156,7 +157,14 @@ class TiltNets(FlowNets):
     """Policy and flow networks whose heads over actions correct the log-law of the forecast, at first by zero."""
 
     def __init__(self, env: Env, form: str, encoder: TiltReader) -> None:
-        super().__init__(env, form, NetConfig(), encoder=encoder)
+        heads = form_entry(form)
+        super().__init__(
+            env,
+            NetConfig(),
+            encoder=encoder,
+            joint_backward=heads.joint_backward,
+            outcome_policy=heads.outcome_policy,
+        )
         for head in (self.policy, self.outcome):
             if head is not None:
                 nn.init.zeros_(head.weight)
@@ -313,7 +321,7 @@ def bin_values(
     inputs, bins = windows.inputs(cuts), learner.data.bins
     drawn_law, law = laws(learner, windows, cuts, drawn)  # 1 H K
     index = torch.arange(bins.count).expand(drawn_law.shape)
-    shares = places(PLACES, drawn_law.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
+    shares = within_bin_shares(PLACES, drawn_law.shape[1], 0)[:, :, None].expand(-1, -1, bins.count)
     scaled = torch.cat([bins.transport(index, share[None], drawn_law, law) for share in shares])
     return scaled * inputs.unit[0] + inputs.reference[0, :, None]
 

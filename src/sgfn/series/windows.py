@@ -16,12 +16,16 @@ from sgfn.config.series import SeriesConfig
 from sgfn.series.calendar import features, following
 from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import Plan, moments
-from sgfn.series.scaling import Scale, scale_of
+from sgfn.series.scaling import Scale, joined, scale_of
 
 COMPARED_WINDOWS = 2048
 """Most windows on which references and scalings are compared."""
 SCALED_BY = 2
 """Least number of values in a history by which a window is scaled."""
+HISTORIES = 2**26
+"""Values at most of the histories by which windows are scaled at once, which bounds memory."""
+LONG_HISTORY = 2**16
+"""Values from which on a history is cut to what the longest series has."""
 LARGEST_INPUT = 10.0
 """Bound of the scaled values that a network reads."""
 
@@ -72,6 +76,7 @@ class Windows:
         self.known = self._flat([self._known(i) for i in range(len(panel))]).float()
         self.clock = self._flat([plan.clock(stamps) for stamps in self.stamps])
         self.scaled_at = self._flat([_scaled_at(self._enough(s, size), plan.season) for s, size in self._sized()])
+        self.history = history_of(plan, max(len(series) for series in panel.series))
         self.offsets = torch.arange(-plan.context, plan.horizon, device=device)
 
     def _sized(self) -> list[tuple[Series, int]]:
@@ -131,8 +136,13 @@ class Windows:
 
         After an outage as long as the history, it is computed from the last seasons before that hold values.
         """
+        block = max(HISTORIES // self.history, 1)
+        found = [self._scale(part) for part in cuts.split(block)]
+        return found[0] if len(found) == 1 else joined(found)
+
+    def _scale(self, cuts: Int[Tensor, "B 2"]) -> Scale:
         plan = self.plan
-        back = torch.arange(-plan.history, 0, device=self.device)
+        back = torch.arange(-self.history, 0, device=self.device)
         settings = {"reference": plan.reference, "scaling": plan.scaling, "season": plan.season}
         found = scale_of(self._values(self._before_outages(cuts), back), self.offsets, **settings)
         return Scale(reference=found.reference, level=found.level, unit=found.unit * plan.spread)
@@ -232,6 +242,12 @@ class Windows:
         gap = self.clock[place] - self.clock[torch.maximum(place - 1, first)]
         age = self.clock[place] - self.clock[torch.maximum(first + cuts[:, 1, None] - 1, first)]
         return torch.stack([gap.clamp(1e-3, 1e4).log2(), age.sign() * age.abs().log1p()], -1)
+
+
+def history_of(plan: Plan, longest: int) -> int:
+    """Values before a cut that a scale is computed from; of a very long history no more seasons than there are."""
+    there = -(-longest // plan.season) * plan.season
+    return min(plan.history, there) if plan.history > LONG_HISTORY else plan.history
 
 
 def clip_and_fill(scaled: Float64[Tensor, "*batch"]) -> tuple[Float64[Tensor, "*batch"], Bool[Tensor, "*batch"]]:

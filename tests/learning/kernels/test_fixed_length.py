@@ -70,8 +70,8 @@ def rolled(trainer: Trainer, batch: int, generator: torch.Generator, *options: A
     return roller.roll(roller.draw(batch, generator, *options))[0]
 
 
-def as_trajectories(trainer: Trainer, walk: SequenceBatch) -> Trajectories:
-    batch = way_of(trainer).episodes(walk, way_of(trainer).log_reward(walk.realised))
+def as_trajectories(trainer: Trainer, sequences: SequenceBatch) -> Trajectories:
+    batch = way_of(trainer).episodes(sequences, way_of(trainer).log_reward(sequences.realised))
     states, valid = unroll(trainer.env, batch.realised)
     assert torch.equal(valid, batch.valid)
     log_reward = trainer.task.log_reward(trainer.env.objects(states[:, -1]))
@@ -93,28 +93,28 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
     return loss, nll, list(nets), list(model)
 
 
-def as_on_a_gpu(way: FixedLengthBackend, walk: SequenceBatch, levels: int) -> SequenceBatch:
-    """The same sequences, in rows that are judged one by one but for those of some levels."""
-    way.compare, way.net.upright = True, False
+def as_on_a_gpu(way: FixedLengthBackend, sequences: SequenceBatch, levels: int) -> SequenceBatch:
+    """The same sequences, in rows that are evaluated one by one but for those of some levels."""
+    way.compare, way.net.outputs_first = True, False
     if way.model is not None:
-        way.model.upright = False
-    numbers = way.env.index(unroll(way.env, walk.realised.t())[0])
+        way.model.outputs_first = False
+    numbers = way.env.index(unroll(way.env, sequences.realised.t())[0])
     codes = torch.cat([way.env.encode(level) for level in way.env.levels()])
     rows, index = SpreadRows(way.env, levels, numbers.shape[0], way.device).rows(codes, numbers)
-    return replace(walk, rows=rows, last=None, index=index)
+    return replace(sequences, rows=rows, last=None, index=index)
 
 
 def check_same(trainer: Trainer, batch: int, levels: int | None = None) -> None:
     way, generator = way_of(trainer), torch.Generator().manual_seed(2)
-    walk, said = way.roller.roll(way.roller.draw(batch, generator, explore=0.2))
+    sequences, said = way.roller.roll(way.roller.draw(batch, generator, explore=0.2))
     if levels is not None:
-        walk = as_on_a_gpu(way, walk, levels)
-        said = way.net.forced(walk.rows, None, walk.realised)
-    known = as_trajectories(trainer, walk)
+        sequences = as_on_a_gpu(way, sequences, levels)
+        said = way.net.forward_known(sequences.rows, None, sequences.realised)
+    known = as_trajectories(trainer, sequences)
     loss, nll, nets, model = general(trainer, known)
     learns = trainer.config.dynamics.mode == "batch"
-    for now in (said, way.net.forced(walk.rows, walk.last, walk.realised)):
-        found = way.gradients(walk, now, known, BETA, learns)
+    for now in (said, way.net.forward_known(sequences.rows, sequences.last, sequences.realised)):
+        found = way.gradients(sequences, now, known, BETA, learns)
         assert_close(found.loss, loss.detach(), rtol=1e-4, atol=1e-5)
         assert_close(found.nll, nll.detach(), rtol=1e-4, atol=1e-5)
         assert (found.noise_model is not None) == learns
@@ -126,7 +126,7 @@ def check_same(trainer: Trainer, batch: int, levels: int | None = None) -> None:
         assert_close(fitted, nll.detach(), rtol=1e-4, atol=1e-5)
         for mine, theirs in zip(gradients, model, strict=True):
             assert_close(mine, theirs, rtol=1e-3, atol=2e-5)
-    wrong = way.gradients(walk, said, known, BETA + 1, learns)
+    wrong = way.gradients(sequences, said, known, BETA + 1, learns)
     assert not torch.allclose(wrong.loss, loss.detach(), rtol=1e-3)  # and the test can fail
 
 
@@ -180,8 +180,8 @@ def test_for_every_network(activation: str, layers: int) -> None:
     check_same(trainer_on("uniform", net__activation=activation, net__layers=layers, dynamics__layers=layers), 20)
 
 
-def count_of(env: SequenceEnv, walk: SequenceBatch) -> Tensor:
-    return torch.bincount(env.object_index(walk.realised.t()), minlength=env.num_objects)
+def count_of(env: SequenceEnv, sequences: SequenceBatch) -> Tensor:
+    return torch.bincount(env.object_index(sequences.realised.t()), minlength=env.num_objects)
 
 
 @pytest.mark.parametrize("batch", [50, 40000])
@@ -190,8 +190,8 @@ def test_rollouts_follow_the_exact_law(noise: str, batch: int) -> None:
     trainer = trainer_on(noise, length=3)
     env, generator = trainer.task.env, torch.Generator().manual_seed(3)
     assert isinstance(env, SequenceEnv)
-    walks = [rolled(trainer, batch, generator) for _ in range(1 if batch > 50 else 400)]
-    counts = torch.stack([count_of(env, walk) for walk in walks]).sum(0)
+    batches = [rolled(trainer, batch, generator) for _ in range(1 if batch > 50 else 400)]
+    counts = torch.stack([count_of(env, sequences) for sequences in batches]).sum(0)
     assert chi_square(counts, trainer.law()) > 1e-3
     uniform = torch.full_like(trainer.law(), 1 / env.num_objects)
     assert chi_square(counts, uniform) < 1e-9
@@ -202,7 +202,7 @@ def test_rollouts_explore_as_told(explore: float, temperature: float) -> None:
     trainer = trainer_on("none", length=3)
     generator = torch.Generator().manual_seed(4)
     warmth = torch.tensor(temperature) if temperature > 2 else temperature
-    walk = rolled(trainer, 60000, generator, explore, warmth)
+    sequences = rolled(trainer, 60000, generator, explore, warmth)
 
     def behaves(states: Tensor) -> Tensor:
         tempered_policy = torch.softmax(trainer.policy(states).log() / temperature, -1)
@@ -210,30 +210,30 @@ def test_rollouts_explore_as_told(explore: float, temperature: float) -> None:
 
     env = trainer.task.env
     assert isinstance(env, SequenceEnv)
-    assert chi_square(count_of(env, walk), laws.law(env, behaves)) > 1e-3
-    assert chi_square(count_of(env, walk), laws.law(env, trainer.policy)) < 1e-9
+    assert chi_square(count_of(env, sequences), laws.law(env, behaves)) > 1e-3
+    assert chi_square(count_of(env, sequences), laws.law(env, trainer.policy)) < 1e-9
 
 
 @pytest.mark.parametrize("noise", ["uniform", "position", "confusion", "hidden"])
 def test_noise_acts_as_the_kernel_says(noise: str) -> None:
     """Outcomes given the position and the intention; after the first step a hidden rate shows in the state."""
     trainer = trainer_on(noise)
-    walk = rolled(trainer, 50000, torch.Generator().manual_seed(5))
-    pairs = walk.intended * 3 + walk.realised
+    sequences = rolled(trainer, 50000, torch.Generator().manual_seed(5))
+    pairs = sequences.intended * 3 + sequences.realised
     counts = torch.stack([torch.bincount(row, minlength=9) for row in pairs]).view(4, 3, 3)
     known = slice(0, 1 if noise == "hidden" else 4)
-    assert chi_square(counts[known], way_of(trainer).channel.table[known]) > 1e-3
+    assert chi_square(counts[known], way_of(trainer).noise.table[known]) > 1e-3
 
 
 def test_a_hidden_rate_is_the_same_along_an_episode() -> None:
     trainer = trainer_on("hidden")
-    walk = rolled(trainer, 20000, torch.Generator().manual_seed(6))
-    slipped = (walk.intended != walk.realised).float()
+    sequences = rolled(trainer, 20000, torch.Generator().manual_seed(6))
+    slipped = (sequences.intended != sequences.realised).float()
     together = (slipped[0] * slipped[1]).mean() - slipped[0].mean() * slipped[1].mean()
     assert together > 0.02
     alone = trainer_on("uniform")
-    walk = rolled(alone, 20000, torch.Generator().manual_seed(6))
-    slipped = (walk.intended != walk.realised).float()
+    sequences = rolled(alone, 20000, torch.Generator().manual_seed(6))
+    slipped = (sequences.intended != sequences.realised).float()
     assert (slipped[0] * slipped[1]).mean() - slipped[0].mean() * slipped[1].mean() < 0.01
 
 

@@ -1,4 +1,4 @@
-"""Rows of states that a GPU judges, and choices of one entry of a column."""
+"""Rows of states that a GPU evaluates, and choices of one entry of a column."""
 
 import pytest
 import torch
@@ -8,11 +8,11 @@ from torch.testing import assert_close
 
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.learning.kernels.fixed_length import picked
-from sgfn.learning.kernels.fixed_length_net import COPIES, SpreadRows
+from sgfn.learning.kernels.fixed_length_net import MIN_LEVEL_ROWS, SpreadRows
 from sgfn.noise import UniformSlip
 
 
-def walked(env: SequenceEnv, batch: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+def random_states(env: SequenceEnv, batch: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Random sequences: their states, and the states' numbers."""
     tokens = torch.randint(env.vocab, (batch, env.length), generator=torch.Generator().manual_seed(seed))
     states = [env.initial(batch, "cpu")]
@@ -37,7 +37,7 @@ def codes_of(env: SequenceEnv) -> torch.Tensor:
 def test_every_visited_state_has_its_row(length: int, letters: str, batch: int, levels: int, seed: int) -> None:
     env = SequenceEnv(length=length, alphabet=letters, noise=UniformSlip(alpha=0.1))
     levels = min(levels, length)
-    states, numbers = walked(env, batch, seed)
+    states, numbers = random_states(env, batch, seed)
     rows, index = SpreadRows(env, levels, batch, torch.device("cpu")).rows(codes_of(env), numbers)
     index = torch.arange(rows.codes.shape[0]) if index is None else index
     visited = states[:, :-1].transpose(0, 1).flatten(0, 1)  # T B, flat
@@ -50,10 +50,10 @@ def test_every_visited_state_has_its_row(length: int, letters: str, batch: int, 
 
 def test_no_row_of_a_shared_level_is_crowded() -> None:
     env, batch = SequenceEnv(length=6, alphabet="ABCD", noise=UniformSlip(alpha=0.1)), 4096
-    _, numbers = walked(env, batch, 0)
+    _, numbers = random_states(env, batch, 0)
     _, index = SpreadRows(env, 5, batch, torch.device("cpu")).rows(codes_of(env), numbers)
     assert index is not None
-    assert int(index.bincount().max()) <= 3 * batch // COPIES
+    assert int(index.bincount().max()) <= 3 * batch // MIN_LEVEL_ROWS
     assert int(numbers[:, :-1].flatten().bincount().max()) == batch  # all of them pass through the root
 
 

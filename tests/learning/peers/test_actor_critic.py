@@ -237,7 +237,7 @@ def test_a_step_never_waits_for_the_device(method: str, task: str) -> None:
     learner.step()
     with Watch() as watch:
         learner.step()
-        learner.glance()
+        learner.snapshot()
     waits = [name for name in watch.names if any(word in name for word in WAITS)]
     assert waits == []
     assert len(watch.names) > 30

@@ -195,7 +195,7 @@ def test_a_law_that_would_take_longer_than_the_training_is_not_followed() -> Non
 
 def test_large_spaces_have_no_law() -> None:
     chain = MetropolisHastings(make_task("words", small(method="mh")), CPU)
-    assert (chain.has_law, chain.memoryless(), chain.trajectories) == (False, None, 8)
+    assert (chain.has_law, chain.state_policy(), chain.trajectories) == (False, None, 8)
     assert set(chain.calibrated(4, 0).values()) == {None}
     assert chain_on(SPACES["fixed-L3-V3"](0.1)).has_law
 

@@ -1,1 +1,1 @@
-"""Kernels written by hand for a GPU; each has a twin in plain PyTorch that it is tested against."""
+"""Faster backends for some environments and networks; each is tested against the general one in plain PyTorch."""

@@ -1,7 +1,7 @@
-"""Scores and gradients on append-only sequences of one length, from what a rollout has left behind.
+"""Backend for append-only sequences of one length: scores and gradients from what a rollout has computed already.
 
 The same numbers as the general way through `scoring` and autograd, in fewer operations: autograd sees only what lies
-between the networks' outputs and the loss, `nets.rows` knows the rest of the way.
+between the networks' outputs and the loss, `fixed_length_net` has the gradients of the networks.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, tempered
 from sgfn.learning.backend import Backend, Learned, Past, Setup
-from sgfn.learning.kernels.channel import Channel
+from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, RowNet
 from sgfn.learning.kernels.fixed_length_rollout import (
     KernelRollouts,
@@ -26,15 +26,17 @@ from sgfn.learning.kernels.fixed_length_rollout import (
     SequenceDraws,
     SequenceRollouts,
 )
+from sgfn.learning.kernels.sequence_noise import SequenceNoise
 from sgfn.learning.scoring import kl_divergence
 from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import FlowNets
-from sgfn.objectives import reads_scores
+from sgfn.objectives import reads_scores, scored_as
 from sgfn.objectives.scores import Scores
 
-READ = (
+ASSUMED_METHODS = (
     "kernel",
+    "operator",
     "initial",
     "done",
     "legal",
@@ -45,6 +47,9 @@ READ = (
     "objects",
     "position",
     "levels",
+    "index",
+    "object_index",
+    "all_objects",
 )
 """Methods of `SequenceEnv` that this backend has put into its own formulas: a subclass that overrides one is another
 environment."""
@@ -56,39 +61,40 @@ def fits(setup: Setup) -> bool:
     env, nets, config = sequence_of(setup.env), setup.nets, setup.config
     if env is None or env.stop or env.actions != env.outcomes:
         return False
-    if any(getattr(type(env), name) is not getattr(SequenceEnv, name) for name in READ):
+    if any(getattr(type(env), name) is not getattr(SequenceEnv, name) for name in ASSUMED_METHODS):
         return False
     plain = type(nets) is FlowNets and type(nets.encoder) is MLP and not nets.reads_along and not nets.reads_final
     modelled = config.dynamics.mode == "known" or type(setup.noise_model) is FullNoiseModel
-    return plain and modelled and not reads_scores(config, "expected") and config.offline_batch == 0
+    formed = form_entry(scored_as(config)).fixed_length
+    return plain and modelled and formed and not reads_scores(config, "expected") and config.offline_batch == 0
 
 
 class NoiseModelGradient(NamedTuple):
-    """What a batch tells the noise model: what it said, and how its loss changes with that.
+    """Forward pass of the noise model on a batch, and the gradient of its loss with respect to its outputs.
 
-    A tuple, as `ForwardPass` and `CodedRows` are: compiled functions hand those on.
+    A tuple, as `ForwardPass` and `CodedRows` are: compiled functions can return tuples.
     """
 
-    said: ForwardPass
-    slope: Float[Tensor, "AK N"]
+    forward_pass: ForwardPass
+    output_gradient: Float[Tensor, "AK N"]
     rows: CodedRows | None
-    """None stands for those of batches of this size."""
+    """None: the rows of `SequenceRollouts.rows` for batches of this size."""
     last: Int[Tensor, " B"] | None
     realised: Int[Tensor, "T B"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gradients:
-    """The loss of a batch, the noise model's, and their gradients."""
+    """Loss of a batch, negative log-likelihood under the noise model, and the gradients of both."""
 
     loss: Float[Tensor, ""]
     nll: Float[Tensor, ""]
     entropy: Float[Tensor, " N"] | None
-    """`ENTROPY_METERS` of the batch, where a run watches them."""
+    """`ENTROPY_METERS` of the batch; None where the run does not record them."""
     nets: list[Tensor]
-    """With respect to `FixedLengthBackend.parameters`."""
+    """Gradients of the loss with respect to `FixedLengthBackend.parameters`."""
     noise_model: NoiseModelGradient | None
-    """For the noise model, where it was asked to learn."""
+    """Gradient of the noise model's outputs; None where it does not learn from this batch."""
 
 
 class FixedLengthBackend(Backend):
@@ -100,6 +106,7 @@ class FixedLengthBackend(Backend):
         assert env is not None
         assert isinstance(nets.encoder, MLP)
         self.env, self.task, self.nets = env, setup.task, nets
+        self.marginal = scored_as(self.config) == "marginal"
         self.device, self.learned = setup.device, self.config.dynamics.mode != "known"
         self.compare = self.device.type == "cuda"  # see `picked`
         outcome = [] if nets.outcome is None else [nets.outcome]
@@ -108,34 +115,36 @@ class FixedLengthBackend(Backend):
         self.model = None
         if isinstance(model, FullNoiseModel) and self.learned:
             self.model = RowNet(model.encoder, [model.outcome], setup.noise_optimiser)
-        self.parameters = [*self.net.parameters, nets.log_z]  # what a balance teaches
-        self.channel = Channel(env, self.device)
-        self.roller = SequenceRollouts(env, self.net, self.channel, self.device)
-        self.places = torch.arange(env.length, device=self.device)[:, None] * env.vocab
-        self.log_columns = self.channel.log_table.permute(1, 0, 2).flatten(1)  # A TK
+        self.parameters = [*self.net.parameters, nets.log_z]  # those that the objective trains
+        self.noise = SequenceNoise(env, self.device)
+        self.roller = SequenceRollouts(env, self.net, self.noise, self.device)
+        self.position_offsets = torch.arange(env.length, device=self.device)[:, None] * env.vocab
+        self.tokens = torch.arange(env.vocab, device=self.device)[:, None]
+        free = self.noise.noise_free
+        self.log_columns = None if free else self.noise.log_table.permute(1, 0, 2).flatten(1)  # A TK
         self.powers = env.vocab ** torch.arange(env.length - 1, -1, -1, device=self.device)[:, None]
         tabulated = isinstance(setup.env, TabulatedEnv) and not self.task.landscape.on_host
         self.rewards = self.task.log_reward(env.all_objects().to(self.device)) if tabulated else None
-        self._nothing: dict[int, Tensor] = {}
+        self._zeros: dict[int, Tensor] = {}
 
-    def walk_by(self, kernel: ModuleType, env: TabulatedEnv) -> None:
-        """Let a GPU kernel make all rollouts from now on."""
-        self.roller = KernelSequenceRollouts(kernel, env, self.net, self.channel, self.config.batch)
+    def use_rollout_kernel(self, kernel: ModuleType, env: TabulatedEnv) -> None:
+        """Make all rollouts by a GPU kernel from now on."""
+        self.roller = KernelSequenceRollouts(kernel, env, self.net, self.noise, self.config.batch)
 
     def draw(self, generator: torch.Generator, temperature: float | Tensor) -> SequenceDraws | KernelRollouts:
-        """Random numbers of a batch of rollouts, or where a kernel makes them the rollouts."""
+        """Random numbers of a batch of rollouts; the rollouts themselves where a GPU kernel makes them."""
         return self.roller.draw(self.config.batch, generator, self.config.explore, temperature)
 
     def learn(
         self, draws: SequenceDraws | KernelRollouts, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
     ) -> tuple[Episodes, Learned]:
-        """A batch of rollouts and its update; where the noise model learns from batches, its update is left to do."""
-        own, found = self.measure(draws, beta)
+        """Roll out a batch and update policy and flow on it; the update of the noise model is left in `pending`."""
+        own, found = self.rollout_gradients(draws, beta)
         self.setup.optimiser.apply(found.nets, rate, self.parameters)
         return own, Learned(loss=found.loss, noise_loss=found.nll, entropy=found.entropy, pending=found.noise_model)
 
     def update_noise_model(self, pending: NoiseModelGradient, rate: Float[Tensor, ""]) -> None:
-        """One step along the gradient that a batch left."""
+        """Update the noise model along the gradient that `learn` left in `pending`."""
         assert self.model is not None
         self.setup.noise_optimiser.apply(self.noise_model_gradients(pending), rate, self.model.parameters)
 
@@ -143,194 +152,203 @@ class FixedLengthBackend(Backend):
         """Gradients of the noise model's weights, from those of its outputs."""
         assert self.model is not None
         rows = pending.rows or self.roller.rows(pending.realised.shape[1])
-        return self.model.backward(rows, pending.said, pending.slope, pending.last, pending.realised)
+        return self.model.backward(rows, pending.forward_pass, pending.output_gradient, pending.last, pending.realised)
 
-    def measure(self, draws: SequenceDraws | KernelRollouts, beta: Float[Tensor, ""]) -> tuple[Episodes, Gradients]:
-        """A batch of rollouts, and what it tells the weights."""
-        walk, found = self.roller.roll(draws)
-        own = self.episodes(walk, self.log_reward(walk.realised))
-        return own, self.gradients(walk, found, own, beta, learn=self.config.dynamics.mode == "batch")
+    def rollout_gradients(
+        self, draws: SequenceDraws | KernelRollouts, beta: Float[Tensor, ""]
+    ) -> tuple[Episodes, Gradients]:
+        """A batch of rollouts, and the gradients of its loss."""
+        batch, found = self.roller.roll(draws)
+        own = self.episodes(batch, self.log_reward(batch.realised))
+        return own, self.gradients(batch, found, own, beta, learn=self.config.dynamics.mode == "batch")
 
-    def remeasure(self, past: Past, beta: Float[Tensor, ""]) -> Gradients:
+    def past_gradients(self, past: Past, beta: Float[Tensor, ""]) -> Gradients:
         """Loss and gradients of past trajectories."""
         intended, realised, log_reward = past
-        walk = self.roller.walk(intended, realised)
-        found, batch = self.net.forced(walk.rows, walk.last, walk.realised), self.episodes(walk, log_reward)
-        return self.gradients(walk, found, batch, beta, learn=False)
+        batch = self.roller.from_sequences(intended, realised)
+        found = self.net.forward_known(batch.rows, batch.last, batch.realised)
+        return self.gradients(batch, found, self.episodes(batch, log_reward), beta, learn=False)
 
     def prepare(self) -> None:
-        """Make what is kept for the batch sizes of the run, so that nothing is made on the way."""
+        """Make the rows and zeros for the batch sizes of the run, so that no step has to."""
         for size in {self.config.batch, self.config.replay.batch or self.config.batch}:
             self.roller.rows(size)
-            self.nothing(size)
+            self.zeros(size)
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
-        """An update from past trajectories: balance holds off-policy."""
-        self.setup.optimiser.apply(self.remeasure(past, beta).nets, rate, self.parameters)
+        """Update policy and flow on past trajectories: balance holds off-policy."""
+        self.setup.optimiser.apply(self.past_gradients(past, beta).nets, rate, self.parameters)
 
     def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """An update of the noise model from past outcomes."""
+        """Update the noise model on past outcomes; returns its loss."""
         assert self.model is not None
         nll, gradients = self.fit(past)
         self.setup.noise_optimiser.apply(gradients, rate, self.model.parameters)
         return nll
 
     def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
-        """Looked up by number, or asked of the task."""
+        """Log-reward of each sequence, from the table of all sequences or from the task's landscape."""
         if self.rewards is None:
             return self.task.log_reward(realised.t())
         return self.rewards.index_select(0, (realised * self.powers).sum(0))
 
-    def episodes(self, walk: SequenceBatch, log_reward: Float[Tensor, " B"]) -> Episodes:
+    def episodes(self, batch: SequenceBatch, log_reward: Float[Tensor, " B"]) -> Episodes:
         """The batch as trajectories without states."""
-        valid = self.nothing(walk.realised.shape[1]) == 0
-        return Episodes(intended=walk.intended.t(), realised=walk.realised.t(), valid=valid, log_reward=log_reward)
+        valid = self.zeros(batch.realised.shape[1]) == 0
+        return Episodes(intended=batch.intended.t(), realised=batch.realised.t(), valid=valid, log_reward=log_reward)
 
     def gradients(
         self,
-        walk: SequenceBatch,
+        batch: SequenceBatch,
         found: ForwardPass,
-        batch: Episodes,
+        episodes: Episodes,
         beta: Float[Tensor, ""],
         learn: bool,
     ) -> Gradients:
-        """Loss and gradients of a batch at a reward exponent; with `learn` a lesson for the noise model as well."""
-        said = None if self.model is None else self.model.forced(walk.rows, walk.last, walk.realised)
+        """Loss and gradients of a batch at a reward exponent; with `learn` also that of the noise model's outputs."""
+        model_pass = None if self.model is None else self.model.forward_known(batch.rows, batch.last, batch.realised)
 
         def losses(outputs: Tensor, log_z: Tensor, kernel: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
-            kernel = kernel if said is None or kernel is not None else said.outputs
-            columns = self.columns(walk, kernel)
-            scores = self.scores(walk, outputs, log_z, columns, kernel)
-            loss, nll = self.setup.objective(scores, tempered(batch, beta)).mean(), self.nll(walk, columns)
-            return loss + nll, (loss, nll, *self._figures(scores, batch))
+            kernel = kernel if model_pass is None or kernel is not None else model_pass.outputs
+            columns = self.columns(batch, kernel)
+            scores = self.scores(batch, outputs, log_z, columns, kernel)
+            loss, nll = self.setup.objective(scores, tempered(episodes, beta)).mean(), self.nll(batch, columns)
+            return loss + nll, (loss, nll, *self._entropy(scores, episodes))
 
-        (log_z,) = self.setup.optimiser.present([self.nets.log_z])
+        (log_z,) = self.setup.optimiser.current_values([self.nets.log_z])
         inputs = [found.outputs, log_z.detach()]
         pending = None
-        if said is not None and learn:
-            slopes, (loss, nll, *figures) = output_gradients(losses, [*inputs, said.outputs])
-            rows = walk.rows if isinstance(walk.rows, CodedRows) else None
-            pending = NoiseModelGradient(said=said, slope=slopes[2], rows=rows, last=walk.last, realised=walk.realised)
+        if model_pass is not None and learn:
+            slopes, (loss, nll, *figures) = output_gradients(losses, [*inputs, model_pass.outputs])
+            rows = batch.rows if isinstance(batch.rows, CodedRows) else None
+            pending = NoiseModelGradient(
+                forward_pass=model_pass, output_gradient=slopes[2], rows=rows, last=batch.last, realised=batch.realised
+            )
         else:
             slopes, (loss, nll, *figures) = output_gradients(losses, inputs)
-        nets = [*self.net.backward(walk.rows, found, slopes[0], walk.last, walk.realised), slopes[1]]
+        nets = [*self.net.backward(batch.rows, found, slopes[0], batch.last, batch.realised), slopes[1]]
         entropy = figures[0] if figures else None
         return Gradients(loss=loss, nll=nll, entropy=entropy, nets=nets, noise_model=pending)
 
-    def _figures(self, scores: Scores, batch: Episodes) -> list[Tensor]:
-        found = self.setup.entropy(scores, batch)
+    def _entropy(self, scores: Scores, episodes: Episodes) -> list[Tensor]:
+        """`ENTROPY_METERS` of a batch; an empty list where the run does not record them."""
+        found = self.setup.entropy(scores, episodes)
         return [] if found is None else [found]
 
     def fit(self, past: Past) -> tuple[Float[Tensor, ""], list[Tensor]]:
-        """The noise model's loss and gradients on past outcomes, and nothing else."""
+        """Loss of the noise model on past outcomes, and the gradients of its weights."""
         assert self.model is not None
-        walk = self.roller.walk(past[0], past[1])
-        said = self.model.forced(walk.rows, walk.last, walk.realised)
+        batch = self.roller.from_sequences(past[0], past[1])
+        model_pass = self.model.forward_known(batch.rows, batch.last, batch.realised)
 
         def loss(kernel: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-            nll = self.nll(walk, self.columns(walk, kernel))
+            nll = self.nll(batch, self.columns(batch, kernel))
             return nll, (nll,)
 
-        (slope,), (nll,) = output_gradients(loss, [said.outputs])
-        return nll, self.model.backward(walk.rows, said, slope, walk.last, walk.realised)
+        (slope,), (nll,) = output_gradients(loss, [model_pass.outputs])
+        return nll, self.model.backward(batch.rows, model_pass, slope, batch.last, batch.realised)
 
-    def columns(self, walk: SequenceBatch, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
-        """log P^ of what happened, under every intention."""
+    def columns(self, batch: SequenceBatch, kernel: Float[Tensor, "AK N"] | None) -> Float[Tensor, "A TB"]:
+        """log P^(k|s,a) of the realised outcome k under every intention a."""
         if kernel is None:
-            return self.log_columns.index_select(1, (walk.realised + self.places).flatten())
-        if walk.index is None:
-            return picked(self.log_kernel(kernel), walk.realised.flatten(), self.compare)
-        place = torch.add(walk.index, walk.realised.flatten(), alpha=kernel.shape[1])  # K N
+            if self.log_columns is None:
+                return torch.where(self.tokens == batch.realised.flatten(), 0.0, -torch.inf)
+            return self.log_columns.index_select(1, (batch.realised + self.position_offsets).flatten())
+        if batch.index is None:
+            return picked(self.log_kernel(kernel), batch.realised.flatten(), self.compare)
+        place = torch.add(batch.index, batch.realised.flatten(), alpha=kernel.shape[1])  # K N
         return visited(self.log_kernel(kernel).flatten(1), place)
 
     def log_kernel(self, kernel: Float[Tensor, "AK N"]) -> Float[Tensor, "A K N"]:
         """Logarithms of the noise model's laws, from its outputs."""
         return torch.log_softmax(kernel.unflatten(0, (self.env.vocab, self.env.vocab)), 1)
 
-    def nll(self, walk: SequenceBatch, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
+    def nll(self, batch: SequenceBatch, columns: Float[Tensor, "A TB"]) -> Float[Tensor, ""]:
         """Negative log-likelihood of the outcomes given the intentions."""
-        return -picked(columns, walk.intended.flatten(), self.compare).mean()
+        return -picked(columns, batch.intended.flatten(), self.compare).mean()
 
     def scores(
         self,
-        walk: SequenceBatch,
+        batch: SequenceBatch,
         outputs: Float[Tensor, "O N"],
         log_z: Float[Tensor, ""],
         columns: Float[Tensor, "A TB"],
         kernel: Tensor | None,
     ) -> Scores:
-        """What the objective reads, as `scoring` would tell it."""
-        vocab, steps, batch = self.env.vocab, *walk.realised.shape
+        """Scores that the objective reads, equal to those of `scoring.score`."""
+        vocab, steps, size = self.env.vocab, *batch.realised.shape
         logits, columns = torch.log_softmax(outputs[:vocab], 0), columns.detach()
-        log_policy = visited(logits, walk.index)  # A TB
-        log_pf, projection = self._forward(walk, outputs, log_policy, columns), None
+        log_policy = visited(logits, batch.index)  # A TB
+        log_pf, projection = self._forward(batch, outputs, log_policy, columns), None
         if self.nets.outcome is not None:
-            projection = self._projection(walk, logits, outputs, kernel)
+            projection = self._projection(batch, logits, outputs, kernel)
         return Scores(
-            log_pf=log_pf.view(steps, batch).t(),
-            log_dynamics=self.nothing(batch),
-            log_pb=self.nothing(batch),
-            log_flow=self._log_flow(walk, outputs, log_z) if self.setup.reads_flow else None,
+            log_pf=log_pf.view(steps, size).t(),
+            log_dynamics=self.zeros(size),
+            log_pb=self.zeros(size),
+            log_flow=self._log_flow(batch, outputs, log_z) if self.setup.reads_flow else None,
             log_z=log_z,
             projection=projection,
-            **self._intentions(walk, log_policy, columns),
+            **self._intentions(batch, log_policy, columns),
         )
 
     def _forward(
-        self, walk: SequenceBatch, outputs: Tensor, log_policy: Tensor, columns: Tensor
+        self, batch: SequenceBatch, outputs: Tensor, log_policy: Tensor, columns: Tensor
     ) -> Float[Tensor, " TB"]:
-        """Of the outcome: under the outcome policy, the policy taken at its word, or with intentions summed out."""
+        """log P_F of each outcome: of the outcome policy, of the policy read at the outcome (blind), or marginal."""
         if self.nets.outcome is not None:
             vocab = self.env.vocab
-            log_policy = visited(torch.log_softmax(outputs[vocab : 2 * vocab], 0), walk.index)
-        elif self.nets.form == "marginal" and (self.learned or not self.channel.silent):
+            log_policy = visited(torch.log_softmax(outputs[vocab : 2 * vocab], 0), batch.index)
+        elif self.marginal and (self.learned or not self.noise.noise_free):
             return torch.logsumexp(log_policy + columns, 0)
-        return picked(log_policy, walk.realised.flatten(), self.compare)
+        return picked(log_policy, batch.realised.flatten(), self.compare)
 
     def _projection(
-        self, walk: SequenceBatch, logits: Tensor, outputs: Tensor, kernel: Tensor | None
+        self, batch: SequenceBatch, logits: Tensor, outputs: Tensor, kernel: Tensor | None
     ) -> Float[Tensor, "B T"]:
-        """KL from the outcome policy to the policy's law, row by row."""
+        """KL(outcome policy || law of outcomes under the policy) at each visited state."""
         vocab = self.env.vocab
         log_outcome = torch.log_softmax(outputs[vocab : 2 * vocab], 0).detach()  # K N
-        if kernel is None:
-            log_kernel = self.channel.log_table[walk.rows.depth].permute(1, 2, 0)  # A K N
+        if kernel is not None:
+            log_law = torch.logsumexp(logits[:, None] + self.log_kernel(kernel.detach()), 0)
+        elif self.noise.noise_free:
+            log_law = logits
         else:
-            log_kernel = self.log_kernel(kernel.detach())
-        log_law = torch.logsumexp(logits[:, None] + log_kernel, 0)
-        found = visited(kl_divergence(log_outcome.t(), log_law.t())[None], walk.index)
-        return found.view(walk.realised.shape).t()
+            log_kernel = self.noise.log_table[batch.rows.depth].permute(1, 2, 0)  # A K N
+            log_law = torch.logsumexp(logits[:, None] + log_kernel, 0)
+        found = visited(kl_divergence(log_outcome.t(), log_law.t())[None], batch.index)
+        return found.view(batch.realised.shape).t()
 
-    def _log_flow(self, walk: SequenceBatch, outputs: Tensor, log_z: Tensor) -> Float[Tensor, "B N"]:
-        """log Z at the root, then as the network says; the last state is final."""
-        steps, batch = walk.realised.shape
-        inner = visited(outputs[-1:], walk.index).view(steps, batch)[1:].t()
-        root = log_z.expand(batch, 1)
+    def _log_flow(self, batch: SequenceBatch, outputs: Tensor, log_z: Tensor) -> Float[Tensor, "B N"]:
+        """log F of each state: log Z at the root, the network's output after it, zero at the final state."""
+        steps, size = batch.realised.shape
+        inner = visited(outputs[-1:], batch.index).view(steps, size)[1:].t()
+        root = log_z.expand(size, 1)
         return torch.cat([root, inner, torch.zeros_like(root)], 1)
 
-    def _intentions(self, walk: SequenceBatch, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
-        """Policy and posterior over all intentions, where the objective or exploration reads them."""
+    def _intentions(self, batch: SequenceBatch, log_policy: Tensor, columns: Tensor) -> dict[str, Tensor]:
+        """Log-policy and log-posterior of all intentions at each step; nothing where neither is read."""
         if not self.setup.reads_intentions:
             return {}
         joint = log_policy + columns
         posterior = joint - torch.logsumexp(joint, 0)
-        shape = (self.env.vocab, *walk.realised.shape)
+        shape = (self.env.vocab, *batch.realised.shape)
         return {
             "log_policy": log_policy.view(shape).permute(2, 1, 0),
             "log_intention": posterior.view(shape).permute(2, 1, 0),
         }
 
-    def nothing(self, batch: int) -> Float[Tensor, "B T"]:
-        """A matrix of zeros of the batch's size, made once."""
-        if batch not in self._nothing:
-            self._nothing[batch] = torch.zeros(batch, self.env.length, device=self.device)
-        return self._nothing[batch]
+    def zeros(self, size: int) -> Float[Tensor, "B T"]:
+        """A matrix of zeros for a batch of that size, allocated once."""
+        if size not in self._zeros:
+            self._zeros[size] = torch.zeros(size, self.env.length, device=self.device)
+        return self._zeros[size]
 
 
 def output_gradients(
     function: Callable[..., tuple[Tensor, tuple[Tensor, ...]]], inputs: list[Tensor]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Gradients of a function's first result at some inputs, and its second; in a way that a compiler can follow."""
+    """Gradients of a function's first result with respect to its inputs, and its second; can be compiled."""
     if torch.compiler.is_compiling():
         return torch.func.grad(function, tuple(range(len(inputs))), has_aux=True)(*inputs)
     with torch.enable_grad():
@@ -341,12 +359,12 @@ def output_gradients(
 
 
 def visited(table: Float[Tensor, "C N"], index: Int[Tensor, " M"] | None) -> Float[Tensor, "C M"]:
-    """Columns of a table, None for all; `gather` sends gradients back by adding, without sorting the index first."""
+    """Columns of a table at an index, all where it is None; unlike indexing, `gather` does not sort in its backward."""
     return table if index is None else table.gather(1, index.expand(table.shape[0], -1))
 
 
 def picked(table: Float[Tensor, "*A C N"], row: Int[Tensor, " N"], compare: bool = False) -> Float[Tensor, "*A N"]:
-    """One entry of each column. A GPU is told to compare, not to look up: gradients then need not be added up.
+    """Entry `row` of each column; with `compare` by a mask instead of a look-up, whose gradient is faster on a GPU.
 
     >>> picked(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 0]))
     tensor([3., 2.])

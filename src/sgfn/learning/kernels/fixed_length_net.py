@@ -5,8 +5,8 @@ The code of a state is that of its parent and one token more, so that the first 
 .. math:: z(s') = z(s) + W_{t,k} + l_{t+1} - l_t
 
 with W the weights of token k at position t and l those of the length. States of the first levels, which trajectories
-share, are judged once (as in `nets.shared`), and what a forward pass leaves behind serves the gradient, so that no
-state need be judged twice. On a GPU, which is fast at products and slow at many small operations, the first layer is a
+share, are evaluated once (as in `shared_states`), and the gradient reuses what the forward pass computed, so that no
+state is evaluated twice. On a GPU, which is fast at products and slow at many small operations, the first layer is a
 product like the others (`CodedRows`). The numbers are those of `FlowNets` and `FullNoiseModel`; results stand
 output first: [O, rows].
 """
@@ -23,21 +23,22 @@ from sgfn.envs.sequence import SequenceEnv
 from sgfn.learning.optimisation import Optimiser
 from sgfn.nets.encoders import MLP
 
-LARGEST = 4_000_000
-"""Entries of the codes of the shared states."""
-COPIES = 256
-"""About as many rows a level of `SpreadRows` has at least."""
+MAX_CODE_ENTRIES = 4_000_000
+"""Most entries (states x features) of the codes of the shared states."""
+MIN_LEVEL_ROWS = 256
+"""Approximate least number of rows of a shared level of `SpreadRows`."""
 
 
-class Rows:
-    """Which states of a batch are judged: every state of the first levels, then one for each later step and trajectory.
+class StateRows:
+    """Which states of a batch are evaluated: all of the first levels, then one for each later step and trajectory.
 
     A level is shared if it has no more states than the batch has trajectories.
     """
 
     def __init__(self, env: SequenceEnv, batch: int, device: torch.device) -> None:
         self.env, self.batch, self.length, self.vocab = env, batch, env.length, env.vocab
-        fits = [env.vocab**t <= batch and env.offsets[t + 1] * env.features <= LARGEST for t in range(env.length)]
+        most = MAX_CODE_ENTRIES // env.features
+        fits = [env.vocab**t <= batch and env.offsets[t + 1] <= most for t in range(env.length)]
         self.levels = max(1, sum(fits))  # L
         self.shared = env.offsets[self.levels]  # M
         self.late = env.length - self.levels  # T - L
@@ -45,9 +46,9 @@ class Rows:
         self.codes = env.encode(torch.cat(states)).to(device)  # M F
         sizes = torch.tensor([env.vocab**t for t in range(self.levels)] + [batch] * self.late)
         self.depth = torch.arange(env.length).repeat_interleave(sizes).to(device)  # of each row
-        self.own = torch.arange(self.shared, self.shared + self.late * batch, device=device)
+        self.own = torch.arange(self.shared, self.shared + self.late * batch, device=device)  # rows of late states
         positions = torch.arange(self.late, device=device)[:, None]
-        self.places = positions * env.vocab  # of a token that leads to a late state, among those that do
+        self.token_offsets = positions * env.vocab  # of a token that leads to a late state, among those that do
 
     def root(self) -> Int[Tensor, " B"]:
         """Number of the root state, once per trajectory."""
@@ -70,22 +71,22 @@ class Rows:
 
 
 class CodedRows(NamedTuple):
-    """States that are judged one by one, whether or not they are the same; nothing is carried along."""
+    """Codes and depths of states that are each evaluated from their code, equal ones too."""
 
     codes: Float[Tensor, "N F"]
     depth: Int[Tensor, " N"]
 
 
 class SpreadRows:
-    """Which states of a batch are judged on a GPU: every state of the first levels, then those of each trajectory.
+    """Which states of a batch are evaluated on a GPU: all of the first levels, then those of each trajectory.
 
-    A state that many trajectories pass through stands there several times, and they share its copies evenly: their
-    gradients would else be added up at one address, one after the other.
+    A state that many trajectories pass through has several rows, and they share these copies evenly: otherwise their
+    gradients would be added at one address, one after the other.
     """
 
     def __init__(self, env: SequenceEnv, levels: int, batch: int, device: torch.device) -> None:
         self.levels = levels
-        copies = torch.tensor([max(1, COPIES // env.vocab**t) for t in range(levels)], dtype=torch.int64)
+        copies = torch.tensor([max(1, MIN_LEVEL_ROWS // env.vocab**t) for t in range(levels)], dtype=torch.int64)
         sizes = torch.tensor([env.vocab**t for t in range(levels)], dtype=torch.int64)
         starts, shared = (copies * sizes).cumsum(0) - copies * sizes, int((copies * sizes).sum())
         offsets = torch.tensor(env.offsets[:levels], dtype=torch.int64)
@@ -100,7 +101,7 @@ class SpreadRows:
     def rows(
         self, codes: Float[Tensor, "R F"], states: Int[Tensor, "B N"]
     ) -> tuple[CodedRows, Int[Tensor, " TB"] | None]:
-        """The codes of all that is judged, and the row of every visited state, steps first; None for just these."""
+        """Rows to evaluate, and the row of every visited state, steps first; None where rows are these in order."""
         numbers = states[:, :-1].t()  # T B
         own = numbers[self.levels :].flatten()
         found = CodedRows(codes=codes.index_select(0, torch.cat([self.numbers, own])), depth=self.depth)
@@ -118,7 +119,7 @@ class ForwardPass(NamedTuple):
 
 
 def joined(passes: Sequence[ForwardPass]) -> ForwardPass:
-    """Passes over some rows as one over all."""
+    """Forward passes over parts of the rows as one over all."""
     if len(passes) == 1:
         return passes[0]
     return ForwardPass(
@@ -129,53 +130,53 @@ def joined(passes: Sequence[ForwardPass]) -> ForwardPass:
 
 
 class RowNet:
-    """An MLP with heads, on rows; its weights are an optimiser's."""
+    """Forward pass and gradients of an MLP with heads, on rows of states; its weights lie in an optimiser's buffer."""
 
     def __init__(self, encoder: MLP, heads: Sequence[nn.Linear], optimiser: Optimiser) -> None:
         self.layers, self.heads = [layer for layer in encoder.layers if isinstance(layer, nn.Linear)], list(heads)
         self.optimiser = optimiser
-        self.upright = not optimiser.values.is_cuda  # whether outputs are computed output first
+        self.outputs_first = not optimiser.values.is_cuda  # whether outputs are computed output first
         self.activation = encoder.activation
         self.activate, self.derive = ACTIVATIONS[type(encoder.activation)]
         self.parameters = [p for layer in [*self.layers, *self.heads] for p in (layer.weight, layer.bias)]
 
     def weights(self) -> list[tuple[Tensor, Tensor]]:
         """Weight and bias of every layer, then of every head."""
-        present = self.optimiser.present(self.parameters)
-        return list(zip(present[::2], present[1::2], strict=True))
+        values = self.optimiser.current_values(self.parameters)
+        return list(zip(values[::2], values[1::2], strict=True))
 
-    def shared(self, rows: Rows) -> ForwardPass:
+    def forward_shared(self, rows: StateRows) -> ForwardPass:
         """The forward pass over every state of the shared levels."""
-        return self.through(F.linear(rows.codes, *self.weights()[0]))
+        return self.forward_from_first(F.linear(rows.codes, *self.weights()[0]))
 
-    def steps(self, rows: Rows) -> Float[Tensor, "K V H"]:
-        """What the token that leads to a late state adds to the first layer."""
+    def token_increments(self, rows: StateRows) -> Float[Tensor, "K V H"]:
+        """Increment of the first layer's sums by each token, at each step that leads to a late state."""
         table, first, last = self.weights()[0][0].t(), rows.levels - 1, rows.length - 1
         tokens = table[first * rows.vocab : last * rows.vocab].unflatten(0, (rows.late, rows.vocab))
         lengths = table[rows.length * rows.vocab :]
         return tokens + (lengths[rows.levels : rows.length] - lengths[first:last])[:, None]
 
-    def through(self, first: Float[Tensor, "N H"]) -> ForwardPass:
+    def forward_from_first(self, first: Float[Tensor, "N H"]) -> ForwardPass:
         """The forward pass from the sums of the first layer on."""
         before, after = [first], [self.activate(first)]
         for weight, bias in self.weights()[1 : len(self.layers)]:
             before.append(F.linear(after[-1], weight, bias))
             after.append(self.activate(before[-1]))
-        return ForwardPass(before=before, after=after, outputs=self.said(after[-1]))
+        return ForwardPass(before=before, after=after, outputs=self.head_outputs(after[-1]))
 
-    def finished(self, before: list[Float[Tensor, "N H"]]) -> ForwardPass:
-        """The forward pass from what went into each activation."""
+    def forward_from_sums(self, before: list[Float[Tensor, "N H"]]) -> ForwardPass:
+        """The forward pass from known inputs of each activation."""
         after = [self.activate(sums) for sums in before]
-        return ForwardPass(before=before, after=after, outputs=self.said(after[-1]))
+        return ForwardPass(before=before, after=after, outputs=self.head_outputs(after[-1]))
 
-    def said(self, hidden: Float[Tensor, "N H"]) -> Float[Tensor, "O N"]:
+    def head_outputs(self, hidden: Float[Tensor, "N H"]) -> Float[Tensor, "O N"]:
         """Outputs of all heads, from the last hidden layer."""
-        weight, bias = self.head()
-        if self.upright:
+        weight, bias = self.stacked_heads()
+        if self.outputs_first:
             return torch.addmm(bias[:, None], weight, hidden.t())
         return F.linear(hidden, weight, bias).t()  # on a GPU such a bias is no operation of its own
 
-    def head(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
+    def stacked_heads(self) -> tuple[Float[Tensor, "O H"], Float[Tensor, " O"]]:
         """Weights and biases of all heads as one layer."""
         heads = self.weights()[len(self.layers) :]
         if len(heads) == 1:
@@ -183,22 +184,23 @@ class RowNet:
         return torch.cat([weight for weight, _ in heads]), torch.cat([bias for _, bias in heads])
 
     @torch.no_grad()
-    def forced(
-        self, rows: Rows | CodedRows, last: Int[Tensor, " B"] | None, realised: Int[Tensor, "T B"]
+    def forward_known(
+        self, rows: StateRows | CodedRows, last: Int[Tensor, " B"] | None, realised: Int[Tensor, "T B"]
     ) -> ForwardPass:
-        """Shared states, and the late ones of known sequences; `last` is the last shared state of each."""
+        """The forward pass over shared states and late states of known sequences; `last`: the last shared of each."""
         first = F.linear(rows.codes, *self.weights()[0])
         if isinstance(rows, CodedRows) or rows.late == 0 or last is None:
-            return self.through(first)
-        index = realised[rows.levels - 1 : -1] + rows.places
-        added = self.steps(rows).flatten(0, 1).index_select(0, index.flatten()).unflatten(0, index.shape)  # K B H
+            return self.forward_from_first(first)
+        index = realised[rows.levels - 1 : -1] + rows.token_offsets
+        increments = self.token_increments(rows).flatten(0, 1)
+        added = increments.index_select(0, index.flatten()).unflatten(0, index.shape)  # K B H
         late = first.index_select(0, last) + added.cumsum(0)
-        return self.through(torch.cat([first, late.flatten(0, 1)]))
+        return self.forward_from_first(torch.cat([first, late.flatten(0, 1)]))
 
     @torch.no_grad()
     def backward(
         self,
-        rows: Rows | CodedRows,
+        rows: StateRows | CodedRows,
         found: ForwardPass,
         slope: Float[Tensor, "O N"],
         last: Int[Tensor, " B"] | None,
@@ -208,7 +210,7 @@ class RowNet:
         sizes = [head.out_features for head in self.heads]
         weights, biases = (slope @ found.after[-1]).split(sizes), slope.sum(1).split(sizes)
         gradients = [g for pair in zip(weights, biases, strict=True) for g in pair]
-        slope, layers = slope.t() @ self.head()[0], self.weights()
+        slope, layers = slope.t() @ self.stacked_heads()[0], self.weights()
         for i in range(len(self.layers) - 1, 0, -1):
             slope = self.derive(slope, found.before[i], found.after[i])
             gradients = [(found.after[i - 1].t() @ slope).t(), slope.sum(0), *gradients]
@@ -218,7 +220,7 @@ class RowNet:
 
     def _first(
         self,
-        rows: Rows | CodedRows,
+        rows: StateRows | CodedRows,
         slope: Float[Tensor, "N H"],
         last: Int[Tensor, " B"] | None,
         realised: Int[Tensor, "T B"],
@@ -230,7 +232,7 @@ class RowNet:
         sums = [behind]
         for here in reversed(late):
             sums.append(sums[-1] + here)
-        index = (realised[rows.levels - 1 : -1] + rows.places).flip(0).flatten()
+        index = (realised[rows.levels - 1 : -1] + rows.token_offsets).flip(0).flatten()
         tokens = slope.new_zeros(rows.late * rows.vocab, slope.shape[1]).index_add_(0, index, torch.cat(sums))
         slope = slope[: rows.shared].index_add(0, last, sums[-1])
         table = rows.codes.t() @ slope  # F H
@@ -255,4 +257,4 @@ def _silu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:
 
 
 ACTIVATIONS = {nn.ReLU: (torch.relu, _relu_slope), nn.GELU: (F.gelu, _gelu_slope), nn.SiLU: (F.silu, _silu_slope)}
-"""An activation, and how it passes a gradient back, by the modules that `encoders` knows."""
+"""Each activation and its gradient (from that of its output), by module class."""

@@ -1,4 +1,4 @@
-"""State sharing: all trajectories pass through the same few early states, so those are judged once per update.
+"""State sharing: all trajectories pass through the same few early states, so those are evaluated once per update.
 
 A level of a tree with no more states than the batch has trajectories is evaluated whole and looked up; deeper levels
 are evaluated where the batch visits them. The numbers are the same, the work is less: on DNA 8-mers 1,109 states
@@ -13,24 +13,24 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.learning.kernels.layered import MLPActor, reuse
+from sgfn.learning.kernels.mlp_actor import MLPActor, mlp_from_sums
 from sgfn.learning.rollout import RolloutSteps
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets, Heads
 
 
 def shared_levels(env: Env, nets: FlowNets, batch: int) -> int:
-    """How many levels are worth sharing: states read one by one, numbered by level, and no final ones among them."""
+    """Number of first levels with no more states than the batch; 0 but on tabulated trees, by networks of one state."""
     if not isinstance(env, TabulatedEnv) or not env.tree or nets.reads_final or nets.reads_along:
         return 0
     return sum(size <= batch for size in env.level_sizes)  # a tree's levels grow with depth
 
 
 class SharedStateScorer:
-    """The networks at their present weights, for one batch: it may act, and judges the states that are passed through.
+    """Acts and scores states for one batch, by the networks at their present weights.
 
-    The first levels are looked up, with gradients through the look-up. What was computed deeper down while acting is
-    not computed again. It is for encoders of plain layers.
+    The first levels are looked up, with gradients through the look-up. What was computed on deeper levels while acting
+    is not computed again. It is for MLP encoders.
     """
 
     def __init__(self, env: Env, nets: FlowNets, levels: int = 0) -> None:
@@ -51,21 +51,23 @@ class SharedStateScorer:
         return self.actor.log_policy(t, state)
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
-        """A policy of the state alone."""
+        """Do nothing: the policy depends on the state alone."""
 
-    def walk(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> RolloutSteps | None:
-        """The whole rollout at once where a kernel can; it keeps nothing where levels are shared."""
+    def whole_rollout(
+        self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor
+    ) -> RolloutSteps | None:
+        """The whole rollout by a GPU kernel, None where it does not fit; keeps no sums where levels are shared."""
         self.actor.keep = self.levels == 0
-        return self.actor.walk(clock, explore, temperature)
+        return self.actor.whole_rollout(clock, explore, temperature)
 
     def forget(self) -> None:
-        """Score states anew from now on: what was computed while acting belongs to other states."""
+        """Drop what was computed while acting: the states to score are others."""
         self.actor = MLPActor(self.env, self.encoder, self.nets.policy)
 
-    # judging
+    # scoring
 
     def heads(self, state: Int[Tensor, "B T S"]) -> Heads:
-        """Everything, for the states of the batch in their order."""
+        """Outputs of all heads, for the states of the batch in their order."""
         if self.table is None:
             return self.nets.heads_of(self._represent(state), state)
         early, after = state[:, : self.levels], state[:, self.levels :]
@@ -79,12 +81,12 @@ class SharedStateScorer:
         return Heads(log_policy=joined("log_policy"), log_flow=joined("log_flow"), log_outcome=log_outcome)
 
     def _represent(self, state: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
-        """Representations: those that were acted on from what is kept of them, final ones anew."""
+        """Representations of states: from the sums kept while acting, and computed for those after them."""
         sums = self.actor.sums()
         if not sums:
             return self.nets.represent(state)
         steps = sums[0].shape[1]
-        hidden = reuse(self.encoder, self.env.encode(state[:, :steps]), sums)
+        hidden = mlp_from_sums(self.encoder, self.env.encode(state[:, :steps]), sums)
         if steps == state.shape[1]:
             return hidden
         return torch.cat([hidden, self.nets.represent(state[:, steps:])], 1)
@@ -93,13 +95,13 @@ class SharedStateScorer:
 def share(
     function: Callable[[Int[Tensor, "*batch 1"]], Tensor], env: TabulatedEnv, state: Int[Tensor, "B T 1"], levels: int
 ) -> Tensor:
-    """Any function of states over whole trajectories, the first levels evaluated once."""
+    """Values of a function at the states of whole trajectories, the first levels evaluated once."""
     early = look_up(function(first_rows(env, levels, state.device)), state[:, :levels])
     return early if levels == state.shape[1] else torch.cat([early, function(state[:, levels:])], 1)
 
 
 def first_rows(env: TabulatedEnv, levels: int, device: torch.device) -> Int[Tensor, "M 1"]:
-    """All states of the first levels: the first numbers."""
+    """All states of the first levels, which have the first numbers."""
     return torch.arange(sum(env.level_sizes[:levels]), device=device)[:, None]
 
 

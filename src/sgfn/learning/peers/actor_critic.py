@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from sgfn.config import NetConfig, TrainConfig
+from sgfn.config import NetConfig
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
-from sgfn.learning.kernels.layered import MLPActor
+from sgfn.learning.kernels.mlp_actor import MLPActor
 from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import LogPolicy, rollout
@@ -129,10 +129,10 @@ class ValueNet(nn.Module):
         return self.head(self.encoder(self.env.encode(state)))[..., 0]
 
 
-def check_encoder(config: TrainConfig) -> None:
+def check_encoder(task: Task) -> None:
     """Raise where the configured encoder reads whole trajectories: these methods read single states."""
-    if config.net.encoder != "mlp":
-        raise ValueError(f"method {config.method!r} reads states one by one: use --net.encoder mlp")
+    if task.config.net.encoder != "mlp":
+        raise ValueError(f"method {task.config.method!r} reads states one by one: use --net.encoder mlp")
 
 
 # Learners
@@ -142,7 +142,7 @@ class SoftLearner(Learner):
     """Base of the three methods: a policy network, and a step that draws a batch of rollouts and learns from it."""
 
     def __init__(self, task: Task, device: torch.device) -> None:
-        check_encoder(task.config)
+        check_encoder(task)
         super().__init__(task, device, METERS)
         with seeded(self.config.seed):
             self.policy_net = ActionNet(self.env, self.config.net).to(device)
@@ -184,7 +184,7 @@ class SoftLearner(Learner):
         """The policy network as an actor in rollouts."""
         return self.policy_net.actor()
 
-    def memoryless(self) -> LogPolicy:
+    def state_policy(self) -> LogPolicy:
         """The policy as a function of the state: these policies have no memory."""
         return self.policy_net.log_policy
 

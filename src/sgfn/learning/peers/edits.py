@@ -173,6 +173,8 @@ class GridEdits(LocalEdits):
 
 def check_edits(env: Env) -> None:
     """Raise where an environment has no edits or its table of orders would be too large, before anything is made."""
+    if env.actions != env.outcomes:
+        raise ValueError("chains of edits order what comes out, and intentions are another set here: use tb or kl")
     if isinstance(env, SequenceEnv):
         if env.noise_by_state:
             raise ValueError("chains of edits need noise by position, and this noise reads the state: use tb or kl")
@@ -218,7 +220,7 @@ def _outcome_table(env: Enumerable, rate: float | None) -> Float64[Tensor, "N N"
         size = (env.num_objects, states.shape[0], -1)
         policy = env.toward(states.expand(*size), goals[:, None].expand(*size)).double()
         policy = policy / policy.sum(-1, keepdim=True)  # given in single precision
-        moved = torch.einsum("gna,nak->gnk", policy, env.kernel(states, torch.float64, rate))
+        moved = env.operator(states, torch.float64, rate).outcome_probabilities(policy)
         moved = moved * states_mass[:, env.index(states), None]
         for rows, k, target, finished in laws.children(env, states):
             (objects_mass if finished else states_mass).index_add_(1, target, moved[:, rows, k])

@@ -20,7 +20,7 @@ from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
-from sgfn.learning.peers.edits import make_edits
+from sgfn.learning.peers.edits import check_edits, make_edits
 from sgfn.learning.peers.random import uniform_intentions
 from sgfn.learning.peers.ring import RingBuffer
 from sgfn.learning.rollout import LogPolicy, clocks, draw, rollout
@@ -51,6 +51,11 @@ class Moves:
     gain: Float[Tensor, " B"]
     """Log-reward of the object that came out, less that of the object before."""
     accepted: Bool[Tensor, " B"]
+
+
+def check_chains(task: Task) -> None:
+    """Raise where the environment has no edits, before anything is built."""
+    check_edits(task.env)
 
 
 def log_proposal(
@@ -173,7 +178,7 @@ class MetropolisHastings(Learner):
         """Objects with their scores, on the CPU."""
         return Samples(objects=objects.cpu(), scores=self.task.landscape.scores(objects).cpu(), intended=intended.cpu())
 
-    def memoryless(self) -> None:
+    def state_policy(self) -> None:
         """None: a chain has no policy."""
         return
 

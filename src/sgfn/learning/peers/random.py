@@ -37,6 +37,6 @@ class UniformPolicy(Learner):
         self.record(batch.log_reward.mean(), batch.length.float().mean(), batch.log_reward.exp().mean())
         self.index += 1.0
 
-    def memoryless(self) -> LogPolicy:
+    def state_policy(self) -> LogPolicy:
         """The uniform policy as a function of the state."""
         return self.log_policy

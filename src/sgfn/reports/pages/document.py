@@ -7,6 +7,7 @@ from sgfn.reports.pages.entries import Entry, Group, grouped
 from sgfn.reports.pages.rendering import render
 from sgfn.reports.pages.sections import sections
 from sgfn.reports.sources import Source, read_source
+from sgfn.runs.trust import Trust
 
 
 def write_page(out: Path, title: str, entries: list[Entry], note: str = "") -> Path:
@@ -19,11 +20,11 @@ def write_page(out: Path, title: str, entries: list[Entry], note: str = "") -> P
     return out
 
 
-def report_html(runs: list[Path], out: Path | None = None) -> Path:
+def report_html(runs: list[Path], out: Path | None = None, *, trust: Trust = False) -> Path:
     """Write a page about runs, by default report.html in the first folder; labels are the folders' names."""
     if not runs:
         raise ValueError("name at least one run folder")
-    sources = [read_source(path) for path in {Path(run).resolve(): Path(run) for run in runs}.values()]
+    sources = [read_source(path, trust) for path in {Path(run).resolve(): Path(run) for run in runs}.values()]
     labels = [sources[0].objective] if len(sources) == 1 else folder_labels([source.path for source in sources])
     entries = [
         Entry(label=label, source=source, noise=source.noise, seed=source.config.seed)

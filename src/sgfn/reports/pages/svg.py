@@ -11,7 +11,7 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from sgfn.reports.axes import lay_out
+from sgfn.reports.axes import any_sign, lay_out
 from sgfn.reports.looks import AXIS, GREY, INK, MUTED, PALETTE, RULE, WHITE
 
 OPTIONS: dict[Any, str] = {
@@ -62,7 +62,7 @@ def drawing(figure: Figure, *, key: str, said: str, titles: Mapping[str, str] | 
 
 def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
-    with mpl.rc_context(OPTIONS):
+    with mpl.rc_context(OPTIONS), any_sign():
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 

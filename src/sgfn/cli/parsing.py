@@ -1,0 +1,131 @@
+"""From words to a command's dataclass; whatever is wrong with them comes back as one line."""
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+
+import tyro
+
+from sgfn.cli.names import names_panel
+from sgfn.cli.tables import out
+from sgfn.config.checks import one_of
+from sgfn.config.shell import quoted
+from sgfn.learning.registry import check_name, choices
+
+FLAT = ("config", "settings", "named")
+"""Components whose flags have no prefix."""
+WANTED = {
+    r"^(\S+): invalid literal for int\(\)": "must be a whole number",
+    r"^(\S+): Exceeds the limit": "must be a whole number of fewer digits",
+    r"^(\S+): could not convert string to float": "must be a number",
+    r"^(\S+): no type matching \{None\}\|INT could": "must be a whole number, or None",
+    r"^(\S+): no type matching \{None\}\|FLOAT could": "must be a number, or None",
+    r"^(\S+): no type matching \{None\}\|\{\[FLOAT": "must be numbers with blanks between them, or None",
+    r"^(\S+): Could not find valid parse": "must be numbers with blanks between them",
+}
+"""How the parser speaks of a value that it cannot read, and how we do."""
+
+
+class UsageError(Exception):
+    """The command line itself is wrong."""
+
+
+def parse_words(kind: type, command: str, words: list[str]) -> Any:
+    """A command's dataclass from its flags."""
+    caught = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(caught):
+            return tyro.cli(kind, prog=f"sgfn {command}", args=words)
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            if (panel := names_panel(kind)) is not None:
+                out.print(panel)
+            raise
+        raise UsageError(one_line(caught.getvalue(), words)) from None
+
+
+def flag_value(words: list[str], name: str) -> str | None:
+    """The value given to a flag, if any."""
+    return next(iter(flag_values(words, f"--{name}")), None)
+
+
+def flag_values(words: list[str], flag: str) -> list[str]:
+    """The words given to a flag, up to the next flag.
+
+    >>> flag_values(["--alphas", ".1", "-.2", "--steps=3"], "--alphas"), flag_values(["--steps=3", "x"], "--steps")
+    (['.1', '-.2'], ['3'])
+    """
+    for i, word in enumerate(words):
+        name, joined, value = word.partition("=")
+        if name.replace("_", "-") != flag:  # --max_states is --max-states
+            continue
+        if not joined:
+            rest = words[i + 1 :]
+            end = next((at for at, one in enumerate(rest) if at and one.startswith("--")), len(rest))
+            return rest[:end]
+        return [value]
+    return []
+
+
+def check_choices(kind: type, words: list[str]) -> None:
+    """Names with a known set of values: suggest the nearest before the parser lists them all."""
+    for name, allowed in literal_fields(kind):
+        value = flag_value(words, name)
+        if value is not None:
+            one_of(f"--{name}", value, allowed)
+    for name in choices():
+        value = flag_value(words, name)
+        if value is not None:
+            check_name(name, value, "--")
+
+
+def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Flags with a fixed set of values, those of nested components included."""
+    for name, hint in get_type_hints(kind).items():
+        if get_origin(hint) is Literal:
+            yield prefix + name.replace("_", "-"), get_args(hint)
+        elif is_dataclass(hint):
+            yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
+
+
+def one_line(box: str, words: list[str]) -> str:
+    """The parser's framed message, without frame, headings and help text."""
+    text = re.sub(r"[\u2500-\u257f]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
+    text = " ".join(text.split())
+    text = re.sub(
+        r"^(Value error|Parsing error|Required options|Unrecognized options|Invalid \w+|Missing argument) (?=\S)",
+        "",
+        text,
+    )
+    text = re.sub(r"Error parsing (config)?(\.\w+)?: (?=\S)", "", text)
+    text = re.sub(r" Perhaps you meant: (--[\w.-]+).*", r"; did you mean \1?", text)
+    text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0].strip(" -")
+    text = unread_value(text, words) or missing_value(text, words) or text
+    return text or "the command line could not be read"
+
+
+def unread_value(text: str, words: list[str]) -> str:
+    """What to say of a value that is no number; empty where the message is about something else."""
+    for pattern, wanted in WANTED.items():
+        if found := re.match(pattern, text.removeprefix("Error parsing ")):
+            flags = found[1].split("/")  # -n/--n
+            given = next((values for flag in flags if (values := flag_values(words, flag))), [])
+            listed = given if "blanks" in wanted else given[:1]
+            return f"{flags[0]} {wanted}, got {' '.join(repr(value[:80]) for value in listed) or 'nothing'}"
+    return ""
+
+
+def missing_value(text: str, words: list[str]) -> str:
+    """What to say of a flag or an argument without its value; empty where the message is about something else."""
+    if not (found := re.match(r"Missing value for argument '(\S+)'\.", text)):
+        return ""
+    flag, values = found[1], flag_values(words, found[1])
+    dashed = [word for word in words if word.startswith("-")]
+    if flag.startswith("-"):
+        hint = f"; one that begins with - is given as {flag}={quoted(values[0])}" if values else ""
+        return f"{flag} needs a value{hint}"
+    hint = f"; a name that begins with - is given as {quoted(f'./{dashed[0]}')}" if dashed else ""
+    return f"{flag.upper()} is missing{hint}"

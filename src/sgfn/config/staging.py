@@ -1,0 +1,94 @@
+"""Files of a folder that take their places together: whoever is killed on the way leaves the old ones, or the new ones.
+
+New files are written into a hidden folder. Once all of them are on the disk it gets another name, and from then on they
+count: if their writer could not move them to their places, whoever comes next does.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sgfn.config.files import flush_folder, naming, read_json, refuse_irregular, write_json
+
+NEW, READY = ".sgfn-new", ".sgfn-ready"
+GONE = ".gone.json"
+"""Names of old files that have no successor, kept beside the new ones."""
+
+
+@contextmanager
+def staging(folder: Path) -> Iterator[Path]:
+    """A hidden folder inside another, which the caller has locked; what is left there at the end is removed."""
+    new = folder / NEW
+    discard(folder)
+    with naming(new):
+        new.mkdir()
+    try:
+        yield new
+    except OSError as error:  # to be told of the place that the file was meant for
+        error.filename = str(error.filename).replace(f"{os.sep}{NEW}{os.sep}", os.sep) if error.filename else None
+        raise
+    finally:
+        discard(folder)
+
+
+def discard(folder: Path) -> None:
+    """Remove new files that nobody has finished."""
+    shutil.rmtree(folder / NEW, ignore_errors=True)
+
+
+def take_over(folder: Path, gone: Iterable[str]) -> None:
+    """Let the files in the hidden folder take their places, and remove the old ones named here without a successor."""
+    new = folder / NEW
+    names = _files(new)
+    gone = sorted({*gone} - {*names})
+    for name in (*gone, *names):
+        refuse_irregular(folder / name)
+    write_json(new / GONE, gone)
+    for path in (*(path for path in new.rglob("*") if path.is_dir()), new):
+        flush_folder(path)
+    with naming(folder):
+        new.rename(folder / READY)
+        flush_folder(folder)
+    put_into_place(folder)
+
+
+def unsettled(folder: Path) -> bool:
+    """Whether somebody was killed before all new files of a folder were in their places."""
+    return (folder / READY).is_dir()
+
+
+def put_into_place(folder: Path) -> None:
+    """Move new files that count already to their places; for whoever has locked the folder."""
+    ready = folder / READY
+    if not unsettled(folder):
+        return
+    names, gone = _files(ready), read_json(ready / GONE) if (ready / GONE).is_file() else []
+    if not isinstance(gone, list):
+        raise ValueError(f"{ready / GONE} was not written by sgfn: a list of names is expected")
+    targets, removed = [_inside(folder, name) for name in names], [_inside(folder, str(name)) for name in gone]
+    for name, target in zip(names, targets, strict=True):
+        with naming(target):
+            target.parent.mkdir(exist_ok=True)
+            (ready / name).replace(target)
+    for path in removed:
+        path.unlink(missing_ok=True)
+    for path in {folder, *((folder / name).parent for name in names)}:
+        flush_folder(path)
+    shutil.rmtree(ready)
+
+
+def _files(folder: Path) -> list[str]:
+    """Names of all files below a folder, but for the list of those that go."""
+    found = [Path(path, name).relative_to(folder) for path, _, names in os.walk(folder) for name in names]
+    return [str(name) for name in found if name != Path(GONE)]
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """A path inside the folder; a name or a link that leads out of it is refused."""
+    path, parts = folder / name, Path(name).parts
+    plain = parts and ".." not in parts and not Path(name).is_absolute()
+    if not plain or path.parent.resolve() != folder.resolve().joinpath(*parts[:-1]):
+        raise ValueError(f"{path} leads out of {folder}: remove {folder / READY}")
+    return path

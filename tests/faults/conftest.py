@@ -1,0 +1,24 @@
+"""What all tests of faults share: the process that commands are forked from, and folders to try them on."""
+
+from collections.abc import Iterator
+
+import pytest
+from benchmarks.soak.folders import Bases
+from benchmarks.soak.forks import ForkServer
+from benchmarks.soak.kills import Kills
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ForkServer]:
+    with ForkServer() as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def bases(server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Bases:
+    return Bases(server, tmp_path_factory.mktemp("bases"))
+
+
+@pytest.fixture(scope="session")
+def kills(server: ForkServer, bases: Bases) -> Kills:
+    return Kills(server, bases)

