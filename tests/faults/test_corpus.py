@@ -12,17 +12,8 @@ from corpus import ROWS
 
 from sgfn.cli.commands import COMMANDS
 
-MENDED = ()
-"""Parts whose rows must hold by now."""
 
-
-def marked(row: Row) -> object:
-    """A row as a parameter; one that waits for another part of the tree to be mended may fail."""
-    marks = [pytest.mark.xfail(strict=False, reason=row.mends)] if row.mends and row.mends not in MENDED else []
-    return pytest.param(row, id=row.name, marks=marks)
-
-
-@pytest.mark.parametrize("row", [marked(row) for row in ROWS])
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_bad_input_gets_one_line(row: Row, server: ForkServer, bases: Bases, tmp_path: Path) -> None:
     if row.base:
         bases.lay(row.base, tmp_path)

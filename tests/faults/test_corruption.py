@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 EXAMPLES = {"compare": 4, "forecast again": 4, "report": 4, "report a table": 4}
-MENDS = "lost"
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +21,6 @@ def corruptions(server: ForkServer, bases: Bases) -> Corruptions:
     return Corruptions(server, bases)
 
 
-@pytest.mark.xfail(strict=False, reason=MENDS)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_damaged_folder_gets_the_right_answer_or_a_line(name: str, corruptions: Corruptions, tmp_path: Path) -> None:
     @settings(

@@ -6,16 +6,11 @@ from pathlib import Path
 import pytest
 from benchmarks.soak.kills import SCENARIOS, Kills
 
-LOST = set(SCENARIOS)
-"""Scenarios that wait for what killed writers lose and leave to be mended."""
 QUICK = ("train", "train a chain", "evaluate", "sample")
 CASES = [(name, seed) for name in SCENARIOS for seed in range(3 if name in QUICK else 1)]
 
 
-@pytest.mark.parametrize(
-    ("name", "seed"),
-    [pytest.param(*case, marks=[pytest.mark.xfail(strict=False, reason="lost")] * (case[0] in LOST)) for case in CASES],
-)
+@pytest.mark.parametrize(("name", "seed"), CASES)
 def test_a_killed_command_goes_on_as_if_nothing_had_been(name: str, seed: int, kills: Kills, tmp_path: Path) -> None:
     moment = kills.kill(SCENARIOS[name], random.Random(f"{name} {seed}"))
     assert kills.disturbed(SCENARIOS[name], tmp_path, [moment]) == [], moment
@@ -29,8 +24,6 @@ def test_killed_again_and_again(kills: Kills, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [0, 50, 3000, 30_000])
 @pytest.mark.parametrize("name", ["train", "train further", "compare", "forecast again"])
 def test_a_full_disk_loses_nothing(name: str, size: int, kills: Kills, tmp_path: Path) -> None:
-    if name in LOST:
-        pytest.xfail("lost")
     assert kills.disturbed(SCENARIOS[name], tmp_path, [{"file_size": size}]) == []
 
 

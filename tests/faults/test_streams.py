@@ -23,7 +23,6 @@ CLOSED = {
 }
 
 
-@pytest.mark.xfail(strict=False, reason="inputs")
 @pytest.mark.parametrize("name", CLOSED)
 def test_a_closed_stream_is_no_traceback(name: str, server: ForkServer, bases: Bases, tmp_path: Path) -> None:
     bases.lay("grid", tmp_path)

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from sgfn.config.checks import in_range, require
-from sgfn.config.files import check_target
+from sgfn.config.files import check_target, resolved
 from sgfn.envs import Env
 from sgfn.envs.trajectories import Samples
 from sgfn.runs.copies import DATA
@@ -44,7 +44,7 @@ def sample(
     in_range("-n", n, 1, 10**9)
     in_range("seed", seed, 0, 2**31 - 1)
     check_target(out, overwrite=overwrite)
-    if out.parent.resolve() == (Path(run) / DATA).resolve():
+    if resolved(out.parent) == resolved(Path(run) / DATA):
         raise ValueError(f"{out.parent} holds the data that {run} is read with: give --out another name")
     folder = Run(path=Path(run), trust=trust)
     if folder.read_config()[0] == "series":
