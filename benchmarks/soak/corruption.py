@@ -194,7 +194,9 @@ QUESTIONS: dict[str, Question] = {
         "--overwrite --out run",
         changes=True,
     ),
-    "evaluate a saved model": Question(base="saved", command="evaluate run --samples 8 --json --device cpu"),
+    "evaluate a saved model": Question(
+        base="saved", command="evaluate run --samples 8 --json --device cpu --reward scores:gc"
+    ),
     "sample paths": Question(base="forecast", command="sample run -n 2 --out x.csv --device cpu"),
     "forecast again": Question(
         base="forecast", command=f"forecast --resume {JUDGED} --device cpu --out run", changes=True, shows=LOGS

@@ -55,8 +55,11 @@ def take_over(folder: Path, gone: Iterable[str]) -> None:
 
 
 def unsettled(folder: Path) -> bool:
-    """Whether somebody was killed before all new files of a folder were in their places."""
-    return (folder / READY).is_dir()
+    """Whether somebody was killed before all new files of a folder were in their places.
+
+    A link was not put there by us: what lies behind it belongs to somebody else.
+    """
+    return (folder / READY).is_dir() and not (folder / READY).is_symlink()
 
 
 def put_into_place(folder: Path) -> None:
