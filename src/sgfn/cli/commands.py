@@ -338,7 +338,8 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     try:
         act(words)
-        sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
+        if sys.stdout is not None:  # a function of the user's may have taken it away
+            sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt as stop:
         return fail(str(stop) or "stopped")
     except MemoryError:

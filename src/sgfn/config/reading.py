@@ -182,6 +182,11 @@ def parse_json(text: str | bytes, name: str = "JSON") -> Any:
         raise located(name, f"not valid JSON ({brief(error).partition(':')[0]})") from None
     if _depth(data) > DEEPEST_JSON:
         raise _too_deep(name)
+    if "\\ud" in (text if isinstance(text, str) else text.decode()).lower():  # half a character may be written so
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise located(name, f"holds {error.object[error.start]!a}, which is no character of a text") from None
     return data
 
 
