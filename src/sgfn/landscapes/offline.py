@@ -52,7 +52,7 @@ def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
 def _said(error: ValueError, text: str) -> str:
     """What is wrong with an object: our own messages number it as an entry, which the line does better."""
     said = re.sub(r"^entry \d+ (?=\()", "", str(error))
-    return said if repr(text) in said else f"({text!r}): {said or 'cannot be read'}"
+    return said if said != str(error) or repr(text) in said else f"({text!r}): {said or 'cannot be read'}"
 
 
 def _plain(file: Path) -> "Table | None":
