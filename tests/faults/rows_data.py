@@ -43,6 +43,14 @@ def nobody(user):
 pwd.getpwuid = nobody
 sys.exit(main(["tasks", "tfbind8-pax6"]))
 """
+GONE = """
+import os, sys
+from sgfn.cli import main
+os.mkdir("here")
+os.chdir("here")
+os.rmdir("../here")
+sys.exit(main("train grid --steps 2 --device cpu --out run".split()))
+"""
 RECORD = json.dumps({"bin_sha256": "0" * 64})
 
 ROWS = [
@@ -86,6 +94,7 @@ ROWS = [
         files={"cache/PAX6_REF_R1.bin": b"x", "cache/PAX6_REF_R1.json": "[]"}),
     row("data: a record of 100,000 brackets", "tasks tfbind8-pax6", "PAX6_REF_R1",
         files={"cache/PAX6_REF_R1.bin": b"x", "cache/PAX6_REF_R1.json": "[" * 100_000}),
+    row("data: a current folder that is gone", ["-c", GONE], "the current folder"),
     row("data: no home folder", ["-c", HOMELESS], "home",
         env={"HOME": None, "SGFN_CACHE": None, "XDG_CACHE_HOME": None}),
     row("data: a damaged record in the cache", FETCH, "", code=0,

@@ -59,6 +59,12 @@ ANSWERS = [
     scored("returns a negative number", "return [-1.0] * len(texts)", "mine:f", "-1", "max(0.0, score)"),
     scored("returns what float32 cannot hold", "return [1e300] * len(texts)", "mine:f", "float32"),
     scored("returns an integer beyond floats", "return [10**400] * len(texts)", "mine:f"),
+    scored("returns an integer beyond words", "return [10**9999] * len(texts)", "mine:f", "int"),
+    scored("returns what fails as a number", "return [X()] * len(texts)", "mine:f", head="class X:\n"
+           "    def __float__(self): raise KeyError\n    def __repr__(self): raise KeyError"),
+    scored("returns a tensor without numbers", "import torch; return torch.ones(len(texts), device='meta')", "mine:f"),
+    scored("returns a sparse tensor", "import torch; return torch.ones(len(texts)).to_sparse()", "mine:f"),
+    scored("takes standard output away", "import sys; sys.stdout = None; return [1.0] * len(texts)", code=0, talks=True),
     scored("returns complex numbers", "return [1j] * len(texts)", "mine:f"),
     scored("returns dates", "import datetime; return [datetime.date.today()] * len(texts)", "mine:f"),
     scored("returns a tensor of another length", "import torch; return torch.ones(1)", "mine:f"),

@@ -35,6 +35,7 @@ FOLDERS = [
     *into("a folder that cannot be written", "x", "x", files={"x": read_only_folder}),
     *into("below a folder that cannot be written", "x/y/z", "x", files={"x": read_only_folder}),
     *into("a link to itself", "x", "x", files={"x": a_link("x")}),
+    *into("a link to nothing", "x", "x is a link that leads nowhere", files={"x": a_link("nowhere")}),
     *into("in a system's folder", "/proc/1/x", "/proc/1/x"),
     *into("a name that is too long", "x" * 300, "x" * 20),
 ]
@@ -54,6 +55,7 @@ FILES = [
         files={"run/samples.csv": "mine"}),
     row("file: report, an unknown ending", "report run --out r.docx", "r.docx", base="grid"),
     row("file: report, text", "report run --out r.txt", "r.txt", base="grid"),
+    row("file: sample, a run that is a link to itself", "sample x", "x does not exist", files={"x": a_link("x")}),
     row("file: report, the run itself", "report run --out run", "run", base="grid"),
     row("file: report, the checkpoint", "report run --out run/config.json --overwrite", "config.json", base="grid"),
     row("file: forecast, paths below a file", "forecast s.csv {short} --paths s.csv/p.csv", "s.csv",

@@ -162,7 +162,14 @@ CONFIGS = [
     *each("config with an unknown objective", {CONFIG: set_to("config.objective", "tbb")}, "config.json", "'tbb'"),
     *each("config with an unknown method", {CONFIG: set_to("config.method", "x")}, "config.json", "method"),
     *each("config with a component that is a list", {CONFIG: set_to("config.net", [])}, "config.json", "net"),
-    *each("config with files that are text", {CONFIG: set_to("files", "x")}, "config.json"),
+    *each("config with files that are text", {CONFIG: set_to("files", "x")}, "config.json", "files must be an object"),
+    *each("config with a float beyond floats", {CONFIG: set_to("config.noise.alpha", 10**400)}, "config.json", "noise.alpha"),
+    *each("config with NUL in a file", {CONFIG: set_to("config.noise.file", "a\0b")}, "config.json", "noise.file"),
+    *each("config with half a character", {CONFIG: set_to("task", "\ud800")}, "config.json", "no character"),
+    *each("config of format true", {CONFIG: set_to("format", True)}, "config.json", "format True"),
+    *each("config of format 2.0", {CONFIG: set_to("format", 2.0)}, "config.json", "format 2.0"),
+    *each("config of format 1 with files that are text",
+          {CONFIG: in_json(lambda data: data.update(format=1, files="x"))}, "config.json"),
     *each(
         "config with a network of another size", {CONFIG: set_to("config.net.hidden", 17)}, "does not fit config.json"
     ),
@@ -241,6 +248,25 @@ LOGS = [
     *each("results whose figure is text", {EXACT: set_to("tv", "x")}, "exact.json", verbs=DRAWN, code=EITHER),
     *each("results whose figure is nan", {EXACT: set_to("tv", float("nan"))}, "exact.json", verbs=DRAWN, code=EITHER),
     *each("results without a figure", {EXACT: without("tv")}, "exact.json", verbs=DRAWN, code=EITHER),
+    *[
+        made
+        for what, value in {
+            "no edges": {"edges": [], "target": [1.0]},
+            "one edge": {"edges": [1.0]},
+            "edges that stand still": {"edges": [1.0, 1.0], "target": [1.0]},
+            "negative shares": {"edges": [0.0, 1.0], "target": [-1.0]},
+            "no distribution of ours": {"edges": [0.0, 1.0], "<b>": [1.0]},
+            "a number beyond floats": {"edges": [0.0, 10**400], "target": [1.0]},
+        }.items()
+        for made in each(f"results whose histogram has {what}", {EXACT: set_to("histogram", value)}, "exact.json",
+                         "histogram", verbs=DRAWN)
+    ],
+    *each("results whose design's score is text", {EXACT: set_to("designs", [["ACG", "high"]])}, "exact.json", "designs",
+          verbs=DRAWN),
+    *each("results with half a character", {EXACT: set_to("designs", [["\ud800", 1.0]])}, "exact.json", "no character",
+          verbs=DRAWN),
+    *each("results whose alphabet has one letter", {EXACT: set_to("alphabet", "A")}, code=0, verbs=DRAWN, base="words",
+          changes=True, leaves=True),
     *each("results a folder", {EXACT: made_a_folder}, "exact.json", verbs=("evaluate",)),
 ]
 
@@ -314,7 +340,23 @@ SAVED = [
     *each("a saved model to be trained on", {}, "model.save", verbs=("resume",), base="saved"),
 ]
 
+
+
+def linked_out(path: Path) -> None:
+    """Make a link to a folder of the reader's, with a file in it."""
+    diary = path.parent.parent / "home" / "diary.txt"
+    diary.parent.mkdir()
+    diary.write_text("dear")
+    path.symlink_to("../home")
+
+
 OTHERS = [
+    *[
+        row(f"{verb}: {file} leads to a folder of mine", words, base="grid", files={f"run/{file}": linked_out},
+            code=EITHER, changes=verb != "resume", leaves=True, talks=True)
+        for verb, words in VERBS.items() if verb != "report"
+        for file in (".sgfn-ready", ".sgfn-new")
+    ],
     row("resume: nothing is there", "train grid --resume --out nowhere", "nowhere does not exist"),
     row("resume: an empty folder", "train grid --resume --out run", "config.json", files={"run": a_folder}),
     row("resume: another task", "train words --resume --out run", "run holds a run of grid", base="grid"),
