@@ -14,7 +14,7 @@ from benchmarks.soak.folders import COMMANDS, NET, SHORT, SMALL, Bases
 from benchmarks.soak.forks import Ended, ForkServer
 from benchmarks.soak.outcomes import Content, differences, leftovers, relative, results, troubles
 
-SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -145,6 +145,8 @@ RUNS = [
     row("forecast: evaluated", "evaluate run", "run holds a forecast", base="forecast"),
     row("forecast: reported", "report run", "run holds a forecast", base="forecast"),
     row("forecast: trained on as a grid", "train grid --resume --out run", "run holds a run of series", base="forecast"),
+    row("forecast: sampled over its own table", "sample run --out run/history.csv --overwrite", "history.csv",
+        "the forecast itself wrote", base="forecast"),
     row("forecast: sampled into an unknown kind", "sample run --out p.json", "p.json", base="forecast"),
     row("forecast: too many paths", "sample run -n 999999999999", "-n", base="forecast", memory=2**31, limit=10),
     row("forecast: its copy is gone", "sample run", "data/s.csv", base="forecast",

@@ -76,6 +76,8 @@ def sample_paths(run: Run, n: int, out: Path, seed: int, device: str) -> int:
     files, forecaster = import_module("sgfn.series.files"), import_module("sgfn.series.forecaster")
 
     kind_of(out, files.WRITERS)
+    if out.name in files.FILES and resolved(out.parent) == resolved(run.path):
+        raise ValueError(f"{out} is a file that the forecast itself wrote: give --out another name")
     drawn = forecaster.Forecaster.load(run.path, device=device, trust=run.trust).predict(samples=n, seed=seed)
     files.write_table(out, files.path_table(drawn))
     return n * len(drawn)
