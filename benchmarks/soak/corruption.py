@@ -229,7 +229,7 @@ class Corruptions:
 
     def _right(self, name: str) -> Answer:
         """The answer on the folder as it was."""
-        folder = self.bases.home / f"right {name}"
+        folder = self.bases.scratch(f"right {name}")
         self.bases.lay(QUESTIONS[name].base, folder)
         found, answer = self.ask(name, folder)
         assert (found, answer.code) == ([], 0), (name, found, answer)

@@ -116,7 +116,7 @@ class Kills:
         return results(folder)
 
     def _undisturbed(self, scenario: Scenario) -> Undisturbed:
-        folder = self.bases.home / "undisturbed"
+        folder = self.bases.scratch("undisturbed")
         folder.mkdir(parents=True)
         before = self.lay(scenario, folder)
         ended = self.run(scenario.command, folder, worker=scenario.worker)
