@@ -11,7 +11,7 @@ from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
 from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
 
-EntropyVariant = Literal["quantile", "per-state", "exponential"]
+EntropyVariant = Literal["quantile", "trajectory", "per-state", "exponential"]
 Exploration = Literal["constant", "entropy"]
 Accelerate = Literal["auto", "eager", "compile", "graph"]
 Activation = Literal["relu", "gelu", "silu"]
@@ -103,6 +103,8 @@ class DynamicsConfig:
     """Its own gradient-norm clip; 0 is none."""
     rounds: int = 4
     """Updates per step in `replay` mode."""
+    batch: int = 0
+    """Past trajectories in each of those updates; 0 is the batch size of the rollouts."""
 
     def __post_init__(self) -> None:
         one_of("dynamics.mode", self.mode, get_args(DynamicsMode))
@@ -112,6 +114,7 @@ class DynamicsConfig:
         in_range("dynamics.lr", self.lr, 0.0, 10.0)
         in_range("dynamics.clip", self.clip, 0.0)
         in_range("dynamics.rounds", self.rounds, 1, 1000)
+        in_range("dynamics.batch", self.batch, 0, 10**7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,9 +184,11 @@ class EntropyConfig:
     """The entropy ratio r_gamma: of the `kl-entropy` objective, and of exploration guided by it."""
 
     base: str = "tb"
-    """What `kl-entropy` adds its terms to: a balance in the chosen form, or the `kl` objective."""
+    """What `kl-entropy` adds its terms to: a balance in the chosen form, the `kl` objective, or `none`: the terms alone,
+    which do not know the reward."""
     variant: EntropyVariant = "quantile"
-    """High and low entropy: quantiles of the batch; each state's own, capped; or decaying exponentially with it."""
+    """High and low entropy: quantiles of the batch, or of each `trajectory`; each state's own, capped; or decaying
+    exponentially with it."""
     gamma: float = 0.5
     """Share of the high end in the mixture: r_gamma lies in [1, 1/gamma]."""
     quantile: float = 0.9
@@ -192,7 +197,7 @@ class EntropyConfig:
     """b_high of the exponential variant."""
     rate_low: float = 2.0
     """b_low of the exponential variant."""
-    weight_kl: float = 0.0
+    weight_kl: float = 0.1
     """lambda_kl: weight of the policy KL with entropy ratio; 0 is none."""
     weight_dynamics: float = 0.1
     """lambda_dyn: weight of the dynamics balance; 0 is none."""
@@ -240,6 +245,8 @@ class LogConfig:
     """Steps between exact evaluations on enumerable tasks; 0 is never."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
+    entropy: bool = False
+    """Log the policy's entropy, its ratio r_gamma and the terms made of them, whatever the objective."""
 
     def __post_init__(self) -> None:
         in_range("log.every", self.every, 1)
@@ -332,8 +339,8 @@ class TrainConfig:
 
     @property
     def watches_entropy(self) -> bool:
-        """Whether the entropy ratio has a part in the run."""
-        return self.objective == "kl-entropy" or self.exploration == "entropy"
+        """Whether the entropy ratio has a part in the run, or is logged."""
+        return self.objective == "kl-entropy" or self.exploration == "entropy" or self.log.entropy
 
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""

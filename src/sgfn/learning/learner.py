@@ -288,7 +288,8 @@ class Learner(ABC):
         for name in sorted({key.partition(".")[0] for key in state} - named | memory.keys()):
             copy_into(memory.get(name, {}), part_of(state, name), name)
         self.index.copy_(mine["index"])
-        self.meters.copy_(mine["meters"])
+        if mine["meters"].shape == self.meters.shape:  # else of a version that logged other figures
+            self.meters.copy_(mine["meters"])
         self.done = int(mine["done"])
         self.generator.set_state(mine["generator"].cpu())
 

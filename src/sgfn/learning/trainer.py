@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
+from sgfn.config.checks import is_ours
 from sgfn.envs import histories
 from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.envs.trajectories import Trajectories, first_of
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
@@ -31,9 +33,11 @@ from sgfn.nets.heads import FlowNets
 from sgfn.nets.registry import ENCODERS
 from sgfn.objectives import OBJECTIVES, reads_scores, scored_as
 from sgfn.objectives.checks import CheckedObjective
-from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.objectives.making import make_objective
+from sgfn.objectives.registry import chain
 
+FEW = 4
+"""Trajectories by which the parts of an objective are found."""
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
 
@@ -58,6 +62,7 @@ class StepRemainder(NamedTuple):
     nll: Float[Tensor, ""]
     log_reward: Float[Tensor, " B"]
     length: Int[Tensor, " B"]
+    parts: Float[Tensor, " P"] | None
 
 
 class Trainer(Learner):
@@ -76,12 +81,13 @@ class Trainer(Learner):
         objective: Objective | None = None,
         encoder: nn.Module | None = None,
     ) -> None:
-        super().__init__(task, device, METERS + (ENTROPY_METERS if task.config.watches_entropy else ()))
+        super().__init__(task, device, METERS)
         check_task(task)
         self.offline, self.encoder = None if offline is None else offline.to(device), encoder
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
-        self.entropy_figures = torch.zeros(len(ENTROPY_METERS), device=device)  # `ENTROPY_METERS` of the newest batch
+        self.part_names: tuple[str, ...] = ()
+        self._first: Trajectories | None = None  # some trajectories, by which parts of an objective are found
         self.entropy_ratio = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.schedule_values = torch.zeros(2, device=device)  # see `update_schedules`
         self.steps = torch.tensor(float(self.config.steps), device=device, dtype=torch.float64)  # for schedules
@@ -119,6 +125,7 @@ class Trainer(Learner):
             objective=CheckedObjective(objective) if own else objective,
             reads_flow=own or reads_scores(self.config, "flow"),
             reads_intentions=own or self.config.watches_entropy,
+            balance_terms=self._balance_terms(own),
         )
         self.general = GeneralBackend(setup)
         self.fixed_length = self._fixed_length(setup)
@@ -126,6 +133,25 @@ class Trainer(Learner):
         self.backend: Backend = (
             self.general if self.fixed_length is None or general_until_compiled else self.fixed_length
         )
+        if self._first is not None:
+            self._name_parts(self._first)
+
+    def _balance_terms(self, own: bool) -> tuple[str, ...]:
+        """Terms of the balance that are logged: none where there is no balance, and none that is always zero."""
+        if not own and not any(entry.balance for entry in chain(self.config)):
+            return ()
+        form = form_entry(scored_as(self.config))
+        flows = own or reads_scores(self.config, "flow")
+        noisy = form.joint_backward or not is_ours(form.scoring)
+        shown = {"log_flow": flows, "log_pf": True, "log_dynamics": noisy, "log_pb": noisy or self.nets.reads_final}
+        return (*(name for name, wanted in shown.items() if wanted), "end_flow")
+
+    def _name_parts(self, batch: Trajectories) -> None:
+        """Give every part that is logged a meter."""
+        self._first = batch
+        self.part_names = self.general.part_names(batch, self.schedule_values[0])
+        self.meter_names = (*METERS, *self.part_names)
+        self.meters = torch.zeros(len(self.meter_names) + 1, device=self.device)
 
     def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
         """The backend for sequences of one length, where it fits."""
@@ -180,6 +206,7 @@ class Trainer(Learner):
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
         if isinstance(objective := general.setup.objective, CheckedObjective):
             objective.refuse_unfinite(*general.scored(scorer, batch, beta, kernel))
+        self._name_parts(first_of(batch, FEW))
 
     # steps
 
@@ -202,7 +229,7 @@ class Trainer(Learner):
         rounds = config.dynamics.rounds if config.dynamics.mode == "replay" else 0
         size = config.replay.batch or config.batch
         replay = [uniform_draws(size, self.generator) for _ in range(config.replay.updates)]
-        refits = [uniform_draws(config.batch, self.generator) for _ in range(rounds)]
+        refits = [uniform_draws(config.dynamics.batch or config.batch, self.generator) for _ in range(rounds)]
         rollouts = self.backend.draw(self.generator, self.temperature)
         return StepDraws(rollouts=rollouts, replay=replay, refits=refits)
 
@@ -214,7 +241,8 @@ class Trainer(Learner):
         """Roll out, update policy and flow (also on replayed batches); returns the rest of the step for `finish`."""
         beta, rate = self.schedule_values.unbind()
         own, found = self.backend.learn(draws.rollouts, beta, rate)
-        self._keep_entropy(found)
+        if found.parts is not None and "r_gamma" in self.part_names:  # for the temperature of the next rollouts
+            self.entropy_ratio.copy_(found.parts[self.part_names.index("r_gamma")])
         pending, nll = found.pending, found.noise_loss
         if self.buffer is not None:
             if pending is not None:  # past batches are scored by the noise model as it is then
@@ -225,7 +253,7 @@ class Trainer(Learner):
                 self.backend.relearn(self.buffer.pick(uniform), beta, rate)
             for uniform in draws.refits:
                 nll = self.backend.refit_noise_model(self.buffer.pick(uniform), rate)
-        return StepRemainder(pending=pending, loss=found.loss, nll=nll, log_reward=own.log_reward, length=own.length)
+        return StepRemainder(pending, found.loss, nll, own.log_reward, own.length, found.parts)
 
     def finish(self, rest: StepRemainder) -> None:
         """Do the rest of a step: update the noise model, record the meters and advance the schedules."""
@@ -253,20 +281,15 @@ class Trainer(Learner):
         config = self.config
         return config.temperature * self.entropy_ratio if config.exploration == "entropy" else config.temperature
 
-    def _keep_entropy(self, found: Learned) -> None:
-        """Keep a batch's entropy figures for the meters, and the ratio for the temperature of the next rollout."""
-        if found.entropy is not None:
-            self.entropy_figures.copy_(found.entropy)
-            self.entropy_ratio.copy_(found.entropy[ENTROPY_METERS.index("ratio")])
-
     def _record(self, rest: StepRemainder) -> None:
         log_reward = rest.log_reward
         plain = [rest.loss, rest.nll, log_reward.mean(), rest.length.float().mean(), log_reward.exp().mean()]
-        self.record(*plain, *(self.entropy_figures.unbind() if self.config.watches_entropy else ()))
+        self.record(*plain, *(() if rest.parts is None else rest.parts.unbind()))
 
     def readings(self) -> dict[str, Tensor]:
-        """log Z as learned."""
-        return {"log_z": self.nets.log_z}
+        """The reward exponent, and log Z as learned, unless the objective tells another."""
+        exponent = {"beta": self.schedule_values[0]}
+        return exponent if "log_z" in self.part_names else {"log_z": self.nets.log_z} | exponent
 
     def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
         """Kind of the noise model, its likelihood and distance from the true kernel on the policy's trajectories."""
