@@ -113,6 +113,10 @@ class Evaluate:
     """Where to run."""
     max_states: int = 2_000_000
     """Largest space that is enumerated."""
+    mode_distance: int = 2
+    """A mode lies further than this from every better one: Hamming distance, or steps on a grid."""
+    mode_level: float | None = None
+    """Lowest score of a mode; by default the task's own."""
     json: bool = False
     """Print JSON."""
     named: Trusting = field(default_factory=Named)
@@ -240,6 +244,8 @@ def run_evaluate(args: Evaluate) -> None:
         seed=args.seed,
         device=args.device,
         max_states=args.max_states,
+        mode_distance=args.mode_distance,
+        mode_level=args.mode_level,
         trust=trust,
     )
     if args.json:

@@ -36,6 +36,8 @@ from sgfn.objectives.checks import CheckedObjective
 from sgfn.objectives.making import make_objective
 from sgfn.objectives.registry import chain
 
+MOST_DRAWN = 900
+"""Entries of the largest kernel that is drawn."""
 FEW = 4
 """Trajectories by which the parts of an objective are found."""
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
@@ -298,6 +300,22 @@ class Trainer(Learner):
         kind = "known" if self.config.dynamics.mode == "known" else self.dynamics.kind
         with torch.no_grad():
             return {"dynamics_model": kind, **dynamics.calibration(self.env, self.general.kernel_along(own), own)}
+
+    def kernels(self, batch: int, seed: int) -> dict[str, list[list[float | None]]] | None:
+        """Mean true and learned noise by intention; None where the kernel is known, or too large for a picture."""
+        if self.config.dynamics.mode == "known" or self.env.actions * self.env.outcomes > MOST_DRAWN:
+            return None
+        generator = torch.Generator(self.device).manual_seed(seed)
+        with torch.no_grad():
+            own = rollout(self.env, self.actor(), self.task.log_reward, batch=batch, generator=generator)
+            return dynamics.mean_kernels(self.env, self.general.kernel_along(own), own)
+
+    @property
+    def why_no_law(self) -> str:
+        """Why the law of a policy with memory is not to be had; empty where it is."""
+        count = histories.count(self.task.env)
+        most = histories.MAX_HISTORIES
+        return "" if self.has_law else f"the policy remembers, and {count:.3g} histories are more than {most:,}"
 
     @property
     def trajectories(self) -> int:
