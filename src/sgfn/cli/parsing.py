@@ -24,6 +24,7 @@ WANTED = {
     r"^(\S+): could not convert string to float": "must be a number",
     r"^(\S+): no type matching \{None\}\|INT could": "must be a whole number, or None",
     r"^(\S+): no type matching \{None\}\|FLOAT could": "must be a number, or None",
+    r"^(\S+): no type matching \{None\}\|FLOAT\|\{auto\} could": "must be a number, auto or None",
     r"^(\S+): no type matching \{None\}\|\{\[FLOAT": "must be numbers with blanks between them, or None",
     r"^(\S+): Could not find valid parse": "must be numbers with blanks between them",
 }

@@ -184,8 +184,8 @@ class EntropyConfig:
     """The entropy ratio r_gamma: of the `kl-entropy` objective, and of exploration guided by it."""
 
     base: str = "tb"
-    """What `kl-entropy` adds its terms to: a balance in the chosen form, the `kl` objective, or `none`: the terms alone,
-    which do not know the reward."""
+    """What `kl-entropy` adds its terms to: a balance in the chosen form, the `kl` objective, or `none`: its terms
+    alone, which do not know the reward."""
     variant: EntropyVariant = "quantile"
     """High and low entropy: quantiles of the batch, or of each `trajectory`; each state's own, capped; or decaying
     exponentially with it."""
@@ -268,6 +268,9 @@ class TrainConfig:
     """lambda of SubTB."""
     beta: float | None = None
     """Reward exponent; by default the task's own, which `sgfn tasks` lists."""
+    aim: float | Literal["auto"] | None = None
+    """Mean score that samples should reach, in units of the score: the exponent is then found while training, from
+    --beta on. `auto`: half-way between the first batch's mean and the best score so far."""
     steps: int = 5000
     """Training steps, each with one batch of rollouts."""
     batch: int = 64
@@ -323,6 +326,10 @@ class TrainConfig:
         in_range("subtb_lambda", self.subtb_lambda, 0.0, 2.0)
         if self.beta is not None:
             in_range("beta", self.beta, 0.0, 1e3)
+        if self.aim is not None and self.reward.ramp > 0:
+            raise ValueError("aim finds the exponent, and reward.ramp sets it: leave one of them out")
+        if isinstance(self.aim, float):
+            in_range("aim", self.aim, 1e-30)
         in_range("steps", self.steps, 1, 10**9)
         in_range("batch", self.batch, 1, 10**7)
         in_range("seed", self.seed, 0, 2**31 - 1)
@@ -402,15 +409,16 @@ def _changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
 def _value(hint: Any, value: Any, where: str) -> Any:
     if is_dataclass(hint):
         return from_dict(typing.cast(type, hint), value, where)
-    options = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    options = get_args(hint) if union else (hint,)
     if value is None and type(None) in options:
         return None
     if Path in options and isinstance(value, str):
         return Path(value)
     if float in options and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    if typing.get_origin(hint) is Literal and isinstance(value, str):
-        one_of(where, value, get_args(hint))
+    for option in (o for o in options if typing.get_origin(o) is Literal and isinstance(value, str)):
+        one_of(where, value, get_args(option))
         return value
     if options[0] in (int, str, bool) and type(value) is options[0]:
         return value

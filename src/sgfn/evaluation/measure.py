@@ -66,7 +66,7 @@ def measure(
     samples: int = 2048,
     seed: int = 0,
     max_states: int = laws.MAX_STATES,
-    modes: ModeRule = ModeRule(),
+    modes: ModeRule | None = None,
 ) -> dict[str, Any]:
     """All figures of a trained policy, as written to JSON.
 
@@ -169,9 +169,10 @@ def histogram(
 
 
 def sample_figures(
-    task: Task, drawn: Samples, max_states: int = laws.MAX_STATES, rule: ModeRule = ModeRule()
+    task: Task, drawn: Samples, max_states: int = laws.MAX_STATES, rule: ModeRule | None = None
 ) -> dict[str, Any]:
     """Top-100 scores, modes by two definitions, diversity and novelty of samples, with the thresholds used."""
+    rule = rule or ModeRule()
     objects, scores = drawn.objects.numpy(), drawn.scores.numpy()
     top = metrics.top_k(objects, scores, 100)
     level = task.landscape.mode_level if rule.level is None else rule.level

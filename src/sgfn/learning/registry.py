@@ -52,7 +52,7 @@ def wrap(name: str, found: Any) -> MethodEntry:
 LEARNING = (
     *("objective", "form", "subtb_lambda", "explore", "temperature", "exploration", "reward.ramp", "net", "dynamics"),
     *("thought", "rl", "chain", "kl", "entropy", "replay", "offline.share", "optim", "log.exact_every"),
-    "log.entropy",
+    *("log.entropy", "aim"),
 )
 """Settings of learning, all methods together."""
 _EXACT = reads("log.exact_every")
@@ -61,7 +61,7 @@ _PLAIN_NET = reads("net.encoder", "net.hidden", "net.layers", "net.activation")
 _ACTOR = (_EXACT, _PLAIN_NET, reads("reward.ramp", "optim.lr", *_FADING, "rl.temperature"))
 _ON_POLICY = (*_ACTOR, reads("rl.trace", "rl.value_weight"))
 _FLOWS = (
-    reads("objective", "explore", "temperature", "exploration", "reward.ramp", "offline.share", "optim"),
+    reads("objective", "explore", "temperature", "exploration", "reward.ramp", "aim", "offline.share", "optim"),
     reads("dynamics.mode", "thought.layers", "replay.updates", "log.entropy"),
     reads("dynamics.model", "dynamics.lr", "dynamics.clip", dynamics__mode=("batch", "replay")),
     reads("dynamics.hidden", "dynamics.layers", dynamics__mode=("batch", "replay"), dynamics__model=("auto", "full")),

@@ -11,10 +11,11 @@ from sgfn.config.checks import is_ours
 from sgfn.envs import histories
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Trajectories, first_of
-from sgfn.landscapes.base import beta_at
+from sgfn.landscapes.base import Landscape, beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Objective, Setup
+from sgfn.learning.aim import AimedExponent, refuse_own_reward
+from sgfn.learning.backend import Backend, Objective, Setup
 from sgfn.learning.compilation import compiled
 from sgfn.learning.forms import form_entry
 from sgfn.learning.general import GeneralBackend
@@ -93,6 +94,7 @@ class Trainer(Learner):
         self.entropy_ratio = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.schedule_values = torch.zeros(2, device=device)  # see `update_schedules`
         self.steps = torch.tensor(float(self.config.steps), device=device, dtype=torch.float64)  # for schedules
+        self.aimed = self._aimed()
         self.update_schedules()
         self.side_stream: SideStream | None = None
         self.is_compiled = False
@@ -189,6 +191,19 @@ class Trainer(Learner):
             Optimiser([(list(self.dynamics.parameters()), model.lr)], model.clip, self.device),
         )
 
+    def _aimed(self) -> AimedExponent | None:
+        """What finds the reward exponent while training; None where it is given."""
+        config, landscape = self.config, self.task.landscape
+        if config.aim is None:
+            return None
+        refuse_own_reward(type(landscape).log_reward is Landscape.log_reward, self.task.name)
+        return AimedExponent(config.aim, self.task.beta, config.reward.norm, config.steps).to(self.device)
+
+    @property
+    def exponent(self) -> float:
+        """The reward exponent of the target: as given, or as found so far."""
+        return super().exponent if self.aimed is None else float(self.aimed.beta)
+
     @property
     def hidden_rate(self) -> bool:
         """Whether each episode has its own noise rate, which tables and the rollout kernel cannot represent."""
@@ -264,13 +279,18 @@ class Trainer(Learner):
         if self.optimiser.caller_advances_count:
             self.optimiser.advance_count()
         self._record(rest)
+        if self.aimed is not None:
+            self.aimed.update(rest.log_reward, self.index)
         self.index += 1.0
         self.update_schedules()
 
     def update_schedules(self) -> None:
         """Compute the next step's reward exponent and factor of the learning rates, into `schedule_values`."""
-        beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
+        beta = self.aimed.beta if self.aimed is not None else self._ramped()
         self.schedule_values.copy_(torch.stack([beta, schedule(self.index, self.steps, self.config.optim)]))
+
+    def _ramped(self) -> Float[Tensor, ""]:
+        return beta_at(self.index, self.task.beta, self.config.reward.ramp)
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state."""
@@ -388,8 +408,9 @@ class Trainer(Learner):
         return torch.cat(policies), torch.cat(kernels)
 
     def modules(self) -> dict[str, nn.Module]:
-        """Networks by name."""
-        return {"nets": self.nets, "dynamics": self.dynamics}
+        """Networks by name, and the reward exponent where it is found while training."""
+        found = {"nets": self.nets, "dynamics": self.dynamics}
+        return found if self.aimed is None else found | {"exponent": self.aimed}
 
     def optimisers(self) -> dict[str, Optimiser]:
         """Optimisers by name: of the balance, and of the noise model."""

@@ -26,7 +26,6 @@ from sgfn.reports.sources import Source, number, read_source
 from sgfn.reports.training_figures import draw_loss
 from sgfn.runs.trust import Trust
 
-
 WIDTH = 3
 """Panels beside each other."""
 

@@ -148,7 +148,9 @@ def own_columns(rows: Rows) -> list[str]:
     return [name for name in rows[-1] if name not in TAKEN]
 
 
-def draw_terms(axes: Axes, rows: Rows, columns: list[str], names: Mapping[str, str], weights: Mapping[str, float]) -> None:
+def draw_terms(
+    axes: Axes, rows: Rows, columns: list[str], names: Mapping[str, str], weights: Mapping[str, float]
+) -> None:
     """Draw columns of the metrics together; a weight, where there is one, is told in the legend."""
     name_axes(axes, "step", "mean of a batch")
     for at, column in enumerate(columns):
@@ -181,10 +183,20 @@ def draw_kernels(axes: Axes, kernel: Mapping[str, Any]) -> None:
         for (row, column), value in np.ndenumerate(table):
             shade = np.nan_to_num(value)
             box = (start + column, rows - 1 - row)
-            axes.add_patch(Rectangle(box, 0.96, 0.92, facecolor=OURS, alpha=float(shade), edgecolor=RULE, linewidth=0.6))
+            axes.add_patch(
+                Rectangle(box, 0.96, 0.92, facecolor=OURS, alpha=float(shade), edgecolor=RULE, linewidth=0.6)
+            )
             if max(rows, columns) <= MOST_WRITTEN and np.isfinite(value):
                 ink = WHITE if shade > 0.5 else INK
-                axes.text(box[0] + 0.48, box[1] + 0.46, f"{value:.2f}".lstrip("0"), ha="center", va="center", color=ink, fontsize=8)
+                axes.text(
+                    box[0] + 0.48,
+                    box[1] + 0.46,
+                    f"{value:.2f}".lstrip("0"),
+                    ha="center",
+                    va="center",
+                    color=ink,
+                    fontsize=8,
+                )
     axes.set_xlim(-0.1, 2 * columns + 1.1)
     axes.set_ylim(-0.1, rows + 0.1)
     names = list(kernel["outcomes"])
