@@ -14,6 +14,8 @@ from sgfn.reports.axes import add_legend, count_axis, ending, log_scale, name_ax
 from sgfn.reports.looks import FLOOR, INK, MUTED, OURS, RULE, TARGET, WHITE, look_of
 from sgfn.reports.sources import Rows, Source
 
+WIDE = 50
+"""Ratio of the largest to the smallest value from which terms are drawn on a logarithmic scale."""
 MOST_WRITTEN = 6
 """Letters up to which the probabilities of a kernel are written into its picture."""
 BOUND: dict[str, Any] = {"linestyle": "--", "linewidth": 1.4, "zorder": 1.5}  # below the curves
@@ -31,8 +33,8 @@ def draw_loss(axes: Axes, source: Source) -> None:
 
 
 def _loss_name(source: Source) -> str:
-    if source.config.objective == "kl-entropy":
-        return "loss with entropy terms"
+    if source.config.objective in ("kl", "kl-entropy"):
+        return "loss, all terms weighted"
     return "balance loss" if source.config.method == "gfn" else "loss"
 
 
@@ -158,8 +160,12 @@ def draw_terms(
         look = look_of(at)
         there = [row for row in rows if column in row]
         draw_column(axes, there, column, look.colour, label=names.get(column, column) + weight, linestyle=look.line)
-    axes.axhline(0, color=MUTED, linewidth=0.8)
-    axes.ticklabel_format(axis="y", useOffset=False)
+    values = [row[column] for row in rows for column in columns if column in row]
+    if min(values) > 0 and max(values) > WIDE * min(values):  # else the small ones lie on the axis
+        log_scale(axes, min(values) / 1.2, max(values) * 1.2)
+    else:
+        axes.axhline(0, color=MUTED, linewidth=0.8)
+        axes.ticklabel_format(axis="y", useOffset=False)
     add_legend(axes)
 
 
