@@ -28,8 +28,12 @@ ELSEWHERE: dict[str, Known] = {
     "gen_reward_exp": Known("--beta", "exponent of the reward"),
     "reward_exp_ramping": Known("--reward.ramp", "k of the exponent's ramp beta_t; beta_t is logged as `beta`"),
     "gen_reward_exp_ramping": Known("--reward.ramp", "k of the exponent's ramp beta_t; beta_t is logged as `beta`"),
-    "stick": Known("--noise.alpha", "probability that an intention slips to a uniform draw"),
-    "stochastic_level": Known("--noise.alpha", "probability that an intention slips to a uniform draw"),
+    "stick": Known(
+        "--noise.alpha", "strength of the noise: here the probability that a uniform draw replaces an intention"
+    ),
+    "stochastic_level": Known(
+        "--noise.alpha", "strength of the noise: here the probability that a uniform draw replaces an intention"
+    ),
     "gen_partition_init": Known("log_z", "log Z begins where a first batch balances; --optim.log-z-factor is its rate"),
     "entropy_ratio": Known("--objective kl-entropy", "r_gamma; --log.entropy logs it whatever the objective"),
     "gamma_entropy": Known("--entropy.gamma", "gamma of the entropy ratio"),
