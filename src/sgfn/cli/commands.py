@@ -338,7 +338,8 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     try:
         act(words)
-        sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
+        if sys.stdout is not None:  # a function of the user's may have taken it away
+            sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt as stop:
         return fail(str(stop) or "stopped")
     except MemoryError:
@@ -349,9 +350,11 @@ def main(words: list[str] | None = None) -> int:
         silence(sys.stdout)  # whoever read our output has gone: say nothing more
         return 0
     except OSError as error:
-        if error.filename is None:
+        gone = isinstance(error, FileNotFoundError)  # of no file: somebody has removed the folder we are in
+        if error.filename is None and not gone:
             silence(sys.stdout)
-        return fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        nameless = "the current folder" if gone else "standard output"
+        return fail(f"{error.filename or nameless}: {error.strerror or error}")
     except RuntimeError as error:
         said = explained(error, words)
         if said is None:

@@ -106,7 +106,7 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
 def sample_histogram(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
     """Histogram of the scores of samples, for a space whose laws are not known."""
     low, high = float(scores.min()), float(scores.max())
-    edges = torch.linspace(low, max(high, low + 1e-6), bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, max(high, low + 1e-6 * max(1.0, abs(low))), bins + 1, dtype=torch.float64)
     counts = torch.bucketize(scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
     return {"edges": edges.tolist(), "samples": (counts.double() / counts.sum()).tolist()}
 
@@ -116,7 +116,7 @@ def histogram(
 ) -> dict[str, list[float]]:
     """Histogram of scores under the target, under the policy's exact law where it is known, and in samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
-    edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, high + 1e-9 * max(1.0, abs(high)), bins + 1, dtype=torch.float64)
     row = torch.bucketize(known.scores, edges[1:-1], right=True)
     counts = torch.bucketize(drawn.scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
     laws = {"target": known.target} | ({} if law is None else {"law": law})
