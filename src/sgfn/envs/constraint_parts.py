@@ -25,7 +25,7 @@ class Part:
     """A finite automaton; tables have a first dimension of one where they are the same at every length."""
 
     following: Int[np.ndarray, "T n V"]
-    final: Bool[np.ndarray, "T n"]
+    final: Bool[np.ndarray, "U n"]
 
     @property
     def states(self) -> int:
