@@ -175,7 +175,8 @@ class PairwiseScore:
     r"""A score of sequences of one length that adds up over positions and pairs of them; its expectation under noise is
     exact at any length, and called on texts it predicts.
 
-    .. math:: f(x) = c + \sum_i a_i(x_i) + \sum_{i<j} b_{ij}(x_i, x_j), \qquad E[f(x)|o] = c + \sum_i \bar a_i(o_i) + \sum_{i<j} \bar b_{ij}(o_i, o_j), \qquad
+    .. math:: f(x) = c + \sum_i a_i(x_i) + \sum_{i<j} b_{ij}(x_i, x_j), \\
+              E[f(x)|o] = c + \sum_i \bar a_i(o_i) + \sum_{i<j} \bar b_{ij}(o_i, o_j), \qquad
               \bar b_{ij}(u, v) = \sum_{k,l} P_i(k|u) P_j(l|v)\, b_{ij}(k, l)
     """
 
