@@ -15,12 +15,12 @@ from torch import Tensor
 
 from sgfn.design.distances import coded, metric_of, nearest
 from sgfn.envs import Automaton, SequenceEnv
-from sgfn.envs.violations import violation_probabilities
-from sgfn.evaluation.orders import Expectation, Score, expectation, intact, separate
+from sgfn.evaluation.orders import Expectation, Score, expectation, intact, separate, violations
 from sgfn.noise import Noise
 
 Predict = Callable[[list[str]], Any]
-"""Sequences to predicted means and standard deviations, two arrays; or to scores alone, which are then certain."""
+"""Sequences to predicted means and standard deviations, as two arrays or as an object with `mean` and `sd`; or to
+scores alone, which are then certain."""
 PREDICTED = 65536
 """Sequences that are predicted at once."""
 MOST_TABULATED = 262_144
@@ -84,10 +84,26 @@ def value_orders(
     if not orders:
         return []
     channel = channel_of(orders, noise, alphabet, automaton)
+    options: dict[str, Any] = {"samples": samples, "seed": seed, "exact_up_to": exact_up_to}
+    return values_in(channel, orders, predict, automaton=automaton, measured=measured, **options)
+
+
+def values_in(
+    channel: SequenceEnv,
+    orders: Sequence[str],
+    predict: Predict,
+    *,
+    automaton: Automaton | None = None,
+    measured: Sequence[str] = (),
+    samples: int = 256,
+    seed: int = 0,
+    exact_up_to: int = MOST_TABULATED,
+) -> list[OrderValue]:
+    """`value_orders` in an environment at hand, whose noise may read the state; by default under its own constraints."""
+    orders = list(orders)
     rows = channel.parse(orders)
     found = expected_orders(orders, predict, channel=channel, samples=samples, seed=seed, exact_up_to=exact_up_to)
-    alone = predicted(predict, orders)
-    broken = torch.zeros(len(orders)) if automaton is None else violation_probabilities(automaton, rows, noise)
+    alone, broken = predicted(predict, orders), violations(channel, rows, automaton)
     near, apart = nearest_measured(orders, measured)
     columns = (found.mean[:, 0], found.error[:, 0], found.mean[:, 1], intact(channel, rows), broken, *alone.T)
     names = ("expected", "error", "sd", "intact", "violates", "score", "score_sd")
@@ -139,6 +155,8 @@ def scoring(predict: Predict, env: SequenceEnv) -> Score:
 def predicted(predict: Predict, texts: list[str]) -> Float64[Tensor, "N 2"]:
     """Predicted mean and standard deviation of each text; what is no finite number is refused."""
     found = predict(texts)
+    if hasattr(found, "mean") and hasattr(found, "sd"):
+        found = (found.mean, found.sd)
     mean, sd = found if isinstance(found, tuple) and len(found) == 2 else (found, np.zeros(len(texts)))
     columns = [torch.as_tensor(np.asarray(part, dtype=np.float64)).reshape(-1) for part in (mean, sd)]
     if any(column.shape[0] != len(texts) for column in columns):

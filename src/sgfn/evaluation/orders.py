@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-from sgfn.envs import Env, SequenceEnv
+from sgfn.envs import Automaton, Env, SequenceEnv
 from sgfn.envs.base import one_hot
 from sgfn.envs.laws import law
 from sgfn.envs.trajectories import Samples
@@ -150,36 +150,54 @@ def outcome_laws(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float64[Tensor
 
 
 def _estimated(env: SequenceEnv, orders: Int[Tensor, "N O"], score: Score, draws: int, seed: int) -> Expectation:
-    generator, count = torch.Generator().manual_seed(seed), orders.shape[0]
-    block = max(1, min(draws, BLOCK // max(1, count * env.length)))
-    sums: list[Tensor] = []
-    for start in range(0, draws, block):
-        copies = min(block, draws - start)
-        came, place = realised(env, orders, copies, generator).flatten(0, 1).unique(dim=0, return_inverse=True)
-        values = score(came).double()[place].view(copies, count, -1)
-        part = torch.stack([values.sum(0), values.square().sum(0)])
-        sums = [part if not sums else sums[0] + part]
-    mean, square = sums[0] / draws
-    spread = (square - mean.square()).clamp(min=0.0) * draws / max(1, draws - 1)
-    return Expectation(mean=mean, error=(spread / draws).sqrt(), exact=False)
+    count, total, squares = orders.shape[0], 0.0, 0.0
+    for part in order_draws(env, draws, seed).split(max(1, BLOCK // max(1, count * env.length))):
+        came, place = realised(env, orders, part).flatten(0, 1).unique(dim=0, return_inverse=True)
+        values = score(came).double()[place].view(part.count, count, -1)
+        total, squares = total + values.sum(0), squares + values.square().sum(0)
+    mean = torch.as_tensor(total) / draws
+    spread = (torch.as_tensor(squares) / draws - mean.square()).clamp(min=0.0) / max(1, draws - 1)
+    return Expectation(mean=mean, error=spread.sqrt(), exact=False)
 
 
-def realised(
-    env: SequenceEnv, orders: Int[Tensor, "N O"], copies: int, generator: torch.Generator
-) -> Int[Tensor, "D N O"]:
-    """What comes out of each order, drawn several times: in one draw all orders meet the same random numbers."""
-    count = orders.shape[0]
-    rate = env.noise.draw_rates(copies, generator)
-    clock = torch.ones(env.horizon, 2, copies, 1, env.outcomes)  # an order leaves no choice of intentions
-    clock[:, 1] = clocks((env.horizon, copies, 1, env.outcomes), generator)
-    draws = RolloutDraws(
-        clock=clock.expand(-1, -1, -1, count, -1).flatten(2, 3),
-        rate=None if rate is None else rate.repeat_interleave(count),
+@dataclass(frozen=True)
+class OrderDraws:
+    """Random numbers of several draws of what comes out; all orders that are drawn with them meet the same errors."""
+
+    clock: Float[Tensor, "D T K"]
+    rate: Float[Tensor, " D"] | None
+    """The hidden rate of each draw, where noise has one."""
+
+    @property
+    def count(self) -> int:
+        """D: number of draws."""
+        return self.clock.shape[0]
+
+    def split(self, size: int) -> "list[OrderDraws]":
+        """The same draws, so many at a time."""
+        clocks = self.clock.split(size)
+        rates = [None] * len(clocks) if self.rate is None else self.rate.split(size)
+        return [OrderDraws(clock, rate) for clock, rate in zip(clocks, rates, strict=True)]
+
+
+def order_draws(env: SequenceEnv, count: int, seed: int) -> OrderDraws:
+    """Random numbers for so many draws."""
+    generator = torch.Generator().manual_seed(seed)
+    return OrderDraws(clocks((count, env.horizon, env.outcomes), generator), env.noise.draw_rates(count, generator))
+
+
+def realised(env: SequenceEnv, orders: Int[Tensor, "N O"], draws: OrderDraws) -> Int[Tensor, "D N O"]:
+    """What comes out of each order in each draw."""
+    count, steps = orders.shape[0], draws.clock.transpose(0, 1)  # T D K
+    times = torch.stack([torch.ones_like(steps), steps], 1)  # an order leaves no choice of intentions
+    rolled = RolloutDraws(
+        clock=times[:, :, :, None].expand(-1, -1, -1, count, -1).flatten(2, 3),
+        rate=None if draws.rate is None else draws.rate.repeat_interleave(count),
         explore=0.0,
         temperature=1.0,
     )
-    policy = order_policy(env, orders.repeat(copies, 1))
-    return env.objects(act(env, policy, no_reward, draws).states[:, -1]).view(copies, count, -1)
+    policy = order_policy(env, orders.repeat(draws.count, 1))
+    return env.objects(act(env, policy, no_reward, rolled).states[:, -1]).view(draws.count, count, -1)
 
 
 def order_policy(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> LogPolicy:
@@ -198,14 +216,16 @@ def intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float64[Tensor, " N"
     return log_law(env, order_policy(env, orders), orders).exp()
 
 
-def violations(env: SequenceEnv, orders: Int[Tensor, "N O"], draws: int = 1024) -> Float64[Tensor, " N"]:
-    """Probability that what comes out of each order breaks a constraint; exact, but for noise that reads the state,
-    where it is the share among draws."""
-    if env.automaton is None:
+def violations(
+    env: SequenceEnv, orders: Int[Tensor, "N O"], automaton: Automaton | None = None, draws: int = 1024
+) -> Float64[Tensor, " N"]:
+    """Probability that what comes out of each order breaks a constraint, by default of the environment's own; exact,
+    but for noise that reads the state, where it is the share among draws."""
+    automaton = env.automaton if automaton is None else automaton
+    if automaton is None:
         return torch.zeros(orders.shape[0], dtype=torch.float64)
     if not env.noise_by_state:
-        return violation_probabilities(env.automaton, orders, env.noise)
-    automaton = env.automaton
+        return violation_probabilities(automaton, orders, env.noise)
     broken = _estimated(env, orders, lambda rows: (~automaton.feasible(rows))[:, None].double(), draws, 0)
     return broken.mean[:, 0]
 
