@@ -240,7 +240,7 @@ class Model:
         if target:
             there = objects.to(self.learner.device)
             columns["score"] = self.task.landscape.scores(there).cpu().numpy()
-            columns["target"] = exact.target(self.task.log_reward(there).cpu(), self.learner.exponent).numpy()
+            columns["target"] = exact.target(self.task.log_target(there).cpu(), self.learner.exponent).numpy()
         return pd.DataFrame(columns)
 
     def evaluate(
