@@ -274,7 +274,7 @@ def run_evaluate(args: Evaluate) -> None:
         trust=trust,
     )
     if args.json:
-        return print_json(result)
+        return print_json(dict(result))
     print_result(result)
     from sgfn.runs.advice import little_learned  # torch is slow to import
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
@@ -98,7 +99,7 @@ def formula_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def print_result(result: dict[str, Any]) -> None:
+def print_result(result: Mapping[str, Any]) -> None:
     """The table of a run's figures."""
     table = Table("", "policy", "best reachable", "target", box=None, header_style="bold", title_justify="left")
     for line in result_lines(result):
@@ -115,7 +116,7 @@ def print_result(result: dict[str, Any]) -> None:
         out.print("a chain looks at what came out before it accepts: the best reachable law does not bind it")
 
 
-def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+def result_lines(r: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """Rows of the table of a run's figures."""
     lines = []
     if r["tv"] is not None:
@@ -150,7 +151,7 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def print_orders(result: dict[str, Any]) -> None:
+def print_orders(result: Mapping[str, Any]) -> None:
     """Print the best orders and what to expect of each."""
     if not result["orders"]:
         return

@@ -18,6 +18,7 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law, mean_and_error
 from sgfn.evaluation.metrics import samples as metrics
 from sgfn.evaluation.orders import best_orders
+from sgfn.evaluation.result import Evaluation
 from sgfn.landscapes.offline import known_objects
 from sgfn.landscapes.tasks import Task, make_task, task_entry, task_names
 from sgfn.learning.learner import Learner
@@ -67,8 +68,8 @@ def measure(
     seed: int = 0,
     max_states: int = laws.MAX_STATES,
     modes: ModeRule | None = None,
-) -> dict[str, Any]:
-    """All figures of a trained policy, as written to JSON.
+) -> Evaluation:
+    """All figures of a trained policy.
 
     Exact distances where the space is enumerable (else null, and `tv_absent` says why), then figures of samples, of the
     noise model and of orders.
@@ -98,14 +99,14 @@ def measure(
         result["kernel"] = named_letters(task) | kernels
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(learner.device)
-    return result
+    return Evaluation(task=task.name, step=learner.done, samples=samples, seed=seed, **result)
 
 
 def why_not_enumerated(task: Task, max_states: int) -> str:
     """Why there are no exact distances on a task, in a few words."""
     if not isinstance(task.env, Enumerable):
         return "the environment does not list its states and objects"
-    return f"{task.env.num_states:,} states are more than {max_states:,}"
+    return f"{task.env.num_states + task.env.num_objects:,} states and objects are more than {max_states:,}"
 
 
 def named_letters(task: Task) -> dict[str, list[str]]:
