@@ -14,7 +14,8 @@ from tyro.conf import Fixed, Positional, Suppress, arg
 import sgfn
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.forecast import Forecast, run_forecast
-from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words
+from sgfn.cli.order import Order, run_order
+from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
 from sgfn.cli.streams import Output, in_one_line, open_streams, silence
@@ -34,7 +35,16 @@ from sgfn.config.checks import one_of
 from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
-from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.tasks import (
+    BitsConfig,
+    CallableConfig,
+    ConstraintsConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    RnaConfig,
+    TableConfig,
+)
 from sgfn.config.user_code import user_errors
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -48,6 +58,7 @@ class TaskFlags:
     beta: float | None = None
     """Reward exponent; by default the task's own."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     motif: MotifConfig = field(default_factory=MotifConfig)
@@ -263,7 +274,7 @@ def run_evaluate(args: Evaluate) -> None:
         trust=trust,
     )
     if args.json:
-        return print_json(result)
+        return print_json(dict(result))
     print_result(result)
     from sgfn.runs.advice import little_learned  # torch is slow to import
 
@@ -306,6 +317,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "tasks": (Tasks, run_tasks),
     "train": (Train, run_train),
     "sample": (Sample, run_sample),
+    "order": (Order, run_order),
     "evaluate": (Evaluate, run_evaluate),
     "report": (Report, run_report),
     "compare": (Compare, run_compare),
@@ -322,7 +334,7 @@ def usage() -> str:
 
 def parse(kind: type, command: str, words: list[str]) -> Any:
     """Flags to dataclass; whatever is wrong with them comes back as one line."""
-    words = aimed(words)
+    words = spelled_out(kind, aimed(words))
     check_choices(kind, words)
     default, preset = None, flag_value(words, "preset")
     if kind in (Train, Compare) and preset is not None:
@@ -374,7 +386,8 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     try:
         act(words)
-        sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
+        if sys.stdout is not None:  # a function of the user's may have taken it away
+            sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt as stop:
         return fail(str(stop) or "stopped")
     except MemoryError:
@@ -385,9 +398,11 @@ def main(words: list[str] | None = None) -> int:
         silence(sys.stdout)  # whoever read our output has gone: say nothing more
         return 0
     except OSError as error:
-        if error.filename is None:
+        gone = isinstance(error, FileNotFoundError)  # of no file: somebody has removed the folder we are in
+        if error.filename is None and not gone:
             silence(sys.stdout)
-        return fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        nameless = "the current folder" if gone else "standard output"
+        return fail(f"{error.filename or nameless}: {error.strerror or error}")
     except RuntimeError as error:
         said = explained(error, words)
         if said is None:
@@ -400,6 +415,7 @@ LESS = {
     "tasks": "--max-states, or take a smaller task",
     "train": "--batch, --net.hidden or --replay.capacity",
     "sample": "-n",
+    "order": "-n or --samples",
     "evaluate": "--samples or --max-states",
     "compare": "--jobs, --batch, --net.hidden or --replay.capacity",
     "forecast": "--batch, --net.hidden, --context, --season or --samples",

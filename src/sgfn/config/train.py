@@ -6,10 +6,19 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from sgfn.config.checks import divides, in_range, one_of
+from sgfn.config.checks import divides, in_range, one_of, quoted, require
 from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
-from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.tasks import (
+    BitsConfig,
+    CallableConfig,
+    ConstraintsConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    RnaConfig,
+    TableConfig,
+)
 
 EntropyVariant = Literal["quantile", "trajectory", "per-state", "exponential"]
 Exploration = Literal["constant", "entropy"]
@@ -285,6 +294,7 @@ class TrainConfig:
     """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before (at least 1
     but for the exponential variant: it heats, and does not cool)."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     motif: MotifConfig = field(default_factory=MotifConfig)
     bits: BitsConfig = field(default_factory=BitsConfig)
@@ -363,6 +373,8 @@ class TrainConfig:
 
 
 T = TypeVar("T")
+LARGEST = 10**300
+"""No number of a configuration is larger."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -414,12 +426,14 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if value is None and type(None) in options:
         return None
     if Path in options and isinstance(value, str):
+        require("\0" not in value, where, "be the path of a file", quoted(value))
         return Path(value)
     if float in options and isinstance(value, int | float) and not isinstance(value, bool):
+        require(not isinstance(value, int) or abs(value) < LARGEST, where, "be a number", quoted(value))
         return float(value)
     for option in (o for o in options if typing.get_origin(o) is Literal and isinstance(value, str)):
         one_of(where, value, get_args(option))
         return value
     if options[0] in (int, str, bool) and type(value) is options[0]:
         return value
-    raise ValueError(f"{where} has the wrong type: {value!r}")
+    raise ValueError(f"{where} has the wrong type: {quoted(value)}")

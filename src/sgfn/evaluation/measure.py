@@ -18,6 +18,7 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law, mean_and_error
 from sgfn.evaluation.metrics import samples as metrics
 from sgfn.evaluation.orders import best_orders
+from sgfn.evaluation.result import Evaluation
 from sgfn.landscapes.offline import known_objects
 from sgfn.landscapes.tasks import Task, make_task, task_entry, task_names
 from sgfn.learning.learner import Learner
@@ -44,7 +45,7 @@ def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.ReferenceL
     """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
     objects = laws.check_size(task.env, max_states).all_objects()
     scores = task.landscape.scores(objects)
-    return exact.reference(task.env, scores, task.log_reward(objects), task.beta, max_states)
+    return exact.reference(task.env, scores, task.log_target(objects), task.beta, max_states)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +68,8 @@ def measure(
     seed: int = 0,
     max_states: int = laws.MAX_STATES,
     modes: ModeRule | None = None,
-) -> dict[str, Any]:
-    """All figures of a trained policy, as written to JSON.
+) -> Evaluation:
+    """All figures of a trained policy.
 
     Exact distances where the space is enumerable (else null, and `tv_absent` says why), then figures of samples, of the
     noise model and of orders.
@@ -98,14 +99,14 @@ def measure(
         result["kernel"] = named_letters(task) | kernels
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(learner.device)
-    return result
+    return Evaluation(task=task.name, step=learner.done, samples=samples, seed=seed, **result)
 
 
 def why_not_enumerated(task: Task, max_states: int) -> str:
     """Why there are no exact distances on a task, in a few words."""
     if not isinstance(task.env, Enumerable):
         return "the environment does not list its states and objects"
-    return f"{task.env.num_states:,} states are more than {max_states:,}"
+    return f"{task.env.num_states + task.env.num_objects:,} states and objects are more than {max_states:,}"
 
 
 def named_letters(task: Task) -> dict[str, list[str]]:
@@ -138,7 +139,7 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
     task = replace(learner.task, beta=learner.exponent)
     drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
     log_policy = learner.state_policy()
-    if drawn is None or not task.env.tree or log_policy is None:
+    if drawn is None or not task.env.tree or log_policy is None or task.env.automaton is not None:
         return {}
     objects, log_target = drawn
     log_found = [log_law(learner.env, log_policy, o.to(learner.device)).cpu() for o in objects.split(4096)]
@@ -149,7 +150,7 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
 def sample_histogram(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
     """Histogram of the scores of samples, for a space whose laws are not known."""
     low, high = float(scores.min()), float(scores.max())
-    edges = torch.linspace(low, max(high, low + 1e-6), bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, max(high, low + 1e-6 * max(1.0, abs(low))), bins + 1, dtype=torch.float64)
     counts = torch.bucketize(scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
     return {"edges": edges.tolist(), "samples": (counts.double() / counts.sum()).tolist()}
 
@@ -159,7 +160,7 @@ def histogram(
 ) -> dict[str, list[float]]:
     """Histogram of scores under the target, under the policy's exact law where it is known, and in samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
-    edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, high + 1e-9 * max(1.0, abs(high)), bins + 1, dtype=torch.float64)
     row = torch.bucketize(known.scores, edges[1:-1], right=True)
     counts = torch.bucketize(drawn.scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
     laws = {"target": known.target} | ({} if law is None else {"law": law})
@@ -226,13 +227,16 @@ def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) ->
 def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tensor, "M O"] | None:
     """Known maxima of a landscape, None where it is too large to enumerate.
 
-    Local maxima in the top 1 % of a complete table of sequences, else every object with the highest score.
+    Local maxima in the top 1 % of a complete table of sequences, else every object with the highest score; of objects
+    that satisfy the constraints, where there are some.
     """
     env = task.env
     if not laws.enumerable(env, max_states):
         return None
     objects = env.all_objects()
     scores = task.landscape.scores(objects)
+    if env.automaton is not None:
+        scores = torch.where(env.automaton.feasible(objects), scores, scores.min())
     if isinstance(env, SequenceEnv) and not env.stop:
         table = scores.double().numpy()
         maxima = torch.from_numpy(
@@ -269,8 +273,8 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
 
 def known_facts(task: Task) -> dict[str, Any]:
     """Facts that the landscape knows without enumeration, at the configured reward norm."""
-    if task.env.noise_by_state:
-        return {}  # a landscape's own formulas know noise by position
+    if task.env.noise_by_state or task.env.automaton is not None:
+        return {}  # a landscape's own formulas know noise by position, and no constraints
     facts = task.landscape.facts(task.beta, task.env.noise)
     if "log_z" in facts:
         facts["log_z"] -= task.beta * math.log(task.config.reward.norm)

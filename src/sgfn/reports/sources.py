@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sgfn.config import TrainConfig
+from sgfn.config.files import resolved
 from sgfn.noise import noise_words
 from sgfn.objectives import scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS
@@ -41,7 +42,7 @@ class Source:
     @property
     def name(self) -> str:
         """The folder's name with a question mark for each sign that is not ASCII, which the font may lack."""
-        return "".join(c if " " <= c <= "~" else "?" for c in self.path.resolve().name)
+        return "".join(c if " " <= c <= "~" else "?" for c in resolved(self.path).name)
 
     @property
     def watched(self) -> Rows:

@@ -220,4 +220,4 @@ def _known_rewards(learner: Learner) -> torch.Tensor | None:
     if not laws.enumerable(task.env) or not learner.has_law:
         return None
     objects = task.env.all_objects().to(learner.device)
-    return task.log_reward(objects).cpu()
+    return task.log_target(objects).cpu()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sgfn.config.files import resolved
 from sgfn.config.names import BLIND
 from sgfn.evaluation.seeds import rule
 from sgfn.reports.looks import Look
@@ -192,4 +193,4 @@ def _run(entry: Entry, line: Line, group: Group) -> RunRow:
         return RunRow(**about, step=DASH, distance=DASH, folder="", state=state)
     tv = number(source.results.get("tv"))
     step = f"{source.rows[-1]['step']:,} of {source.config.steps:,}"
-    return RunRow(**about, step=step, distance=DASH if tv is None else plain(tv, 4), folder=source.path.resolve().name)
+    return RunRow(**about, step=step, distance=DASH if tv is None else plain(tv, 4), folder=resolved(source.path).name)
