@@ -18,6 +18,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.optimisation import Optimiser
+from sgfn.learning.rollout import Actor, Policy
 from sgfn.nets.dynamics import NoiseModel
 from sgfn.nets.heads import FlowNets
 from sgfn.objectives.entropy import entropy_figures, entropy_terms
@@ -48,6 +49,8 @@ class Setup:
     """Whether the objective reads flows of states between root and end."""
     reads_intentions: bool
     """Whether the objective, or exploration, reads the policy at all intentions."""
+    behaviour: Callable[[Policy], Actor] | None = None
+    """Changes the actor of the agent's own rollouts, where a way to explore does; the general backend asks for it."""
 
     @property
     def config(self) -> TrainConfig:

@@ -9,6 +9,7 @@ from sgfn.config import TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.reads import above, reads
 from sgfn.config.registry import DASHED, DOTTED, SOLID, Entry, Registry, Style, imported, refuse_arguments
+from sgfn.learning.exploration.registry import EXPLORATIONS
 from sgfn.learning.forms import FORMS
 from sgfn.nets.registry import ENCODERS
 from sgfn.noise.registry import NOISES
@@ -52,6 +53,7 @@ def wrap(name: str, found: Any) -> MethodEntry:
 LEARNING = (
     *("objective", "form", "subtb_lambda", "explore", "temperature", "exploration", "reward.ramp", "net", "dynamics"),
     *("thought", "rl", "chain", "kl", "entropy", "replay", "offline.share", "optim", "log.exact_every"),
+    *("archive", "local", "surprise", "novelty"),
 )
 """Settings of learning, all methods together."""
 _EXACT = reads("log.exact_every")
@@ -68,9 +70,6 @@ _FLOWS = (
     reads("thought.width", "thought.heads", thought=above("thought.layers", 0)),
     reads("replay.capacity", "replay.batch", replay=above("replay.updates", 0)),
     reads("replay.capacity", dynamics__mode="replay"),
-    reads("entropy.variant", "entropy.gamma", exploration="entropy"),
-    reads("entropy.quantile", exploration="entropy", entropy__variant="quantile"),
-    reads("entropy.rate_high", "entropy.rate_low", exploration="entropy", entropy__variant="exponential"),
 )
 PURPLE, GREEN = "#540477", "#3c8b6b"
 
@@ -154,6 +153,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "form": FORMS,
     "noise.kind": NOISES,
     "net.encoder": ENCODERS,
+    "exploration": EXPLORATIONS,
 }
 """The registry that each field takes its names from."""
 
@@ -172,5 +172,6 @@ def check_names(config: TrainConfig, where: str = "") -> None:
 
 def check_name(field: str, name: str, where: str = "") -> None:
     """Refuse a field's name that is neither ours nor `module:name`, and suggest the nearest."""
-    if ":" not in name:
-        one_of(f"{where}{field}", name, choices()[field])
+    for part in name.split("+") if field == "exploration" else [name]:
+        if ":" not in part:
+            one_of(f"{where}{field}", part, choices()[field])
