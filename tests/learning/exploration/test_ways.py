@@ -21,6 +21,7 @@ from sgfn.learning.exploration.edits import edit_cells, edit_sequences
 from sgfn.learning.exploration.entropy_state import EntropyState
 from sgfn.learning.exploration.following import follow, order_sequences, orders_at_once, planned, toward
 from sgfn.learning.exploration.registry import EXPLORATIONS
+from sgfn.learning.general import GeneralBackend
 from sgfn.learning.methods import check, make_learner
 from sgfn.learning.rollout import as_actor, no_reward, rollout, rollout_draws
 from sgfn.learning.scoring import score
@@ -71,9 +72,9 @@ def collected(way: str, task: str, alpha: float) -> tuple[Trainer, list[Trajecto
     assert run.buffer is not None
     observe = run.explorer._observe
 
-    def watching(batch: Trajectories, *rest: object) -> None:
+    def watching(batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
         seen.append(batch)
-        observe(batch, *rest)
+        observe(batch, backend, beta)
 
     run.explorer._observe = watching  # pyright: ignore[reportAttributeAccessIssue]
     for _ in range(3):
