@@ -14,7 +14,7 @@ from benchmarks.soak.folders import COMMANDS, NET, SHORT, SMALL, Bases
 from benchmarks.soak.forks import Ended, ForkServer
 from benchmarks.soak.outcomes import Content, differences, leftovers, relative, results, troubles
 
-SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class Kills:
         return results(folder)
 
     def _undisturbed(self, scenario: Scenario) -> Undisturbed:
-        folder = self.bases.home / "undisturbed"
+        folder = self.bases.scratch("undisturbed")
         folder.mkdir(parents=True)
         before = self.lay(scenario, folder)
         ended = self.run(scenario.command, folder, worker=scenario.worker)

@@ -10,7 +10,7 @@ from benchmarks.soak.outcomes import differences, leftovers, one_line, relative,
 
 SAMPLE = "sample run -n 99 --out run/more.csv --device cpu"
 PAIRS: dict[str, tuple[str, str, str]] = {
-    "train, train": ("train", SCENARIOS["train"].command, "another process is training"),
+    "train, train": ("train", SCENARIOS["train"].command, "run already holds a run"),
     "train, resume": ("train", "train table --resume --device cpu --out run", "another process is training"),
     "train, overwrite": ("train", f"{SCENARIOS['train'].command} --overwrite", "another process is training"),
     "resume, resume": ("train further", SCENARIOS["train further"].command, "another process is training"),

@@ -203,7 +203,7 @@ def test_a_run_that_is_there_is_read_as_it_is(tmp_path: Path) -> None:
     config = small().with_(method="mh")
     learner = METHODS["mh"].make(make_task("grid", config), CPU)
     folder = sgfn.Run(path=tmp_path)
-    folder.create("grid", config, overwrite=False)
+    folder.create("grid", config)
     folder.save(learner)
     assert without_unread(config) != config
     assert measure(folder.load(CPU), 8) == measure(learner, 8)

@@ -41,7 +41,7 @@ class When:
             return f"--{self.field}" if self.given else f"no --{self.field}"
         if self.above is not None:
             return f"--{self.field} above {self.above:g}"
-        return f"--{self.field} {listed(self.values, 'or')}"
+        return f"--{self.field}" if self.values == (True,) else f"--{self.field} {listed(self.values, 'or')}"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch import Tensor
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, tempered
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Past, Setup
+from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
 from sgfn.learning.kernels.mlp_actor import MLPActor, rollout_kernel
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.optimisation import step_together
@@ -22,6 +22,7 @@ from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets
 from sgfn.noise.operators import DenseKernel, Kernel
 from sgfn.objectives import reads_scores, scored_as
+from sgfn.objectives.parts import explain
 from sgfn.objectives.scores import Scores
 
 MAX_BATCH_UNSHARED = 4096
@@ -140,13 +141,24 @@ class GeneralBackend(Backend):
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
             nll = dynamics.negative_log_likelihood(kernel, batch, own.valid.shape[0])
         scores, raised = self.scored(self.scorer(states, thoughts), batch, beta, kernel)
-        loss = self.setup.objective(scores, raised).mean()
+        found = explain(self.setup.objective, scores, raised)
+        loss = found.loss.mean()
         if learn_noise:
             step_together([(self.setup.optimiser, loss), (self.setup.noise_optimiser, nll)], rate)
         else:
             self.setup.optimiser.step(loss, rate)
-        entropy = self.setup.entropy(scores, batch)
-        return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), entropy=entropy, pending=None)
+        parts = stacked(self.setup.parts(scores, batch, raised, found.parts))
+        return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=parts, pending=None)
+
+    @torch.no_grad()
+    def part_names(self, batch: Trajectories, beta: Float[Tensor, ""]) -> tuple[str, ...]:
+        """Names of what is logged of a batch beside its loss, found by scoring one."""
+        thoughts = self.thoughts(batch)
+        kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
+        with torch.enable_grad():
+            scores, raised = self.scored(self.scorer(self.nets, thoughts), batch, beta, kernel)
+            own = explain(self.setup.objective, scores, raised).parts
+        return tuple(self.setup.parts(scores, batch, raised, own))
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """Update policy and flow on past trajectories."""

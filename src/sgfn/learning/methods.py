@@ -14,6 +14,7 @@ from sgfn.learning.registry import METHODS, MethodEntry, check_names
 from sgfn.learning.trainer import Trainer, check_task
 from sgfn.learning.unread import refuse_unread, unread, without_unread
 from sgfn.objectives import OBJECTIVES, scored_as
+from sgfn.objectives.registry import chain
 
 __all__ = [
     "METHODS",
@@ -59,6 +60,9 @@ def check_objective(config: TrainConfig) -> None:
     if form.name in entry.refuses:
         use = " or ".join(name for name in FORMS if name not in entry.refuses)
         raise ValueError(f"objective {entry.name!r} weighs intentions, which form {form.name!r} ignores: use {use}")
+    least = max((one.least_batch for one in chain(config)), default=1)
+    if config.batch < least:
+        raise ValueError(f"objective {entry.name!r} compares trajectories of a batch: set --batch to {least} or more")
     if config.thought.layers > 0 and not entry.memory:
         raise ValueError(
             f"thought.layers: objective {entry.name!r} has no history of the children it imagines: use tb or kl"

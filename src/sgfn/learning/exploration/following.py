@@ -27,8 +27,8 @@ def toward(env: Env, goals: Int[Tensor, "B O"]) -> Guide:
 
 
 def orders_at_once(env: Env) -> bool:
-    """Whether whole orders can be made in one call: sequences of one length, under noise that reads positions alone."""
-    fixed = isinstance(env, SequenceEnv) and type(env).apply is SequenceEnv.apply and not env.stop
+    """Whether orders can be made in one call: sequences of one length, all legal, under noise by position alone."""
+    fixed = isinstance(env, SequenceEnv) and type(env).apply is SequenceEnv.apply and env.unmasked
     return fixed and not env.noise_by_state and env.actions == env.outcomes
 
 

@@ -41,7 +41,7 @@ EXPLORATIONS: Registry[WayEntry] = Registry(
         about="temperature times the entropy ratio of the batch before",
         reads=(
             reads("entropy.variant", "entropy.gamma"),
-            reads("entropy.quantile", entropy__variant="quantile"),
+            reads("entropy.quantile", entropy__variant=("quantile", "trajectory")),
             reads("entropy.rate_high", "entropy.rate_low", entropy__variant="exponential"),
         ),
     ),
