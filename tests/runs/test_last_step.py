@@ -44,7 +44,7 @@ LINE = 11
 ERRORS = {"ZeroDivisionError('x')": "ZeroDivisionError: x", "SystemExit(0)": "SystemExit: 0"}
 ERRORS |= {"KeyboardInterrupt": "KeyboardInterrupt", "GeneratorExit": "GeneratorExit"}
 CASES = [(error, 9, 0) for error in ERRORS] + [(next(iter(ERRORS)), *case) for case in ((2, 0), (3, 2), (10, 2))]
-"""Error, call of the objective that raises it, and further updates in each step; the first call is the check before training."""
+"""Error, call of the objective that raises it (the first is the check before training), updates after each step."""
 COUNT = itertools.count()
 
 

@@ -12,7 +12,7 @@ LONGEST_HISTOGRAM = 10_000
 DISTRIBUTIONS = ("target", "law", "samples")
 COUNTS = {"step": 0, "samples": 1}
 """Whole numbers that are always there, with the least that they may be."""
-TEXTS = ("task", "alphabet", "floor_kind", "modes_greedy_rule", "dynamics_model")
+TEXTS = ("task", "alphabet", "floor_kind", "modes_greedy_rule", "dynamics_model", "tv_absent")
 Check = Callable[[Any], bool]
 
 
@@ -76,10 +76,30 @@ def _histogram(value: Any) -> bool:
     return len(edges) > 1 and rising and fits and not shares.keys().isdisjoint(DISTRIBUTIONS)
 
 
+def _kernel(value: Any) -> bool:
+    """Whether these are two tables of shares, a row for each intention and a column for each outcome, with names."""
+    if not isinstance(value, dict) or value.keys() != {"intentions", "outcomes", "true", "learned"}:
+        return False
+    rows, columns = value["intentions"], value["outcomes"]
+    if not all(isinstance(n, list) and len(n) <= 1000 and all(isinstance(x, str) for x in n) for n in (rows, columns)):
+        return False
+    return all(
+        isinstance(table, list)
+        and len(table) == len(rows) > 0
+        and all(isinstance(row, list) and len(row) == len(columns) > 0 and all(map(_share, row)) for row in table)
+        for table in (value["true"], value["learned"])
+    )
+
+
+def _share(value: Any) -> bool:
+    return value is None or (_number(value) and 0 <= value <= 1.000001)
+
+
 SHAPES: dict[str, tuple[Check, str]] = {
     "histogram": (_histogram, "edges in rising order with a share between any two"),
     "designs": (_pairs, "a list of texts with their scores"),
     "modes": (_pairs, "a list of texts with their scores"),
+    "kernel": (_kernel, "names and two tables of shares, true and learned"),
     "orders": (_orders, "a list of orders with expected, intact and score"),
     **{name: (lambda value: isinstance(value, str), "a text") for name in TEXTS},
 }

@@ -63,6 +63,10 @@ def _tasks(sources: list[Source]) -> str:
 
 
 def _betas(sources: list[Source]) -> str:
+    aims = {source.config.aim for source in sources if source.config.aim is not None}
+    if aims:
+        wanted = ", ".join("automatic" if aim == "auto" else f"{aim:g}" for aim in sorted(aims, key=str))
+        return f"reward exponent found while training, aim {wanted}"
     known = {source.config.beta for source in sources}
     if not known or known == {None}:
         return "the task\N{RIGHT SINGLE QUOTATION MARK}s own reward exponent" if known else ""
