@@ -40,12 +40,12 @@ def work(rows: list[Row], seconds: float, seed: str, tallies: list[tuple[Tally, 
         rounds, said = Rounds(server, Path(home) / "soak", seed), time.monotonic()
         until = said + seconds
         rounds.home.mkdir()
-        tallies.append((first.tally, rounds.tally))
         while time.monotonic() < until:
             rounds.play()
             if show and time.monotonic() - said > 60:
                 said = time.monotonic()
                 print(f"{(until - said) / 60:.0f} min left: {line(rounds.tally)}", flush=True)
+        tallies.append((first.tally, rounds.tally))
 
 
 def line(tally: Tally) -> str:
@@ -93,6 +93,9 @@ def main() -> int:
         thread.start()
     for thread in threads:
         thread.join()
+    if len(tallies) < args.jobs:
+        print("a worker of the soak has failed, see above: nothing is written")
+        return 1
     known, soaked = Tally(), Tally()
     for first, second in tallies:
         known.add(first)
@@ -108,7 +111,7 @@ def main() -> int:
         print(f"FOUND: {one}")
     facts = {"command": command, "machine": machine(torch.device("cpu")), "minutes": args.minutes, "seed": args.seed}
     write_json(args.out, facts | {"rows": made})
-    return 1 if found or len(tallies) < args.jobs else 0
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

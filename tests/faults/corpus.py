@@ -7,6 +7,7 @@ import rows_flags
 import rows_forecast
 import rows_functions
 import rows_noise
+import rows_order
 import rows_outputs
 import rows_runs
 import rows_tables
@@ -21,5 +22,6 @@ ROWS = [
     *rows_compare.ROWS,
     *rows_data.ROWS,
     *rows_outputs.ROWS,
+    *rows_order.ROWS,
     *rows_runs.ROWS,
 ]
