@@ -2,6 +2,7 @@
 
 import rows_command_line
 import rows_compare
+import rows_constraints
 import rows_data
 import rows_flags
 import rows_forecast
@@ -21,6 +22,7 @@ ROWS = [
     *rows_forecast.ROWS,
     *rows_compare.ROWS,
     *rows_data.ROWS,
+    *rows_constraints.ROWS,
     *rows_outputs.ROWS,
     *rows_order.ROWS,
     *rows_runs.ROWS,

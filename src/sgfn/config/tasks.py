@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from sgfn.config.checks import in_range, one_of
+from sgfn.config.checks import in_range, one_of, quoted, require
 
 Scale = Literal["none", "minmax"]
 Duplicates = Literal["error", "mean", "max"]
@@ -15,6 +15,8 @@ RnaMode = Literal["bind", "fold"]
 TableUnseen = Literal["lowest", "nearest"]
 LONGEST = 512
 """Letters of the longest sequence a task may have."""
+MOST_FORBIDDEN = 8192
+"""Letters of all motifs that may stand nowhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,23 @@ class ConstraintsConfig:
         for name, least in (("max_run", 1), ("max_mutations", 0), ("min_length", 1), ("max_length", 1)):
             if (value := getattr(self, name)) is not None:
                 in_range(f"constraints.{name}", value, least, LONGEST)
+        for name in ("pattern", "parent"):
+            if (text := getattr(self, name)) is not None:
+                fits = 1 <= len(text) <= LONGEST
+                require(fits, f"constraints.{name}", f"have 1 to {LONGEST} letters", f"{len(text):,}")
+        if self.forbid is not None:
+            self._check_motifs(self.forbid)
+
+    def _check_motifs(self, text: str) -> None:
+        """Raise where a motif is empty, or all together are more than an automaton should be made of."""
+        wanted = "be motifs with commas between them, such as GAATTC,GGTCTC"
+        require(all(motif.strip() for motif in text.split(",")), "constraints.forbid", wanted, quoted(text))
+        require(
+            len(text) <= MOST_FORBIDDEN,
+            "constraints.forbid",
+            f"have {MOST_FORBIDDEN:,} letters at most",
+            f"{len(text):,}",
+        )
 
 
 def gc_range(text: str) -> tuple[float, float]:
