@@ -38,8 +38,8 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 TOUCHES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 """Audit events that change files, beside `open` for writing and fsync."""
 LIBRARIES = (
-    *("openpyxl", "pandas", "pandas.io.formats.csvs", "pyarrow.parquet", "scipy.optimize", "scipy.stats"),
-    *("statsforecast.models", "utilsforecast.losses", "holidays", "importlib.readers", "importlib.resources.readers"),
+    *("openpyxl", "pandas", "pandas.io.formats.csvs", "pyarrow.parquet", "scipy.optimize"),
+    *("importlib.readers", "importlib.resources.readers"),
     *("matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg", "PIL.PngImagePlugin", "PIL.BmpImagePlugin"),
     *("PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PpmImagePlugin"),
     *("encodings.utf_8_sig", "encodings.ascii", "encodings.unicode_escape"),

@@ -12,10 +12,15 @@ DISKS = [
     (name, size) for name in ("train", "train further", "compare", "forecast again") for size in (0, 50, 3000, 30_000)
 ]
 QUICK_DISKS = [("train", 50), ("train", 3000), ("train further", 30_000), ("compare", 3000), ("forecast again", 3000)]
+VARIANTS = ("compare more", "forecast over an old one", "sample paths", "sample into parquet")
+"""Scenarios much like others, which `make test` leaves out."""
+KILLS = [(name, seed) for name in SCENARIOS for seed in range(SEEDS)]
 
 
-@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.long) for seed in range(1, SEEDS)]])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [pytest.param(*kill, marks=[pytest.mark.long] * (kill[1] > 0 or kill[0] in VARIANTS)) for kill in KILLS],
+)
 def test_a_killed_command_goes_on_as_if_nothing_had_been(name: str, seed: int, kills: Kills, tmp_path: Path) -> None:
     moment = kills.kill(SCENARIOS[name], random.Random(f"{name} {seed}"))
     assert kills.disturbed(SCENARIOS[name], tmp_path, [moment]) == [], moment

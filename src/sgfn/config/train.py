@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from sgfn.config.checks import divides, in_range, one_of, quoted, require
+from sgfn.config.exploration import ArchiveConfig, LocalConfig, NoveltyConfig, SurpriseConfig
 from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
 from sgfn.config.tasks import (
@@ -21,12 +22,13 @@ from sgfn.config.tasks import (
 )
 
 EntropyVariant = Literal["quantile", "trajectory", "per-state", "exponential"]
-Exploration = Literal["constant", "entropy"]
 Accelerate = Literal["auto", "eager", "compile", "graph"]
 Activation = Literal["relu", "gelu", "silu"]
 DynamicsMode = Literal["batch", "replay", "known"]
 DynamicsModel = Literal["auto", "shared", "positional", "full"]
-Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast"]
+Preset = Literal[
+    "none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast", "explore"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,9 +292,8 @@ class TrainConfig:
     """Probability of a uniform action while sampling."""
     temperature: float = 1.0
     """Sampling temperature: above 1 flattens the policy while exploring."""
-    exploration: Exploration = "constant"
-    """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before (at least 1
-    but for the exponential variant: it heats, and does not cool)."""
+    exploration: str = "constant"
+    """Ways to explore, joined by `+` where there are several: local+best; or `module:Way`, yours."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     grid: GridConfig = field(default_factory=GridConfig)
@@ -313,6 +314,10 @@ class TrainConfig:
     entropy: EntropyConfig = field(default_factory=EntropyConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     offline: OfflineConfig = field(default_factory=OfflineConfig)
+    archive: ArchiveConfig = field(default_factory=ArchiveConfig)
+    local: LocalConfig = field(default_factory=LocalConfig)
+    surprise: SurpriseConfig = field(default_factory=SurpriseConfig)
+    novelty: NoveltyConfig = field(default_factory=NoveltyConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
@@ -345,7 +350,6 @@ class TrainConfig:
         in_range("seed", self.seed, 0, 2**31 - 1)
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
-        one_of("exploration", self.exploration, get_args(Exploration))
         if self.thought.layers > 0 and self.dynamics.mode == "known":
             raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
         share = self.offline.share
@@ -357,7 +361,12 @@ class TrainConfig:
     @property
     def watches_entropy(self) -> bool:
         """Whether the entropy ratio has a part in the run, or is logged."""
-        return self.objective == "kl-entropy" or self.exploration == "entropy" or self.log.entropy
+        return self.objective == "kl-entropy" or "entropy" in self.explorations or self.log.entropy
+
+    @property
+    def explorations(self) -> tuple[str, ...]:
+        """The ways to explore, one by one."""
+        return tuple(self.exploration.split("+"))
 
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""

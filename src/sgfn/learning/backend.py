@@ -18,6 +18,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.optimisation import Optimiser
+from sgfn.learning.rollout import Actor, Policy
 from sgfn.nets.dynamics import NoiseModel
 from sgfn.nets.heads import FlowNets
 from sgfn.objectives.entropy import entropy_parts, entropy_terms
@@ -51,6 +52,8 @@ class Setup:
     """Whether the objective, exploration or the log reads the policy at all intentions."""
     balance_terms: tuple[str, ...] = ()
     """Terms of the balance that are logged, by the names of `objectives.parts.balance_parts`."""
+    behaviour: Callable[[Policy], Actor] | None = None
+    """Changes the actor of the agent's own rollouts, where a way to explore does; the general backend asks for it."""
 
     @property
     def config(self) -> TrainConfig:

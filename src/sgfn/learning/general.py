@@ -113,6 +113,8 @@ class GeneralBackend(Backend):
     def collect(self, states: FlowNets | SharedStateScorer, draws: BatchDraws) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
         actor = states if isinstance(states, SharedStateScorer) else self.actor()
+        if self.setup.behaviour is not None:
+            actor = self.setup.behaviour(actor)
         own = act(self.env, actor, self.setup.task.log_reward, draws.rollout)
         if self.setup.offline is None or draws.rows is None or draws.clock is None:
             return own, own
@@ -160,12 +162,20 @@ class GeneralBackend(Backend):
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """Update policy and flow on past trajectories."""
+        self.setup.optimiser.step(self._loss_of(past, beta).mean(), rate)
+
+    @torch.no_grad()
+    def losses(self, past: Past, beta: Float[Tensor, ""]) -> Float[Tensor, " B"]:
+        """The present loss of each past trajectory."""
+        return self._loss_of(past, beta)
+
+    def _loss_of(self, past: Past, beta: Float[Tensor, ""]) -> Float[Tensor, " B"]:
         batch = rebuild(self.env, *past)
         with torch.no_grad():
             thoughts = self.thoughts(batch)
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
         scorer = self.scorer(self.state_scorer(batch.valid.shape[0]), thoughts)
-        self.setup.optimiser.step(self.setup.objective(*self.scored(scorer, batch, beta, kernel)).mean(), rate)
+        return self.setup.objective(*self.scored(scorer, batch, beta, kernel))
 
     def scored(
         self, scorer: Scorer, batch: Trajectories, beta: Float[Tensor, ""], kernel: Kernel

@@ -7,6 +7,7 @@ from torch import Tensor
 from sgfn.config import TrainConfig
 from sgfn.config.registry import called_as, of_kind
 from sgfn.landscapes.tasks import Task
+from sgfn.learning.exploration.registry import check_ways
 from sgfn.learning.forms import FORMS, form_entry
 from sgfn.learning.learner import Learner
 from sgfn.learning.registry import METHODS, MethodEntry, check_names
@@ -50,6 +51,7 @@ def check_flows(task: Task) -> None:
     """Refuse an objective, a form or a network that the task's states do not suit."""
     check_task(task)
     check_objective(task.config)
+    check_ways(task.config)
 
 
 def check_objective(config: TrainConfig) -> None:

@@ -9,6 +9,7 @@ from sgfn.config import TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.reads import above, reads
 from sgfn.config.registry import DASHED, DOTTED, SOLID, Entry, Registry, Style, imported, refuse_arguments
+from sgfn.learning.exploration.registry import EXPLORATIONS
 from sgfn.learning.forms import FORMS
 from sgfn.nets.registry import ENCODERS
 from sgfn.noise.registry import NOISES
@@ -52,6 +53,7 @@ def wrap(name: str, found: Any) -> MethodEntry:
 LEARNING = (
     *("objective", "form", "subtb_lambda", "explore", "temperature", "exploration", "reward.ramp", "net", "dynamics"),
     *("thought", "rl", "chain", "kl", "entropy", "replay", "offline.share", "optim", "log.exact_every"),
+    *("archive", "local", "surprise", "novelty"),
     *("log.entropy", "aim"),
 )
 """Settings of learning, all methods together."""
@@ -69,15 +71,9 @@ _FLOWS = (
     reads("thought.width", "thought.heads", thought=above("thought.layers", 0)),
     reads("replay.capacity", "replay.batch", replay=above("replay.updates", 0)),
     reads("replay.capacity", dynamics__mode="replay"),
-    *(
-        line
-        for watched in ({"exploration": "entropy"}, {"log__entropy": True})
-        for line in (
-            reads("entropy.variant", "entropy.gamma", **watched),
-            reads("entropy.quantile", **watched, entropy__variant=("quantile", "trajectory")),
-            reads("entropy.rate_high", "entropy.rate_low", **watched, entropy__variant="exponential"),
-        )
-    ),
+    reads("entropy.variant", "entropy.gamma", log__entropy=True),
+    reads("entropy.quantile", log__entropy=True, entropy__variant=("quantile", "trajectory")),
+    reads("entropy.rate_high", "entropy.rate_low", log__entropy=True, entropy__variant="exponential"),
 )
 PURPLE, GREEN = "#540477", "#3c8b6b"
 
@@ -161,6 +157,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "form": FORMS,
     "noise.kind": NOISES,
     "net.encoder": ENCODERS,
+    "exploration": EXPLORATIONS,
 }
 """The registry that each field takes its names from."""
 
@@ -179,5 +176,6 @@ def check_names(config: TrainConfig, where: str = "") -> None:
 
 def check_name(field: str, name: str, where: str = "") -> None:
     """Refuse a field's name that is neither ours nor `module:name`, and suggest the nearest."""
-    if ":" not in name:
-        one_of(f"{where}{field}", name, choices()[field])
+    for part in name.split("+") if field == "exploration" else [name]:
+        if ":" not in part:
+            one_of(f"{where}{field}", part, choices()[field])

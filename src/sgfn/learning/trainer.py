@@ -10,13 +10,15 @@ from torch import Tensor, nn
 from sgfn.config.checks import is_ours
 from sgfn.envs import histories
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.envs.trajectories import Trajectories, first_of
+from sgfn.envs.trajectories import Episodes, Trajectories, first_of
 from sgfn.landscapes.base import Landscape, beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
 from sgfn.learning.aim import AimedExponent, refuse_own_reward
-from sgfn.learning.backend import Backend, Objective, Setup
+from sgfn.learning.backend import Backend, Objective, Past, Setup
 from sgfn.learning.compilation import compiled
+from sgfn.learning.exploration.explorer import Explorer
+from sgfn.learning.exploration.registry import chosen_ways
 from sgfn.learning.forms import form_entry
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.kernels import fixed_length
@@ -98,11 +100,15 @@ class Trainer(Learner):
         self.update_schedules()
         self.side_stream: SideStream | None = None
         self.is_compiled = False
+        ways = chosen_ways(self.config)
+        self.explorer = Explorer(task, self.env, device) if any(way.way for way in ways) else None
+        self.changes_behaviour = any(way.behaviour for way in ways)
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
         self._configured = make_objective(self.config)
         self.objective = objective or self._configured
         self._guess_log_z()
+        self.start_calls = 0 if self.explorer is None else self.explorer.begin(self.general, self.generator)
 
     # the objective, and the backends that serve it
 
@@ -130,6 +136,7 @@ class Trainer(Learner):
             reads_flow=own or reads_scores(self.config, "flow"),
             reads_intentions=own or self.config.watches_entropy,
             balance_terms=self._balance_terms(own),
+            behaviour=self.explorer.actor if self.explorer is not None and self.changes_behaviour else None,
         )
         self.general = GeneralBackend(setup)
         self.fixed_length = self._fixed_length(setup)
@@ -159,7 +166,7 @@ class Trainer(Learner):
 
     def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
         """The backend for sequences of one length, where it fits."""
-        if not fixed_length.fits(setup):
+        if self.changes_behaviour or not fixed_length.fits(setup):
             return None
         backend = FixedLengthBackend(setup)
         if self.general.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:
@@ -261,16 +268,31 @@ class Trainer(Learner):
         if found.parts is not None and "r_gamma" in self.part_names:  # for the temperature of the next rollouts
             self.entropy_ratio.copy_(found.parts[self.part_names.index("r_gamma")])
         pending, nll = found.pending, found.noise_loss
+        if pending is not None and (self.buffer is not None or self.explorer is not None):
+            self.backend.update_noise_model(pending, rate)  # past batches are scored by the noise model as it is then
+            pending = None
         if self.buffer is not None:
-            if pending is not None:  # past batches are scored by the noise model as it is then
-                self.backend.update_noise_model(pending, rate)
-                pending = None
             self.buffer.add(own)
+        if self.explorer is not None:
+            self._explore(self.explorer, own, beta)
+        if self.buffer is not None:
             for uniform in draws.replay:
-                self.backend.relearn(self.buffer.pick(uniform), beta, rate)
+                self.backend.relearn(self._past(self.buffer, uniform, beta), beta, rate)
             for uniform in draws.refits:
                 nll = self.backend.refit_noise_model(self.buffer.pick(uniform), rate)
         return StepRemainder(pending, found.loss, nll, own.log_reward, own.length, found.parts)
+
+    def _explore(self, explorer: Explorer, own: Episodes, beta: Float[Tensor, ""]) -> None:
+        """Let the ways to explore learn from a batch, and keep the trajectories that they add to it."""
+        for more in explorer.advance(own, self.general, beta, self.generator):
+            if self.buffer is not None:
+                self.buffer.add(more)
+
+    def _past(self, buffer: Replay, uniform: Float64[Tensor, " B"], beta: Float[Tensor, ""]) -> Past:
+        """Past trajectories for an update: uniformly from the buffer, unless a way to explore picks others."""
+        if self.explorer is None:
+            return buffer.pick(uniform)
+        return self.explorer.pick(len(uniform), buffer, self.general, beta, self.generator)
 
     def finish(self, rest: StepRemainder) -> None:
         """Do the rest of a step: update the noise model, record the meters and advance the schedules."""
@@ -301,7 +323,7 @@ class Trainer(Learner):
     def temperature(self) -> float | Tensor:
         """Temperature of sampling: constant, or multiplied by the entropy ratio of the batch before."""
         config = self.config
-        return config.temperature * self.entropy_ratio if config.exploration == "entropy" else config.temperature
+        return config.temperature * self.entropy_ratio if "entropy" in config.explorations else config.temperature
 
     def _record(self, rest: StepRemainder) -> None:
         log_reward = rest.log_reward
@@ -309,9 +331,9 @@ class Trainer(Learner):
         self.record(*plain, *(() if rest.parts is None else rest.parts.unbind()))
 
     def readings(self) -> dict[str, Tensor]:
-        """The reward exponent, and log Z as learned, unless the objective tells another."""
-        exponent = {"beta": self.schedule_values[0]}
-        return exponent if "log_z" in self.part_names else {"log_z": self.nets.log_z} | exponent
+        """The reward exponent, log Z as learned, unless the objective tells another, and what ways to explore found."""
+        found = {"beta": self.schedule_values[0]} | ({} if self.explorer is None else self.explorer.found())
+        return found if "log_z" in self.part_names else {"log_z": self.nets.log_z} | found
 
     def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
         """Kind of the noise model, its likelihood and distance from the true kernel on the policy's trajectories."""
@@ -340,14 +362,21 @@ class Trainer(Learner):
     @property
     def trajectories(self) -> int:
         """Environment calls so far, with one batch for the first log Z; offline trajectories are not counted."""
-        return (self.done + 1) * (self.config.batch - self.config.offline_batch)
+        own = (self.done + 1) * (self.config.batch - self.config.offline_batch)
+        return own if self.explorer is None else own + self.done * self.explorer.proposals + self.start_calls
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a step may be captured in a CUDA graph: not where a way to explore waits for the device."""
+        return super().capturable and self.explorer is None
 
     # compiling
 
     @property
     def compilable(self) -> bool:
         """Whether sequences have one length and scores are in a table (compiling an edit distance takes minutes)."""
-        return self.fixed_length is not None and self.fixed_length.rewards is not None
+        plain = self.explorer is None  # ways to explore are not part of a compiled step
+        return plain and self.fixed_length is not None and self.fixed_length.rewards is not None
 
     def compile(self) -> None:
         """Compile a step but for its random numbers and for rollouts by a GPU kernel."""
@@ -409,17 +438,20 @@ class Trainer(Learner):
 
     def modules(self) -> dict[str, nn.Module]:
         """Networks by name, and the reward exponent where it is found while training."""
-        found = {"nets": self.nets, "dynamics": self.dynamics}
-        return found if self.aimed is None else found | {"exponent": self.aimed}
+        found: dict[str, nn.Module] = {"nets": self.nets, "dynamics": self.dynamics}
+        found |= {} if self.aimed is None else {"exponent": self.aimed}
+        return found | ({} if self.explorer is None else self.explorer.modules())
 
     def optimisers(self) -> dict[str, Optimiser]:
         """Optimisers by name: of the balance, and of the noise model."""
-        return {"optimiser": self.optimiser, "dynamics_optimiser": self.dynamics_optimiser}
+        more = {} if self.explorer is None else self.explorer.optimisers()
+        return {"optimiser": self.optimiser, "dynamics_optimiser": self.dynamics_optimiser} | more
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
         """The replay buffer, and the entropy ratio for the next temperature (`exploration.heat` in checkpoints)."""
         ratio = {"exploration": {"heat": self.entropy_ratio}} if self.config.watches_entropy else {}
-        return ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()})
+        explored = {} if self.explorer is None else self.explorer.memory()
+        return ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()}) | explored
 
 
 def check_task(task: Task) -> None:

@@ -69,7 +69,7 @@ def entropies_title(config: EntropyConfig) -> str:
 
 def ratio_title(config: TrainConfig) -> str:
     """Title of the panel that `draw_ratio` draws."""
-    title = "Ratio that sets the temperature" if config.exploration == "entropy" else "Entropy ratio"
+    title = "Ratio that sets the temperature" if "entropy" in config.explorations else "Entropy ratio"
     return f"{title}, \N{GREEK SMALL LETTER GAMMA} = {config.entropy.gamma:g}"
 
 
