@@ -190,7 +190,7 @@ def test_evaluate_without_the_exact_answer(grid_run: Path, capsys: pytest.Captur
     table = printed(capsys, words)
     assert "TV to target" not in table
     assert "top-100 mean" in table
-    assert "Best to order" not in table  # a grid has no orders
+    assert "to order" not in table  # a grid has no orders
     assert json.loads(printed(capsys, [*words, "--json"]))["tv"] is None
     assert "TV to target" in printed(capsys, words[:-2])
 
