@@ -63,7 +63,7 @@ def test_a_plate_of_new_and_different_orders(
 
 
 def test_repeated_orders_and_json(measured_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["order", str(measured_run), "-n", "200", "--device", "cpu", "--json", "--out", str(tmp_path / "a.csv")]
+    words = ["order", str(measured_run), "-n", "2000", "--device", "cpu", "--json", "--out", str(tmp_path / "a.csv")]
     assert main(words) == 0
     new = json.loads(capsys.readouterr().out)
     assert main([*words, "--repeat", "--overwrite"]) == 0
@@ -110,7 +110,7 @@ def test_a_grid_has_nothing_to_order(grid_run: Path, capsys: pytest.CaptureFixtu
             ["tfbind8", "--forbid", "GATA", "--pattern", "NNGATANN"],
             "--forbid GATA and --pattern NNGATANN are in conflict",
         ),
-        (["tfbind8", "--gc", "0.6"], "--gc must be LOW:HIGH"),
+        (["tfbind8", "--gc", "0.6"], "gc must be LOW:HIGH"),
         (["tfbind8", "--max-mutations", "3"], "--parent and --max-mutations are given together"),
         (["tfbind8", "--parent", "no/such.txt", "--max-mutations", "3"], "--parent no/such.txt: no such file"),
         (["grid", "--max-run", "3"], "--constraints.max-run does nothing here"),

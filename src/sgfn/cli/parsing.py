@@ -140,7 +140,7 @@ def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[st
     """Flags with a fixed set of values, those of nested components included."""
     for name, hint in get_type_hints(kind).items():
         if get_origin(hint) is Literal:
-            yield prefix + name.replace("_", "-"), get_args(hint)
+            yield prefix + name.replace("_", "-"), tuple(map(str, get_args(hint)))
         elif is_dataclass(hint):
             yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
 
