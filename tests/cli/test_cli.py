@@ -25,7 +25,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.landscapes import tfbind8
 
 POSITIONAL = {("Train", "task"), ("Sample", "run"), ("Evaluate", "run"), ("Report", "runs"), ("Data", "action")}
-POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
+POSITIONAL |= {("Order", "run"), ("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
 
 
 def flags_of(kind: type, prefix: str = "") -> list[str]:

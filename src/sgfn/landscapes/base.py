@@ -57,6 +57,10 @@ class Landscape(ABC):
         """Objects whose scores were measured beforehand; None where the landscape was not made from any."""
         return None
 
+    def start_objects(self) -> Int[Tensor, "N O"] | None:
+        """Objects that a search may begin with: those measured beforehand, unless the landscape knows others."""
+        return self.offline_objects()
+
     def to(self, device: torch.device) -> None:
         """Move the landscape's tensors to a device."""
         for name, value in vars(self).items():
