@@ -21,8 +21,6 @@ HIDDEN = 64
 RATE, DECAY = 0.01, 0.1
 """Highest learning rate of Adam, which falls to zero along a cosine, and decoupled weight decay."""
 BATCH = 512
-TRUST = 0.1
-"""Variance, in units of the scores', that every row has beside its measurement noise when rows are weighted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +137,7 @@ def _fit(data: TrainingSet, *, window: int, channels: int, steps: int) -> Fitted
     shape = Shape(**sizes, channels=channels, hidden=HIDDEN, members=members)
     model = Ensemble.begin(shape, generator)
     left_out = torch.arange(members)[:, None] % data.folds == data.fold  # M N
-    weight = data.weights * TRUST / (TRUST + data.noise.square())
-    _train(model, data, (~left_out * (weight / weight.mean())).float(), steps, generator)
+    _train(model, data, (~left_out * data.reliability).float(), steps, generator)
     drawn = model.draws(data.tokens)
     count = left_out.sum(0)
     mean = (drawn * left_out).sum(0) / count
