@@ -9,7 +9,16 @@ from typing import Any, Literal, TypeVar, get_args
 from sgfn.config.checks import divides, in_range, one_of
 from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
-from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.tasks import (
+    BitsConfig,
+    CallableConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    ProxyConfig,
+    RnaConfig,
+    TableConfig,
+)
 
 EntropyVariant = Literal["quantile", "per-state", "exponential"]
 Exploration = Literal["constant", "entropy"]
@@ -281,6 +290,7 @@ class TrainConfig:
     ehrlich: EhrlichConfig = field(default_factory=EhrlichConfig)
     rna: RnaConfig = field(default_factory=RnaConfig)
     table: TableConfig = field(default_factory=TableConfig)
+    proxy: ProxyConfig = field(default_factory=ProxyConfig)
     callable: CallableConfig = field(default_factory=CallableConfig)
     series: SeriesConfig = field(default_factory=SeriesConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
@@ -307,6 +317,7 @@ class TrainConfig:
         named = {
             "noise.file": self.noise.file,
             "table.file": self.table.file,
+            "proxy.file": self.proxy.file,
             "offline.file": self.offline.file,
             "series.file": self.series.file,
         }

@@ -50,7 +50,7 @@ class GaussianProcess(ProxyModel):
         self.codes = letter_codes(alphabet)
         self.near, self.linear, self.scale = state["near"], state["linear"], state["scale"]
         self.signal, self.noise, self.similar = state["signal"], state["noise"], state["similar"]
-        self.tokens = state["tokens"]
+        self.tokens, self.composed = state["tokens"], bool(state["scale"] > 0)
         self.factor, self.solved = state["factor"], state["solved"]
         self.waves, self.phases, self.start, self.slope = (state[n] for n in ("waves", "phases", "start", "slope"))
 
@@ -63,7 +63,7 @@ class GaussianProcess(ProxyModel):
         mixed = parts[0] if len(parts) == 1 else torch.cat([parts[0] * (1 - share).sqrt(), parts[1] * share.sqrt()], 1)
         root = (0.5 * weights).exp()
         letters = (mixed[tokens] * root[:-1, None]).flatten(1)
-        if not bool(self.scale > 0):
+        if not self.composed:
             return letters
         whole = composition(tokens, len(self.alphabet)).to(letters.dtype)
         return torch.cat([letters, whole * self.scale * root[-1] * math.sqrt(self.near.shape[0] - 1.0)], 1)
