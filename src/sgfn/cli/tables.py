@@ -135,7 +135,7 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return [
         *lines,
         (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
-        ("modes, greedy", str(r["modes_greedy"]), "", ""),
+        ("modes, greedy", number(r["modes_greedy"]) if r["modes_greedy"] is None else str(r["modes_greedy"]), "", ""),
         ("modes, known ones found", modes, "", ""),
         ("noise model, mean TV to truth", number(r["dynamics_tv"]), "", ""),
     ]

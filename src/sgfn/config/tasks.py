@@ -13,6 +13,7 @@ BitsDistance = Literal["edit", "hamming"]
 RnaMode = Literal["bind", "fold"]
 TableUnseen = Literal["auto", "proxy", "nearest", "lowest"]
 ScoreScale = Literal["none", "log", "rank"]
+OnError = Literal["stop", "retry", "skip"]
 LONGEST = 512
 """Letters of the longest sequence a task may have."""
 
@@ -184,10 +185,19 @@ class CallableConfig:
     maximum: float | None = None
     """Highest score there can be, where it is known."""
     mode_level: float | None = None
-    """Score from which on a string counts as a mode; by default 0.9 of the maximum, or 0 where that is not known."""
+    """Score from which on a string counts as a mode; by default 0.9 of the maximum, none where that is not known."""
+    on_error: OnError = "stop"
+    """What a call that fails or gives no number does: `stop` the run; `retry`, then stop; `skip`: retry, then score 0.
+    Tracebacks are in reward.log of the run folder."""
+    retries: int = 2
+    """How often a failed call is repeated."""
+    keep_scores: bool = False
+    """Keep scores in scores.jsonl of the run folder, so that a resumed run need not ask for them again."""
 
     def __post_init__(self) -> None:
         in_range("callable.length", self.length, 1, LONGEST)
+        one_of("callable.on_error", self.on_error, get_args(OnError))
+        in_range("callable.retries", self.retries, 0, 100)
         if self.min_length is not None:
             in_range("callable.min_length", self.min_length, 1, self.length)
         for name in ("maximum", "mode_level"):

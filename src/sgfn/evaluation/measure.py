@@ -140,8 +140,8 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = laws.MAX_STATES
         "top100_mean": top.mean,
         "top100_median": top.median,
         "top100_count": top.count,
-        "modes_greedy": len(modes),
-        "modes_greedy_rule": f"score >= {task.landscape.mode_level:g}, {task.env.distance} distance > {MODE_DISTANCE}",
+        "modes_greedy": len(modes) if math.isfinite(level) else None,
+        "modes_greedy_rule": _mode_rule(task),
         "modes_reference": found,
         "modes_reference_total": total,
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
@@ -151,6 +151,13 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = laws.MAX_STATES
         "designs": _listed(task, distinct[:100], ranked[:100]),
         "modes": _listed(task, objects[modes[:60]], scores[modes[:60]]),
     }
+
+
+def _mode_rule(task: Task) -> str:
+    """What counts as a mode, in words."""
+    level = task.landscape.mode_level
+    known = f"score >= {level:g}, {task.env.distance} distance > {MODE_DISTANCE}"
+    return known if math.isfinite(level) else "not counted, as no level of the score is known"
 
 
 def _listed(task: Task, objects: Int[np.ndarray, "N O"], scores: Float[np.ndarray, " N"]) -> list[list[Any]]:

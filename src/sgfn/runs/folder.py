@@ -18,6 +18,7 @@ from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.config.files import ASIDE, naming, read_json, refuse_irregular, replacing, sweep, write_json
 from sgfn.config.shell import command, flag
 from sgfn.config.staging import NEW, READY, discard, put_into_place, staging, take_over, unsettled
+from sgfn.landscapes.function_files import LOG, SCORES
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
@@ -37,6 +38,7 @@ ERROR = "error.txt"
 T = TypeVar("T")
 OWN_FILES = (
     *("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json"),
+    *(LOG, SCORES),
     PARTS,
 )
 OPENED = (*OWN_FILES, LOCK, ERROR, "seconds.json", "refit")
