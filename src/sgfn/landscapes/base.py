@@ -36,6 +36,10 @@ class Landscape(ABC):
 
     # Optional knowledge
 
+    def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """Standard deviation of each score, where scores are predictions; zero where they are known."""
+        return torch.zeros(objects.shape[:-1], device=objects.device)
+
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """Facts known without enumeration at reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
         return {}
@@ -65,6 +69,10 @@ class Landscape(ABC):
     def attach(self, folder: Path, *, resumed: bool) -> None:
         """Learn in which run folder the landscape is used, for logs and kept scores; most have no use for it."""
         return
+
+    def start_objects(self) -> Int[Tensor, "N O"] | None:
+        """Objects that a search may begin with: those measured beforehand, unless the landscape knows others."""
+        return self.offline_objects()
 
     def to(self, device: torch.device) -> None:
         """Move the landscape's tensors to a device."""
