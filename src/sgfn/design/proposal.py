@@ -1,0 +1,161 @@
+"""A plate of orders for the next round, and what it should bring."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.design.acquisition import Request, acquire
+from sgfn.design.batch import expected_best, take_turns
+from sgfn.design.sampler import Weights, draw_orders
+from sgfn.design.search import Candidates, Rows, SearchConfig, climb, enumerable, leading, rank_all
+from sgfn.design.settings import DesignConfig
+from sgfn.design.space import OrderSpace, row_keys
+from sgfn.design.values import Predict
+from sgfn.noise import UniformSlip
+
+FINAL_DRAWS = 128
+"""Outcomes of each order under noise once orders are chosen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What a plate should bring, in the units of the scores."""
+
+    best_so_far: float
+    """The best score measured."""
+    expected_best: list[float]
+    """Expected best after each well, all that was measured included."""
+    mean: float
+    """Mean of the expected scores of the plate."""
+
+    @property
+    def marginal(self) -> list[float]:
+        """What each further well adds to the expected best."""
+        before = [self.best_so_far, *self.expected_best[:-1]]
+        return [after - last for last, after in zip(before, self.expected_best, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"best_so_far": self.best_so_far, "expected_best": self.expected_best, "mean": self.mean}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Proposal:
+    """Orders in the order of their wells, how they were found, and what they should bring."""
+
+    round: int
+    orders: pd.DataFrame
+    """A row for each well; the first column is `order`."""
+    how: str
+    """`exact` where every order of the space was ranked, else `search`."""
+    note: str
+    """How far the search can be relied on, in a sentence."""
+    outlook: Outlook
+    proxy: dict[str, Any]
+    """What the proxy's cross-validation says."""
+    scored: int
+    """Sequences that the proxy was asked about."""
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.orders)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table of orders."""
+        return self.orders
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data without the table."""
+        facts = {name: getattr(self, name) for name in ("round", "how", "note", "scored", "seconds", "proxy")}
+        return facts | {"orders": len(self.orders), "outlook": self.outlook.to_json()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choice:
+    """Chosen orders with the members' values under the noise, and the sampler's weights for the next round."""
+
+    tokens: Int[Tensor, "W L"]
+    values: Float[Tensor, "M W"]
+    found: Candidates
+    weights: Weights | None
+
+
+def choose(
+    space: OrderSpace,
+    predict: Predict,
+    config: DesignConfig,
+    count: int,
+    known: Int[Tensor, "R L"],
+    barred: Int[Tensor, "B L"],
+    seed: int = 0,
+    weights: Weights | None = None,
+) -> Choice:
+    """The orders of a plate by the acquisition, none of them barred.
+
+    `known` are orders to begin a search with, best first: those measured.
+    """
+    request = Request(wells=count, seed=seed, kappa=config.kappa)
+
+    def rows(values: Float[Tensor, "M N"]) -> Float[Tensor, "K N"]:
+        return acquire(config.acquisition, values, request)
+
+    found, weights = _candidates(space, predict, rows, config, known, seed, weights)
+    attraction = rows(found.values)
+    refused = set(row_keys(barred))
+    free = torch.tensor([key not in refused for key in row_keys(found.tokens)], dtype=torch.bool)
+    places = take_turns(attraction, count, free, found.tokens, config.distance)
+    if not len(places):
+        raise ValueError("nothing is left to order: all orders that the settings allow were ordered or measured before")
+    return Choice(tokens=found.tokens[places], values=found.values[:, places], found=found, weights=weights)
+
+
+def _candidates(
+    space: OrderSpace,
+    predict: Predict,
+    rows: Rows,
+    config: DesignConfig,
+    known: Int[Tensor, "R L"],
+    seed: int,
+    weights: Weights | None,
+) -> tuple[Candidates, Weights | None]:
+    """All orders where they can be ranked, else what a search finds, with a flow network's draws among its starts."""
+    if enumerable(space, config.search):
+        return rank_all(space, predict, config.search), weights
+    generator = torch.Generator().manual_seed(seed)
+    start = known[: 4 * config.search.elite]
+    first = _climb_intact(space, predict, rows, start, generator, config.search)
+    elite = first.tokens[leading(rows(first.values), config.search.elite)]
+    if config.sampler != "off" and config.flow.steps:
+        drawn, weights = draw_orders(space, predict, rows, elite, config.flow, seed, weights)
+        elite = torch.cat([elite, drawn])
+    second = climb(space, predict, rows, elite, generator, config.search)
+    return second, weights
+
+
+def _climb_intact(
+    space: OrderSpace,
+    predict: Predict,
+    rows: Rows,
+    start: Int[Tensor, "N L"],
+    generator: torch.Generator,
+    config: SearchConfig,
+) -> Candidates:
+    """A first search for what scores well if it comes out intact, which takes one call of the proxy for each order."""
+    silent = replace(space, noise=UniformSlip(alpha=0.0))
+    short = replace(config, scored=config.scored // 2, seconds=config.seconds / 2)
+    return climb(silent, predict, rows, start, generator, short)
+
+
+def outlook_of(values: Float[Tensor, "M W"], scores: list[float], sign: float, seed: int = 0) -> Outlook:
+    """What chosen orders should bring; `sign` is -1 where low scores are good, and values have that sign already."""
+    best = max(sign * score for score in scores)
+    rising = expected_best(values, best, seed)
+    return Outlook(
+        best_so_far=sign * best,
+        expected_best=[sign * float(value) for value in rising],
+        mean=sign * float(values.mean()),
+    )
