@@ -13,7 +13,7 @@ from tyro.conf import Fixed, Positional, Suppress, arg
 import sgfn
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.forecast import Forecast, run_forecast
-from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words
+from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
 from sgfn.cli.streams import Output, in_one_line, open_streams, silence
@@ -33,7 +33,16 @@ from sgfn.config.checks import one_of
 from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
-from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.tasks import (
+    BitsConfig,
+    CallableConfig,
+    ConstraintsConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    RnaConfig,
+    TableConfig,
+)
 from sgfn.config.user_code import user_errors
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -47,6 +56,7 @@ class TaskFlags:
     beta: float | None = None
     """Reward exponent; by default the task's own."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     motif: MotifConfig = field(default_factory=MotifConfig)
@@ -297,6 +307,7 @@ def usage() -> str:
 
 def parse(kind: type, command: str, words: list[str]) -> Any:
     """Flags to dataclass; whatever is wrong with them comes back as one line."""
+    words = spelled_out(kind, words)
     check_choices(kind, words)
     default, preset = None, flag_value(words, "preset")
     if kind in (Train, Compare) and preset is not None:

@@ -4,15 +4,19 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import tyro
 
-from sgfn.cli.names import names_panel
+from sgfn.cli.names import names_panel, reaches
 from sgfn.cli.tables import out
+from sgfn.config import TrainConfig as TrainConfig
 from sgfn.config.checks import one_of
+from sgfn.config.reading import read_text
 from sgfn.config.shell import quoted
+from sgfn.config.tasks import ConstraintsConfig
 from sgfn.learning.registry import check_name, choices
 
 FLAT = ("config", "settings", "named")
@@ -45,6 +49,56 @@ def parse_words(kind: type, command: str, words: list[str]) -> Any:
                 out.print(panel)
             raise
         raise UsageError(one_line(caught.getvalue(), words)) from None
+
+
+CONSTRAINTS = {f"--{part.name.replace('_', '-')}": part.name for part in fields(ConstraintsConfig)}
+"""Short forms of the flags of constraints."""
+
+
+def spelled_out(kind: type, words: list[str]) -> list[str]:
+    """Words with the short flags of constraints in full, where a command has them; the parent read from its file.
+
+    >>> spelled_out(TrainConfig, ["--gc", "0.4:0.6", "--max-run=4"])
+    ['--constraints.gc', '0.4:0.6', '--constraints.max-run=4']
+    """
+    if not reaches(get_type_hints(kind).get("config", kind), "constraints.forbid"):
+        return words
+    found = []
+    for word in words:
+        name, joined, value = word.partition("=")
+        short = name.replace("_", "-")
+        found.append(f"--constraints.{short[2:]}{joined}{value}" if short in CONSTRAINTS else word)
+    return _with_parent(found)
+
+
+def _with_parent(words: list[str]) -> list[str]:
+    """Words in which a file that holds the parent has given way to the sequence in it."""
+    flag, found = "--constraints.parent", list(words)
+    for place, word in enumerate(words):
+        if word == flag and place + 1 < len(words):
+            found[place + 1] = read_parent(words[place + 1])
+        elif word.startswith(f"{flag}="):
+            found[place] = f"{flag}={read_parent(word.removeprefix(f'{flag}='))}"
+    return found
+
+
+def read_parent(value: str) -> str:
+    """The one sequence in a file (plain text or FASTA); a value that is no file is the sequence itself."""
+    path = Path(value)
+    try:
+        there = path.exists()
+    except OSError:  # longer than any name of a file
+        there = False
+    if not there:
+        if not value.isalnum():
+            raise UsageError(f"--parent {value}: no such file, and no sequence: name a file with one sequence")
+        return value
+    lines = [line.strip() for line in read_text(path, f"--parent {value}").splitlines()]
+    named = sum(line.startswith(">") for line in lines)
+    letters = "".join(line for line in lines if line and not line.startswith(">"))
+    if not letters.isalnum() or named > 1 or (not named and sum(map(bool, lines)) > 1):
+        raise UsageError(f"--parent {value}: must hold one sequence of letters, as plain text or FASTA")
+    return letters
 
 
 def flag_value(words: list[str], name: str) -> str | None:

@@ -9,7 +9,16 @@ from typing import Any, Literal, TypeVar, get_args
 from sgfn.config.checks import divides, in_range, one_of
 from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
-from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.tasks import (
+    BitsConfig,
+    CallableConfig,
+    ConstraintsConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    RnaConfig,
+    TableConfig,
+)
 
 EntropyVariant = Literal["quantile", "per-state", "exponential"]
 Exploration = Literal["constant", "entropy"]
@@ -275,6 +284,7 @@ class TrainConfig:
     """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before (at least 1
     but for the exponential variant: it heats, and does not cool)."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     motif: MotifConfig = field(default_factory=MotifConfig)
     bits: BitsConfig = field(default_factory=BitsConfig)

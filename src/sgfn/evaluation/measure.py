@@ -43,7 +43,7 @@ def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.ReferenceL
     """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
     objects = laws.check_size(task.env, max_states).all_objects()
     scores = task.landscape.scores(objects)
-    return exact.reference(task.env, scores, task.log_reward(objects), task.beta, max_states)
+    return exact.reference(task.env, scores, task.log_target(objects), task.beta, max_states)
 
 
 def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
     task = learner.task
     drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
     log_policy = learner.state_policy()
-    if drawn is None or not task.env.tree or log_policy is None:
+    if drawn is None or not task.env.tree or log_policy is None or task.env.automaton is not None:
         return {}
     objects, log_target = drawn
     log_found = [log_law(learner.env, log_policy, o.to(learner.device)).cpu() for o in objects.split(4096)]
@@ -181,13 +181,16 @@ def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) ->
 def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tensor, "M O"] | None:
     """Known maxima of a landscape, None where it is too large to enumerate.
 
-    Local maxima in the top 1 % of a complete table of sequences, else every object with the highest score.
+    Local maxima in the top 1 % of a complete table of sequences, else every object with the highest score; of objects
+    that satisfy the constraints, where there are some.
     """
     env = task.env
     if not laws.enumerable(env, max_states):
         return None
     objects = env.all_objects()
     scores = task.landscape.scores(objects)
+    if env.automaton is not None:
+        scores = torch.where(env.automaton.feasible(objects), scores, scores.min())
     if isinstance(env, SequenceEnv) and not env.stop:
         table = scores.double().numpy()
         maxima = torch.from_numpy(
@@ -224,8 +227,8 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
 
 def known_facts(task: Task) -> dict[str, Any]:
     """Facts that the landscape knows without enumeration, at the configured reward norm."""
-    if task.env.noise_by_state:
-        return {}  # a landscape's own formulas know noise by position
+    if task.env.noise_by_state or task.env.automaton is not None:
+        return {}  # a landscape's own formulas know noise by position, and no constraints
     facts = task.landscape.facts(task.beta, task.env.noise)
     if "log_z" in facts:
         facts["log_z"] -= task.beta * math.log(task.config.reward.norm)

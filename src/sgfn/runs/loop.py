@@ -214,4 +214,4 @@ def _known_target(learner: Learner) -> torch.Tensor | None:
     if not laws.enumerable(task.env) or not learner.has_law:
         return None
     objects = task.env.all_objects().to(learner.device)
-    return exact.target(task.log_reward(objects).cpu(), task.beta)
+    return exact.target(task.log_target(objects).cpu(), task.beta)

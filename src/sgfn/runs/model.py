@@ -240,7 +240,7 @@ class Model:
         if target:
             there = objects.to(self.learner.device)
             columns["score"] = self.task.landscape.scores(there).cpu().numpy()
-            columns["target"] = exact.target(self.task.log_reward(there).cpu(), self.task.beta).numpy()
+            columns["target"] = exact.target(self.task.log_target(there).cpu(), self.task.beta).numpy()
         return pd.DataFrame(columns)
 
     def evaluate(self, *, samples: int = 2048, seed: int = 0, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
