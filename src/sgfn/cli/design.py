@@ -13,6 +13,8 @@ from sgfn.config import NoiseConfig
 from sgfn.config.shell import command
 from sgfn.config.tasks import ConstraintsConfig
 
+NO_NOISE = NoiseConfig(alpha=0.0)
+"""What is assumed of a synthesis of which nothing is said."""
 SHOWN = 10
 """Orders that are printed; all of them are in orders.csv."""
 
@@ -42,7 +44,10 @@ class ProposeFlags:
     repeat: bool | None = None
     """What was measured or ordered before may be ordered again."""
     sampler: str | None = None
-    """A flow network that brings orders into the search: on, off, or auto (where orders cannot all be ranked)."""
+    """A flow network that brings orders into a search: on, off, or auto (where --reach is 0)."""
+    reach: int | None = None
+    """Most edits between an order and a measured sequence in a search, 0 for no limit; by default by the proxy's
+    rank correlation."""
     seed: int | None = None
     """Seed of everything random."""
 
@@ -64,7 +69,7 @@ class DesignPropose:
     json: bool = False
     """Print JSON."""
     flags: Annotated[ProposeFlags, arg(name="")] = field(default_factory=ProposeFlags)
-    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    noise: NoiseConfig = field(default_factory=lambda: NO_NOISE)
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
 
 
@@ -75,7 +80,7 @@ def run_propose(args: DesignPropose) -> None:
 
     given = {part.name: value for part in fields(args.flags) if (value := getattr(args.flags, part.name)) is not None}
     if args.source.is_dir():
-        session = carry_on(args.source, args.measured, given, args.noise, args.constraints)
+        session = carry_on(args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints)
     elif args.measured is not None:
         raise ValueError("--measured adds to a round: give the round's folder first, or put all rows into one table")
     else:

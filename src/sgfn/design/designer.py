@@ -116,7 +116,15 @@ class Designer:
         space, proxy = self.space, self.fitted()
         known, barred = self._known(space), self._barred(space)
         choice = choose(
-            space, self._members(space, proxy), self.config, count, known, barred, self._seed(1), self.weights
+            space,
+            proxy.member_tokens,
+            self.config,
+            count,
+            known,
+            barred,
+            self._seed(1),
+            self.weights,
+            proxy.report.spearman,
         )
         self.weights = choice.weights
         self.round += 1
@@ -156,22 +164,21 @@ class Designer:
 
     def _fit(self, sequences: list[str], scores: Float[np.ndarray, " N"], sd: Any) -> Proxy:
         config = self.config
+        longest = max(self.space.max_length, *map(len, sequences))
         return fit_proxy(
-            sequences, scores, alphabet=config.alphabet, sd=sd, kind=config.proxy, seed=self._seed(0)
+            sequences,
+            scores,
+            alphabet=config.alphabet,
+            sd=sd,
+            kind=config.proxy,
+            seed=self._seed(0),
+            max_length=longest,
         )
 
     def _training(self) -> tuple[list[str], Float[np.ndarray, " N"], Any]:
-        """Distinct sequences with the means of their scores, high ones good, and standard deviations if given."""
-        grouped = self.measured.groupby("sequence", sort=False)
-        scores = self.sign * grouped.score.mean().to_numpy(dtype=float)
-        sd = grouped.sd.mean().to_numpy(dtype=float)
-        return [str(one) for one in grouped.groups], scores, None if np.isnan(sd).any() else sd
-
-    def _members(self, space: OrderSpace, proxy: Proxy) -> Any:
-        def members(tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
-            return torch.as_tensor(proxy.members(space.decode(tokens)), dtype=torch.float32)
-
-        return members
+        """Sequences with their scores, high ones good, and standard deviations if all have them."""
+        scores, sd = self.sign * self.measured.score.to_numpy(dtype=float), self.measured.sd.to_numpy(dtype=float)
+        return self.measured.sequence.tolist(), scores, None if np.isnan(sd).any() else sd
 
     # parts of a proposal
 

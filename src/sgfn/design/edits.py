@@ -3,8 +3,10 @@
 Sequences are rows of tokens [N, L] with the number after the last letter, the blank, behind their ends.
 """
 
+from dataclasses import dataclass
+
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 SHARES = (0.4, 0.35, 0.15, 0.1)
@@ -72,21 +74,44 @@ def mixed(left: Int[Tensor, "N L"], right: Int[Tensor, "N L"], generator: torch.
     return torch.where(torch.rand(left.shape, generator=generator) < 0.5, left, right)
 
 
+@dataclass(frozen=True)
+class Children:
+    """Edited copies of parents."""
+
+    tokens: Int[Tensor, "N L"]
+    edits: Int[Tensor, " N"]
+    """Upper bound of the edits between each child and the sequence that its line of parents began with."""
+
+
 def children(
-    parents: Int[Tensor, "P L"], count: int, vocab: int, generator: torch.Generator, *, varies: bool
-) -> Int[Tensor, "N L"]:
-    """Edited copies of parents that are drawn at random; lengths change only where they may."""
-    left, right = (parents[torch.randint(len(parents), (count,), generator=generator)] for _ in range(2))
+    parents: Int[Tensor, "P L"],
+    edits: Int[Tensor, " P"],
+    count: int,
+    vocab: int,
+    generator: torch.Generator,
+    *,
+    varies: bool,
+) -> Children:
+    """Edited copies of parents that are drawn at random; lengths change only where they may.
+
+    `edits` is how far each parent is from where its line began.
+    """
+    first, second = (torch.randint(len(parents), (count,), generator=generator) for _ in range(2))
+    left, right = parents[first], parents[second]
     kind = torch.rand(count, generator=generator)
     edges = torch.tensor(SHARES).cumsum(0)
     crossed = _crossed(left, right, vocab, generator, varies=varies)
     born = substituted(left, vocab, generator)
     born = _where(kind >= edges[0], crossed, born)
+    resized = torch.zeros(count, dtype=torch.bool)
     if varies:
         longer = torch.rand(count, generator=generator) < 0.5
-        born = _where((kind >= edges[1]) & longer, inserted(left, vocab, generator), born)
-        born = _where((kind >= edges[1]) & ~longer, deleted(left, vocab, generator), born)
-    return _where(kind >= edges[2], substituted(crossed, vocab, generator, 1.0), born)
+        resized = (kind >= edges[1]) & (kind < edges[2])
+        born = _where(resized & longer, inserted(left, vocab, generator), born)
+        born = _where(resized & ~longer, deleted(left, vocab, generator), born)
+    born = _where(kind >= edges[2], substituted(crossed, vocab, generator, 1.0), born)
+    away = torch.minimum(edits[first] + (born != left).sum(-1), edits[second] + (born != right).sum(-1))
+    return Children(born, torch.where(resized, edits[first] + 1, away))
 
 
 def _crossed(
@@ -110,8 +135,3 @@ def random_rows(
     size = torch.randint(lengths[0], lengths[1] + 1, (count, 1), generator=generator)
     letters = torch.randint(vocab, (count, lengths[1]), generator=generator)
     return torch.where(torch.arange(lengths[1]) < size, letters, vocab)
-
-
-def hamming(left: Int[Tensor, "N L"], right: Int[Tensor, "R L"]) -> Float[Tensor, "N R"]:
-    """Number of places at which two rows differ, for each pair."""
-    return (left[:, None] != right[None]).sum(-1).float()

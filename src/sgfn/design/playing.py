@@ -3,9 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from sgfn.design.proposal import choose
@@ -20,7 +18,7 @@ from sgfn.noise import UniformSlip
 def fit_history(space: OrderSpace, kind: str, history: History, seed: int) -> Proxy:
     """A proxy of what was measured."""
     scores = history.scores.double().numpy()
-    return fit_proxy(space.decode(history.tokens), scores, alphabet=space.alphabet, kind=kind, seed=seed)
+    return fit_proxy(space.decode(history.tokens), scores, alphabet=space.alphabet, kind=kind, seed=seed, max_length=space.max_length)
 
 
 @dataclass(eq=False)
@@ -35,12 +33,18 @@ class DesignPlayer:
     def propose(self, history: History, count: int, seed: int) -> Int[Tensor, "W L"]:
         """Orders of the next plate."""
         fitted = fit_history(self.space, self.proxy, history, seed)
-
-        def members(tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
-            return torch.as_tensor(np.asarray(fitted.members(self.space.decode(tokens))), dtype=torch.float32)
-
         best_first = history.tokens[history.scores.argsort(descending=True)]
-        chosen = choose(self.space, members, self.config, count, best_first, history.tokens, seed, self.weights)
+        chosen = choose(
+            self.space,
+            fitted.member_tokens,
+            self.config,
+            count,
+            best_first,
+            history.tokens,
+            seed,
+            self.weights,
+            fitted.report.spearman,
+        )
         self.weights = chosen.weights
         return chosen.tokens
 
@@ -58,12 +62,7 @@ def rival(space: OrderSpace, proxy: str, *, search: str) -> Player:
     """A rival by the name of its search."""
 
     def fit(history: History, seed: int) -> Mean:
-        fitted = fit_history(space, proxy, history, seed)
-
-        def mean(tokens: Int[Tensor, "N L"]) -> Float[Tensor, " N"]:
-            return torch.as_tensor(np.asarray(fitted.members(space.decode(tokens))), dtype=torch.float32).mean(0)
-
-        return mean
+        return fit_history(space, proxy, history, seed).mean_tokens
 
     return ModelPlayer(space=space, fit=fit, search=SEARCHES[search])
 

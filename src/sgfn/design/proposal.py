@@ -11,10 +11,11 @@ from torch import Tensor
 from sgfn.design.acquisition import Request, acquire
 from sgfn.design.batch import expected_best, take_turns
 from sgfn.design.sampler import Weights, draw_orders
-from sgfn.design.search import Candidates, Rows, SearchConfig, climb, enumerable, leading, rank_all
+from sgfn.design.search import Candidates, Rows, SearchConfig, Start, climb, deserved_reach, enumerable, leading, rank_all
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace, row_keys
 from sgfn.design.values import Predict
+from sgfn.landscapes.words import edit_distance
 from sgfn.noise import UniformSlip
 
 FINAL_DRAWS = 128
@@ -93,11 +94,15 @@ def choose(
     barred: Int[Tensor, "B L"],
     seed: int = 0,
     weights: Weights | None = None,
+    correlation: float = 0.0,
 ) -> Choice:
     """The orders of a plate by the acquisition, none of them barred.
 
-    `known` are orders to begin a search with, best first: those measured.
+    `known` are orders to begin a search with, best first: those measured. `correlation` is the proxy's rank correlation
+    in cross-validation, which decides how far from them a search goes where the settings do not.
     """
+    reach = deserved_reach(space.max_length, correlation) if config.reach is None else config.reach
+    config = replace(config, search=replace(config.search, reach=reach))
     request = Request(wells=count, seed=seed, kappa=config.kappa)
 
     def rows(values: Float[Tensor, "M N"]) -> Float[Tensor, "K N"]:
@@ -126,24 +131,38 @@ def _candidates(
     if enumerable(space, config.search):
         return rank_all(space, predict, config.search), weights
     generator = torch.Generator().manual_seed(seed)
-    start = known[: 4 * config.search.elite]
-    first = _climb_intact(space, predict, rows, start, generator, config.search)
-    elite = first.tokens[leading(rows(first.values), config.search.elite)]
-    if config.sampler != "off" and config.flow.steps:
+    known = known[: 4 * config.search.elite]
+    start = Start(tokens=known, edits=torch.zeros(len(known), dtype=torch.int64))
+    found, edits = _climb_intact(space, predict, rows, start, generator, config.search)
+    if space.silent and not _sampled(config):
+        return found, weights
+    leaders = leading(rows(found.values), 4 * config.search.elite)
+    start = Start(tokens=found.tokens[leaders], edits=edits[leaders])
+    if _sampled(config):
+        elite = found.tokens[leading(rows(found.values), config.search.elite)]
         drawn, weights = draw_orders(space, predict, rows, elite, config.flow, seed, weights)
-        elite = torch.cat([elite, drawn])
-    second = climb(space, predict, rows, elite, generator, config.search)
-    return second, weights
+        start = _with_drawn(space, start, drawn, known, config.search)
+    return climb(space, predict, rows, start, generator, config.search)[0], weights
+
+
+def _sampled(config: DesignConfig) -> bool:
+    """Whether a flow network takes part: with `auto` where orders may be far from what was measured."""
+    return config.flow.steps > 0 and (config.sampler == "on" or (config.sampler == "auto" and not config.search.reach))
+
+
+def _with_drawn(
+    space: OrderSpace, start: Start, drawn: Int[Tensor, "D L"], known: Int[Tensor, "R L"], config: SearchConfig
+) -> Start:
+    """The orders to start with, and those of a flow network's draws that are within reach of the best measured."""
+    best = known[: config.elite]
+    away = torch.stack([edit_distance(drawn, row[row < space.vocab], space.vocab) for row in best]).amin(0)
+    kept = away <= config.reach if config.reach else away >= 0
+    return Start(tokens=torch.cat([start.tokens, drawn[kept]]), edits=torch.cat([start.edits, away[kept]]))
 
 
 def _climb_intact(
-    space: OrderSpace,
-    predict: Predict,
-    rows: Rows,
-    start: Int[Tensor, "N L"],
-    generator: torch.Generator,
-    config: SearchConfig,
-) -> Candidates:
+    space: OrderSpace, predict: Predict, rows: Rows, start: Start, generator: torch.Generator, config: SearchConfig
+) -> tuple[Candidates, Int[Tensor, " N"]]:
     """A first search for what scores well if it comes out intact, which takes one call of the proxy for each order."""
     silent = replace(space, noise=UniformSlip(alpha=0.0))
     short = replace(config, scored=config.scored // 2, seconds=config.seconds / 2)

@@ -93,7 +93,8 @@ def genetic(
     visited = [now]
     for _ in range(generations):
         parents = now[mean(now).argsort(descending=True)[: max(2, population // 5)]]
-        born = children(parents, population, space.vocab, generator, varies=space.varies)
+        begun = torch.zeros(len(parents), dtype=torch.int64)
+        born = children(parents, begun, population, space.vocab, generator, varies=space.varies).tokens
         now = torch.cat([parents, born[space.allowed(born)]]).unique(dim=0)
         visited.append(now)
     return torch.cat(visited)

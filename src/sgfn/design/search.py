@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sgfn.design.edits import children
 from sgfn.design.space import OrderSpace, row_keys
-from sgfn.design.values import BLOCK, OrderValues, Predict, by_blocks, exact_values
+from sgfn.design.values import OrderValues, Predict, by_blocks, exact_values
 
 LARGEST_EXACT = 300_000
 """Orders at most that are all scored and ranked."""
@@ -33,7 +33,7 @@ class SearchConfig:
     """Sequences at most that the proxy scores in a search; under noise each order takes several."""
     children: int = 2048
     """Edited orders of one step of the search."""
-    elite: int = 256
+    elite: int = 512
     """Orders at least that are edited further, shared among the rows of the acquisition."""
     patience: int = 8
     """Steps without anything better in any row after which the search ends."""
@@ -41,6 +41,8 @@ class SearchConfig:
     """Outcomes of each order in a search under noise."""
     seconds: float = 40.0
     """Time after which no further step is begun."""
+    reach: int = 0
+    """Most edits between an order that a search proposes and a measured sequence; 0 for no limit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,85 +84,89 @@ def rank_all(space: OrderSpace, predict: Predict, config: SearchConfig) -> Candi
 
 @dataclass(eq=False)
 class Archive:
-    """All orders that a search has scored, each once."""
+    """All orders that a search has scored, each once, with the edits to where their line of parents began."""
 
     tokens: list[Int[Tensor, "N L"]] = field(default_factory=list)
     values: list[Float[Tensor, "M N"]] = field(default_factory=list)
+    edits: list[Int[Tensor, " N"]] = field(default_factory=list)
     seen: set[bytes] = field(default_factory=set)
 
-    def unseen(self, tokens: Int[Tensor, "N L"]) -> Int[Tensor, "N L"]:
-        """Distinct rows that were not scored yet, which now count as seen."""
+    def score(self, value: OrderValues, tokens: Int[Tensor, "N L"], edits: Int[Tensor, " N"]) -> None:
+        """Score the orders that are new, and keep them."""
         fresh = []
         for place, key in enumerate(row_keys(tokens)):
             if key not in self.seen:
                 self.seen.add(key)
                 fresh.append(place)
-        return tokens[fresh]
+        if fresh:
+            self.tokens.append(tokens[fresh])
+            self.edits.append(edits[fresh])
+            self.values.append(value(tokens[fresh]))
 
-    def add(self, tokens: Int[Tensor, "N L"], values: Float[Tensor, "M N"]) -> None:
-        """Keep orders with their values."""
-        self.tokens.append(tokens)
-        self.values.append(values)
-
-    def gather(self) -> tuple[Int[Tensor, "N L"], Float[Tensor, "M N"]]:
+    def gather(self) -> tuple[Int[Tensor, "N L"], Float[Tensor, "M N"], Int[Tensor, " N"]]:
         """Everything so far."""
-        self.tokens, self.values = [torch.cat(self.tokens)], [torch.cat(self.values, 1)]
-        return self.tokens[0], self.values[0]
+        self.tokens, self.edits = [torch.cat(self.tokens)], [torch.cat(self.edits)]
+        self.values = [torch.cat(self.values, 1)]
+        return self.tokens[0], self.values[0], self.edits[0]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Start:
+    """Orders to begin a search with, and how many edits each is away from a measured sequence."""
+
+    tokens: Int[Tensor, "N L"]
+    edits: Int[Tensor, " N"]
+
+
+def deserved_reach(length: int, correlation: float) -> int:
+    """Edits that a proxy of a rank correlation (in cross-validation) can be trusted with: rho^2 L / 4, at least 2.
+
+    >>> deserved_reach(30, 0.4), deserved_reach(30, 0.9)
+    (2, 6)
+    """
+    return max(2, round(max(correlation, 0.0) ** 2 * length / 4))
 
 
 def climb(
-    space: OrderSpace,
-    predict: Predict,
-    rows: Rows,
-    start: Int[Tensor, "N L"],
-    generator: torch.Generator,
-    config: SearchConfig,
-) -> Candidates:
-    """Orders found by editing the best of each row, from those to start with; all that were scored are given back."""
+    space: OrderSpace, predict: Predict, rows: Rows, start: Start, generator: torch.Generator, config: SearchConfig
+) -> tuple[Candidates, Int[Tensor, " N"]]:
+    """Orders found by editing the best of each row, and their edits; all that were scored are given back."""
     began, value, archive = time.perf_counter(), OrderValues(space, predict, config.draws), Archive()
-    archive_new(archive, value, start[space.allowed(start)])
-    archive_new(archive, value, space.random(config.elite, generator))
-    if not archive.tokens:
-        raise ValueError("no order satisfies the constraints among those tried: relax them, or give a parent sequence")
+    reach, fits = config.reach, space.allowed(start.tokens)
+    archive.score(value, start.tokens[fits], start.edits[fits])
+    if not reach or not archive.tokens:  # nothing measured is allowed: begin anywhere
+        drawn = space.random(config.elite, generator)
+        archive.score(value, drawn, torch.zeros(len(drawn), dtype=torch.int64))
     best, waited, steps = None, 0, 0
     limit = max(config.scored // value.cost, len(archive.seen) + config.children)
     while waited < config.patience and len(archive.seen) < limit and time.perf_counter() - began < config.seconds:
-        tokens, values = archive.gather()
+        tokens, values, edits = archive.gather()
         attraction = rows(values)
         top = attraction.max(1).values
         waited = 0 if best is None or bool((top > best + 1e-9).any()) else waited + 1
         best, steps = top, steps + 1
-        parents = tokens[leading(attraction, config.elite)]
-        born = children(parents, config.children, space.vocab, generator, varies=space.varies)
-        archive_new(archive, value, born[space.allowed(born)])
-    tokens, values = archive.gather()
-    note = f"{len(tokens):,} of {space.size:.3g} orders were tried: better ones may exist"
-    seconds = time.perf_counter() - began
-    return Candidates(
+        parents = leading(attraction, config.elite)
+        born = children(
+            tokens[parents], edits[parents], config.children, space.vocab, generator, varies=space.varies
+        )
+        kept = space.allowed(born.tokens)
+        kept &= born.edits <= reach if reach else kept
+        archive.score(value, born.tokens[kept], born.edits[kept])
+    tokens, values, edits = archive.gather()
+    near = f" within {reach} edits of what was measured" if reach else ""
+    found = Candidates(
         tokens=tokens,
         values=values,
         how="search",
         scored=len(tokens) * value.cost,
         steps=steps,
-        seconds=seconds,
-        note=note,
+        seconds=time.perf_counter() - began,
+        note=f"{len(tokens):,} of {space.size:.3g} orders were tried{near}: better ones may exist",
     )
-
-
-def archive_new(archive: Archive, value: OrderValues, tokens: Int[Tensor, "N L"]) -> None:
-    """Score the orders that are new to the archive, and keep them."""
-    fresh = archive.unseen(tokens)
-    if len(fresh):
-        archive.add(fresh, value(fresh))
+    return found, edits
 
 
 def leading(attraction: Float[Tensor, "K N"], count: int) -> Int[Tensor, " P"]:
     """Places of the best orders of each row, `count` in all or a little more, each once."""
-    each = min(attraction.shape[1], max(2, -(-count // len(attraction))))
-    return attraction.topk(each, 1).indices.flatten().unique()
-
-
-def best_candidates(found: Candidates, attraction: Float[Tensor, "K N"], count: int) -> Int[Tensor, " P"]:
-    """Places of enough leading orders to fill a plate from, whichever are taken."""
-    each = min(attraction.shape[1], max(count, BLOCK // (8 * len(attraction))))
+    each = min(attraction.shape[1], max(4, -(-count // len(attraction))))
     return attraction.topk(each, 1).indices.flatten().unique()

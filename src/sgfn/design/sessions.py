@@ -56,7 +56,7 @@ def carry_on(
     if "alphabet" in settings:
         raise ValueError(f"{folder} has its alphabet already ({designer.config.alphabet}): leave --alphabet out")
     designer.config = replace(designer.config, **settings)
-    if noise is not None and noise != NoiseConfig():
+    if noise is not None:
         designer.noise = _noise(designer, noise)
     if constraints is not None and constraints != ConstraintsConfig():
         lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}

@@ -47,7 +47,10 @@ class DesignConfig:
     repeat: bool = False
     """Whether what was measured or ordered before may be ordered again."""
     sampler: str = "auto"
-    """Whether a flow network brings orders into the search: on, off; `auto`: where orders cannot all be ranked."""
+    """Whether a flow network brings orders into a search: on, off; `auto`: where the search has no limit of reach."""
+    reach: int | None = None
+    """Most edits between an order and a measured sequence in a search, 0 for no limit: a proxy knows little further away.
+    By default the better the proxy the further: rho^2 L / 4 for a rank correlation rho, at least 2."""
     seed: int = 0
     search: SearchConfig = field(default_factory=SearchConfig)
     flow: SamplerConfig = field(default_factory=SamplerConfig)
@@ -63,6 +66,8 @@ class DesignConfig:
         one_of("sampler", self.sampler, SAMPLERS)
         in_range("kappa", self.kappa, 0.0, 1e6)
         whole_number("distance", self.distance, 1, LONGEST)
+        if self.reach is not None:
+            whole_number("reach", self.reach, 0, LONGEST)
         whole_number("seed", self.seed, 0, 2**31 - 1)
 
     def space(self, lengths: tuple[int, int], noise: Noise, constraints: Constraints | None) -> OrderSpace:

@@ -192,3 +192,25 @@ def joined(history: History, tokens: Int[Tensor, "N L"], scores: Float[Tensor, "
     return History(
         tokens=torch.cat([history.tokens, tokens[fresh]]), scores=torch.cat([history.scores, scores[fresh]])
     )
+
+
+def summary_of(games: list[Game]) -> list[dict[str, Any]]:
+    """Means over seeds of each method's last round, with the standard error of the best score."""
+    found = []
+    for method in dict.fromkeys(game.method for game in games):
+        last = [game.rounds[-1] for game in games if game.method == method]
+        best = torch.tensor([one.best for one in last], dtype=torch.float64)
+        seconds = [sum(one.seconds for one in game.rounds) for game in games if game.method == method]
+        regrets = [one.regret for one in last if one.regret is not None]
+        found.append(
+            {
+                "method": method,
+                "seeds": len(last),
+                "best": float(best.mean()),
+                "best_error": float(best.std()) / len(best) ** 0.5 if len(best) > 1 else 0.0,
+                "expected": sum(one.expected for one in last) / len(last),
+                "regret": sum(regrets) / len(regrets) if regrets else None,
+                "seconds": sum(seconds) / len(seconds),
+            }
+        )
+    return found

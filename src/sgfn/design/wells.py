@@ -27,17 +27,13 @@ def describe(
     `expected` is V(o) with its standard deviation `sd` over the proxy, `predicted` the score if the order comes out
     intact, `intact` the probability of that, `violates` that what comes out breaks a constraint.
     """
-
-    def members(tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
-        return torch.as_tensor(np.asarray(proxy.members(space.decode(tokens))), dtype=torch.float32)
-
     texts = space.decode(orders)
     alone = proxy.predict(texts)
     columns: dict[str, object] = {"order": texts, "well": wells(len(texts))}
     if space.silent:
         columns["expected"], columns["sd"] = sign * np.asarray(alone.mean), np.asarray(alone.sd)
     else:
-        values = order_values(space, members, orders, seed)
+        values = order_values(space, proxy.member_tokens, orders, seed)
         columns["expected"], columns["sd"] = sign * values.mean(0).numpy(), values.std(0, correction=0).numpy()
     columns["predicted"] = sign * np.asarray(alone.mean)
     columns["intact"] = log_law(space.env, order_policy(space.env, orders), orders).exp().numpy()
