@@ -15,6 +15,7 @@ from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
 from sgfn.cli.simulate import DesignSimulate, run_simulate
 from sgfn.cli.forecast import Forecast, run_forecast
+from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
@@ -266,6 +267,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "tasks": (Tasks, run_tasks),
     "train": (Train, run_train),
     "sample": (Sample, run_sample),
+    "order": (Order, run_order),
     "evaluate": (Evaluate, run_evaluate),
     "report": (Report, run_report),
     "compare": (Compare, run_compare),
@@ -364,6 +366,7 @@ LESS = {
     "tasks": "--max-states, or take a smaller task",
     "train": "--batch, --net.hidden or --replay.capacity",
     "sample": "-n",
+    "order": "-n or --samples",
     "evaluate": "--samples or --max-states",
     "compare": "--jobs, --batch, --net.hidden or --replay.capacity",
     "forecast": "--batch, --net.hidden, --context, --season or --samples",

@@ -145,11 +145,17 @@ def print_orders(result: dict[str, Any]) -> None:
     """Print the best orders and what to expect of each."""
     if not result["orders"]:
         return
-    table = Table("order", "expect", "comes out intact", "score if intact", box=None, header_style="bold")
-    for o in result["orders"]:
-        table.add_row(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}")
-    out.print("\nBest to order (expect: mean score of what is realised under the noise)", soft_wrap=True)
-    out.print(table)
+    rows = [(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}") for o in result["orders"]]
+    out.print("\nBest new ones to order (expect: mean score of what comes out under the noise)", soft_wrap=True)
+    print_aligned(("order", "expect", "comes out intact", "score if intact"), rows)
+
+
+def print_aligned(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Rows under a header, in columns as wide as they need: no sequence is cut, however narrow the terminal."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in (header, *rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        out.print(f" {line}", soft_wrap=True, markup=False, highlight=False, style="bold" if row is header else None)
 
 
 def print_comparison(summary: list[dict[str, Any]]) -> None:

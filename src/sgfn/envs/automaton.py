@@ -80,7 +80,7 @@ class Automaton:
             node = torch.where(there, after, node)
         return node
 
-    def legal(self, rows: Int[Tensor, "*batch L"]) -> Bool[Tensor, "*batch V+1"]:
+    def legal(self, rows: Int[Tensor, "*batch L"]) -> Bool[Tensor, "*batch K"]:
         """Which letters may follow each prefix, and in the last column whether it may end there."""
         _, letters, stops, _ = self._tables(rows.device)
         node = self.nodes(rows)

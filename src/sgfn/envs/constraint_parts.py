@@ -25,7 +25,7 @@ class Part:
     """A finite automaton; tables have a first dimension of one where they are the same at every length."""
 
     following: Int[np.ndarray, "T n V"]
-    final: Bool[np.ndarray, "T n"]
+    final: Bool[np.ndarray, "U n"]
 
     @property
     def states(self) -> int:
@@ -184,7 +184,7 @@ def product(parts: Sequence[Part], alphabet: str, lengths: tuple[int, int], acce
 
 def _forward(
     parts: Sequence[Part], vocab: int, accepted: tuple[int, int]
-) -> tuple[list[Int[np.ndarray, "n P"]], list[Int[np.ndarray, "n V"]]]:
+) -> tuple[list[Int[np.ndarray, "_ _"]], list[Int[np.ndarray, "_ _"]]]:
     """States of all parts that prefixes of each length lead to, and the number in the next level after each letter."""
     alive = [_alive(part, accepted) for part in parts]
     sizes = [part.states for part in parts]
@@ -225,7 +225,7 @@ def _decoded(codes: Int[np.ndarray, " n"], sizes: list[int]) -> Int[np.ndarray, 
     return np.stack(columns[::-1], 1) if columns else np.zeros((len(codes), 0), dtype=np.int64)
 
 
-def _alive(part: Part, accepted: tuple[int, int]) -> list[Bool[np.ndarray, " n"]]:
+def _alive(part: Part, accepted: tuple[int, int]) -> list[Bool[np.ndarray, " _"]]:
     """Which states of a part, by length, may still lead to a sequence that it accepts."""
     alive = [part.ends(accepted[1])]
     for length in range(accepted[1] - 1, -1, -1):
@@ -244,8 +244,8 @@ def _final(parts: Sequence[Part], states: Int[np.ndarray, "n P"], length: int, l
 
 
 def _backward(
-    children: list[Int[np.ndarray, "n V"]], finals: list[Bool[np.ndarray, " n"]]
-) -> list[Bool[np.ndarray, " n"]]:
+    children: list[Int[np.ndarray, "_ _"]], finals: list[Bool[np.ndarray, " _"]]
+) -> list[Bool[np.ndarray, " _"]]:
     """Which nodes of each level may still lead to an accepted sequence: one pass from the end."""
     useful = [finals[-1]]
     for child, final in zip(children[::-1], finals[-2::-1], strict=True):

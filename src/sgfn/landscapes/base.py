@@ -35,6 +35,10 @@ class Landscape(ABC):
 
     # Optional knowledge
 
+    def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """Standard deviation of each score, where scores are predictions; zero where they are known."""
+        return torch.zeros(objects.shape[:-1], device=objects.device)
+
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """Facts known without enumeration at reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
         return {}
