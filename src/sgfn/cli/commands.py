@@ -13,12 +13,12 @@ from tyro.conf import Fixed, Positional, Suppress, arg
 import sgfn
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
-from sgfn.cli.simulate import DesignSimulate, run_simulate
 from sgfn.cli.forecast import Forecast, run_forecast
 from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
+from sgfn.cli.simulate import DesignSimulate, run_simulate
 from sgfn.cli.streams import Output, in_one_line, open_streams, silence
 from sgfn.cli.tables import (
     out,

@@ -80,7 +80,9 @@ def run_propose(args: DesignPropose) -> None:
 
     given = {part.name: value for part in fields(args.flags) if (value := getattr(args.flags, part.name)) is not None}
     if args.source.is_dir():
-        session = carry_on(args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints)
+        session = carry_on(
+            args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints
+        )
     elif args.measured is not None:
         raise ValueError("--measured adds to a round: give the round's folder first, or put all rows into one table")
     else:
@@ -111,8 +113,8 @@ def run_propose(args: DesignPropose) -> None:
 def print_proposal(proposal: Any) -> None:
     """Print the first orders, and what the plate should bring."""
     kinds = {"order": str, "expected": "{:.3g}".format, "sd": "{:.2g}".format, "intact": "{:.0%}".format}
-    kinds |= {"predicted": "{:.3g}".format, "distance": "{:.0f}".format}
-    heads = {"order": "order", "expected": "expect", "sd": "+-", "intact": "intact", "predicted": "if intact"}
+    kinds |= {"score": "{:.3g}".format, "distance": "{:.0f}".format}
+    heads = {"order": "order", "expected": "expect", "sd": "+-", "intact": "intact", "score": "if intact"}
     heads |= {"distance": "from nearest measured"}
     table = Table(*heads.values(), box=None, header_style="bold")
     for _, row in proposal.orders.head(SHOWN).iterrows():

@@ -70,7 +70,9 @@ def run_simulate(args: DesignSimulate) -> None:
 
 def print_games(summary: list[dict[str, Any]]) -> None:
     """Print means over seeds with standard errors, one row for each method."""
-    table = Table("method", "seeds", "best", "+-", "last plate expects", "regret", "CPU s", box=None, header_style="bold")
+    table = Table(
+        "method", "seeds", "best", "+-", "last plate expects", "regret", "CPU s", box=None, header_style="bold"
+    )
     for row in summary:
         regret = "-" if row["regret"] is None else f"{row['regret']:.3g}"
         figures = (f"{row['best']:.4g}", f"{row['best_error']:.2g}", f"{row['expected']:.4g}", regret)

@@ -43,7 +43,9 @@ class AcquisitionEntry(Entry):
 def wrap(name: str, found: Any) -> AcquisitionEntry:
     """The entry of a function that is not ours."""
     wanted = "a function (members [M, N], request) -> rows [K, N]"
-    return AcquisitionEntry(name=name, acquire=refuse_arguments("acquisition", name, found, wanted, "members", "request"))
+    return AcquisitionEntry(
+        name=name, acquire=refuse_arguments("acquisition", name, found, wanted, "members", "request")
+    )
 
 
 ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
@@ -110,13 +112,15 @@ def thompson(members: Any, request: Request) -> Any:
     Draws of the members alone would repeat after M wells. Reference: Thompson (1933), Biometrika; covariance of an
     ensemble as in Evensen (2003), The ensemble Kalman filter, Ocean Dynamics.
     """
+    return normal_weights(request.wells, len(members), request.seed).to(members.dtype) @ members
+
+
+def normal_weights(draws: int, members: int, seed: int) -> Any:
+    """Weights [R, M] of members whose sums are draws of the normal law with the members' mean and covariance."""
     import torch
 
-    count = len(members)
-    generator = torch.Generator().manual_seed(request.seed)
-    draws = torch.randn(request.wells, count, generator=generator) / max(count - 1, 1) ** 0.5
-    weights = draws - draws.mean(1, keepdim=True) + 1 / count  # of members: applied to f_m - mean, plus the mean
-    return weights.to(members.dtype) @ members
+    drawn = torch.randn(draws, members, generator=torch.Generator().manual_seed(seed)) / max(members - 1, 1) ** 0.5
+    return drawn - drawn.mean(1, keepdim=True) + 1 / members  # applied to f_m - mean, plus the mean
 
 
 def acquire(name: str, members: Any, request: Request) -> Any:

@@ -1,11 +1,16 @@
 """Which candidates fill a plate: wells take turns at the rows of an acquisition, and keep a distance from each other."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sgfn.design.acquisition import normal_weights
+from sgfn.design.distances import distances
+
 LOOKED_AT = 20_000
-"""Best candidates of a row that are looked at."""
+"""Best candidates, of all rows together, that are looked at."""
 
 
 def take_turns(
@@ -14,43 +19,52 @@ def take_turns(
     free: Bool[Tensor, " N"],
     tokens: Int[Tensor, "N L"],
     distance: int = 1,
+    blank: int | None = None,
 ) -> Int[Tensor, " W"]:
     """Places of chosen candidates in the order of the wells: each well takes the best of its row that is still free.
 
-    Two chosen ones differ in `distance` places at least (blanks behind shorter ones count as letters). Fewer than
-    `count` are returned where no more satisfy that.
+    Two chosen ones are `distance` apart at least: letters that differ, or edits where rows differ in length and `blank`
+    fills them up. Fewer than `count` are returned where no more satisfy that.
+
+    >>> rows, tokens = torch.tensor([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]]), torch.tensor([[0, 0], [0, 1], [1, 1]])
+    >>> take_turns(rows, 2, torch.ones(3, dtype=torch.bool), tokens).tolist()
+    [0, 2]
     """
-    free, chosen = free.clone(), list[int]()
-    ranked = _ranked(attraction, free, max(count, 1))
-    pointers, exhausted = [0] * len(ranked), set[int]()
-    well = 0
-    while len(chosen) < count and len(exhausted) < len(ranked):
-        row = well % len(ranked)
-        place = _next_free(ranked[row], pointers, row, free)
-        if place is None:
-            exhausted.add(row)
-        else:
+    chosen, taken = list[int](), set[int]()
+    queues = [iter(ranked) for ranked in _ranked(attraction, free, count)]
+    while len(chosen) < count and queues:
+        queue = queues.pop(0)
+        place = _next_fit(queue, taken, chosen, tokens, distance, blank)
+        if place is not None:
             chosen.append(place)
-            free[place] = False
-            if distance > 1:
-                free &= (tokens != tokens[place]).sum(-1) >= distance
-        well += 1
+            taken.add(place)
+            queues.append(queue)
     return torch.tensor(chosen, dtype=torch.int64)
 
 
 def _ranked(attraction: Float[Tensor, "K N"], free: Bool[Tensor, " N"], count: int) -> list[list[int]]:
     """Places of the free candidates of each row, best first."""
-    masked = torch.where(free, attraction, -torch.inf)
     most = min(int(free.sum()), max(LOOKED_AT // len(attraction), 8 * count))
+    masked = torch.where(free, attraction, -torch.inf)
     return masked.topk(most, 1).indices.tolist() if most else []
 
 
-def _next_free(ranked: list[int], pointers: list[int], row: int, free: Bool[Tensor, " N"]) -> int | None:
-    """The best place of a row that is free; the pointer of the row is moved behind it."""
-    while pointers[row] < len(ranked):
-        place = ranked[pointers[row]]
-        pointers[row] += 1
-        if bool(free[place]):
+def _next_fit(
+    queue: Iterator[int],
+    taken: set[int],
+    chosen: list[int],
+    tokens: Int[Tensor, "N L"],
+    distance: int,
+    blank: int | None,
+) -> int | None:
+    """The next place of a queue that is free and far enough from those chosen; None where the queue is empty."""
+    for place in queue:
+        if place in taken:
+            continue
+        if distance <= 1 or not chosen:
+            return place
+        metric = "hamming" if blank is None else "edit"
+        if int(distances(tokens[chosen], tokens[place], -1 if blank is None else blank, metric).min()) >= distance:
             return place
     return None
 
@@ -62,9 +76,5 @@ def expected_best(values: Float[Tensor, "M W"], best: float, seed: int = 0, draw
 
     over draws of f from the normal law with the members' mean and covariance.
     """
-    members = len(values)
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.randn(draws, members, generator=generator) / max(members - 1, 1) ** 0.5
-    weights = weights - weights.mean(1, keepdim=True) + 1 / members
-    drawn = weights.to(values.dtype) @ values  # R W
+    drawn = normal_weights(draws, len(values), seed).to(values.dtype) @ values  # R W
     return drawn.cummax(1).values.clamp(min=best).mean(0)

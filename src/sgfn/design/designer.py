@@ -2,22 +2,20 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config.checks import whole_number
-from sgfn.design.measured import MEASURED, read_round, with_round
+from sgfn.design.measured import MEASURED, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
 from sgfn.design.sampler import Weights
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace
-from sgfn.design.wells import describe
+from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.proxies import Proxy, fit_proxy
 from sgfn.noise import Noise
@@ -60,6 +58,8 @@ class Designer:
         """Orders that were proposed and not measured yet, with expected score and standard deviation."""
         self.round = 0
         """Number of plates proposed so far."""
+        self.ignored: tuple[str, ...] = ()
+        """Columns of the last table that were not read."""
         self.weights: Weights | None = None
         self.proxy: Proxy | None = None
 
@@ -84,22 +84,22 @@ class Designer:
         place = int(np.argmax(self.sign * self.measured.score.to_numpy()))
         return str(self.measured.sequence.iloc[place]), float(self.measured.score.iloc[place])
 
-    def fit(self, data: pd.DataFrame | Path | str) -> "Designer":
+    def fit(self, data: Source) -> "Designer":
         """Begin with measurements: a table, or the name of its file; whatever was known before is forgotten."""
-        found = read_round(data, self.config)
+        found, self.ignored = read_round(data, self.config)
         self.measured = with_round(found, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         self.space  # noqa: B018 -- lengths and constraints are checked now
         return self
 
-    def tell(self, data: pd.DataFrame | Path | str) -> "Designer":
+    def tell(self, data: Source) -> "Designer":
         """Add measurements of the last plate, or of anything else; their orders are no longer pending.
 
         A column `order` says what was ordered where the column of sequences says what came out; without it the two
         are the same. Columns must be those of the first table.
         """
         self._need_data()
-        found = read_round(data, self.config, told=True)
+        found, self.ignored = read_round(data, self.config, told=True)
         unknown = (np.nan, np.nan)
         predicted = [self.pending.get(order, unknown) for order in found.order]
         found["predicted"], found["predicted_sd"] = zip(*predicted, strict=True)
@@ -197,11 +197,14 @@ class Designer:
         return space.parse(fits)
 
     def _orders(self, space: OrderSpace, proxy: Proxy, choice: Choice) -> pd.DataFrame:
-        return describe(space, proxy, choice.tokens, self.measured.sequence.tolist(), self.sign, self._seed(3))
+        measured = self.measured.sequence.drop_duplicates().tolist()
+        return plate_frame(describe(space, proxy, space.decode(choice.tokens), measured, self._seed(3)), self.sign)
 
     def _note(self, choice: Choice, count: int) -> str:
         short = count - len(choice.tokens)
-        fewer = f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
+        fewer = (
+            f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
+        )
         return choice.found.note + fewer
 
     # checks

@@ -128,9 +128,7 @@ def _where(chosen: Bool[Tensor, " N"], yes: Int[Tensor, "N L"], no: Int[Tensor, 
     return torch.where(chosen[:, None], yes, no)
 
 
-def random_rows(
-    count: int, vocab: int, lengths: tuple[int, int], generator: torch.Generator
-) -> Int[Tensor, "N L"]:
+def random_rows(count: int, vocab: int, lengths: tuple[int, int], generator: torch.Generator) -> Int[Tensor, "N L"]:
     """Rows of random letters, each length between the two ends as likely as another."""
     size = torch.randint(lengths[0], lengths[1] + 1, (count, 1), generator=generator)
     letters = torch.randint(vocab, (count, lengths[1]), generator=generator)

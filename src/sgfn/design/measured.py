@@ -1,15 +1,14 @@
 """Tables of a round: measured sequences, their scores, what had been ordered, and what had been predicted."""
 
-import math
-from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from sgfn.config.checks import shorten
-from sgfn.config.tables import Table, read_table
+from sgfn.config.tables import read_table, spell
 from sgfn.design.settings import DesignConfig
+from sgfn.landscapes.measurements import Measurements, read_measurements
 
 MEASURED = {
     "sequence": object,
@@ -21,6 +20,9 @@ MEASURED = {
     "predicted_sd": float,
 }
 """Columns of all that was measured, with their types; `sd` and predictions may be missing."""
+ORDER = "order"
+"""Column that says what was ordered, in tables that tell of a plate."""
+Source = pd.DataFrame | Path | str
 
 
 def with_round(found: pd.DataFrame, number: int) -> pd.DataFrame:
@@ -32,69 +34,50 @@ def with_round(found: pd.DataFrame, number: int) -> pd.DataFrame:
     return made[list(MEASURED)].astype(MEASURED)
 
 
-def read_round(data: pd.DataFrame | Path | str, config: DesignConfig, *, told: bool = False) -> pd.DataFrame:
-    """Measurements of a table or a file, checked; replicates stay rows of their own.
+def read_round(source: Source, config: DesignConfig, *, told: bool = False) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Measurements of a table or a file, checked, and the columns that were not read; replicates stay rows.
 
     A table that tells of orders (`told`) may name them in a column `order`; its column of sequences then says what came
     out, and may be left out where that is not known.
     """
-    table = _table(data, "--measured" if told else "data")
-    ordered = told and "order" in table.columns
-    column = config.sequence_column
-    sequence = "order" if ordered and column not in table.columns else column
-    _check_columns(table, [sequence, config.score_column, *([config.sd_column] if config.sd_column else [])])
-    read = {"sequence": [_sequence(table, row, sequence, text, config) for row, text in enumerate(table.texts(sequence))]}
-    scores = [_number(table, row, config.score_column, text) for row, text in enumerate(table.texts(config.score_column))]
-    orders = read["sequence"]
-    if ordered:
-        orders = [_sequence(table, row, "order", text, config) for row, text in enumerate(table.texts("order"))]
-    found = pd.DataFrame({**read, "score": scores, "order": orders if told else [""] * len(scores)})
+    frame = _cells(source, told)
+    ordered = told and ORDER in frame
+    sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
+    checked = _checked(source, config, sequence, told)
+    if ordered and sequence != ORDER:
+        _checked(source, config, ORDER, told)  # orders are sequences of the same letters
+    found = pd.DataFrame({"sequence": _letters(frame[sequence], config.alphabet)})
+    found["score"] = [float(text) for text in spell(frame[config.score_column])]
     if config.sd_column:
-        cells = table.texts(config.sd_column)
-        found["sd"] = [_number(table, row, config.sd_column, text, least=0.0) for row, text in enumerate(cells)]
-    return found
+        found["sd"] = [float(text) for text in spell(frame[config.sd_column])]
+    found["order"] = _letters(frame[ORDER if ordered else sequence], config.alphabet) if told else ""
+    return found, tuple(name for name in checked.ignored if not (ordered and name == ORDER))
 
 
-def ignored_columns(data: pd.DataFrame | Path | str, config: DesignConfig) -> list[str]:
-    """Columns of a table that are not read."""
-    used = {config.sequence_column, config.score_column, config.sd_column, "order"}
-    return [name for name in _table(data, "data").columns if name not in used]
+def _checked(source: Source, config: DesignConfig, sequence: str, told: bool) -> Measurements:
+    """The table as the reader of measurements takes it, which raises for whatever is wrong with it."""
+    return read_measurements(
+        source,
+        config.alphabet,
+        sequence,
+        config.score_column,
+        duplicates="mean",
+        sd_column=config.sd_column,
+        signed=True,
+        field_name=_field(told),
+    )
 
 
-def _table(data: pd.DataFrame | Path | str, field: str) -> Table:
-    if isinstance(data, pd.DataFrame):
-        if not len(data):
-            raise ValueError(f"{field}: the table has no rows; add one row for each measured sequence")
-        return Table(name="table", frame=data.reset_index(drop=True), lines=np.arange(1, len(data) + 1), unit="row")
-    return read_table(Path(data), field, each="measured sequence")
+def _field(told: bool) -> str:
+    return "--measured" if told else "table"
 
 
-def _check_columns(table: Table, names: list[str]) -> None:
-    for name in names:
-        if name not in table.columns:
-            near = get_close_matches(name, table.columns, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            header = shorten(", ".join(table.columns))
-            raise table.header_problem(f"not in the header ({header}){hint}; name it there, or choose another column", name)
+def _cells(source: Source, told: bool) -> pd.DataFrame:
+    if isinstance(source, pd.DataFrame):
+        return source.reset_index(drop=True).set_axis([str(name) for name in source.columns], axis=1)
+    return read_table(Path(source), _field(told), each="measured sequence").frame
 
 
-def _sequence(table: Table, row: int, column: str, text: str, config: DesignConfig) -> str:
-    if not text:
-        raise table.problem("the sequence is empty; fill it in or remove the row", row, column)
-    best = next((form for form in (text, text.upper()) if set(form) <= set(config.alphabet)), None)
-    if best is None:
-        wrong = sorted(set(text.upper()) - set(config.alphabet)) or sorted(set(text) - set(config.alphabet))
-        what = f"{shorten(text)!r} holds {shorten(', '.join(map(repr, wrong)))}, not in the alphabet {config.alphabet}"
-        raise table.problem(f"{what}; correct or remove the row, or give another --alphabet", row, column)
-    return best
-
-
-def _number(table: Table, row: int, column: str, text: str, least: float = -math.inf) -> float:
-    try:
-        value = float(text) if "_" not in text else math.nan
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < least:
-        fix = "write it like 0.25 or 2.5e-3, or remove the row"
-        raise table.problem(f"{shorten(text)!r} is not a finite number{' of 0 or above' * (least == 0)}; {fix}", row, column)
-    return value
+def _letters(cells: Any, alphabet: str) -> list[str]:
+    """Sequences as written, or upper-cased where only that makes them valid."""
+    return [text if set(text) <= set(alphabet) else text.upper() for text in spell(cells)]

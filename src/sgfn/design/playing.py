@@ -18,7 +18,9 @@ from sgfn.noise import UniformSlip
 def fit_history(space: OrderSpace, kind: str, history: History, seed: int) -> Proxy:
     """A proxy of what was measured."""
     scores = history.scores.double().numpy()
-    return fit_proxy(space.decode(history.tokens), scores, alphabet=space.alphabet, kind=kind, seed=seed, max_length=space.max_length)
+    return fit_proxy(
+        space.decode(history.tokens), scores, alphabet=space.alphabet, kind=kind, seed=seed, max_length=space.max_length
+    )
 
 
 @dataclass(eq=False)
@@ -49,7 +51,9 @@ class DesignPlayer:
         return chosen.tokens
 
 
-def designer(space: OrderSpace, proxy: str, *, aware: bool = True, largest_exact: int | None = None, **options: Any) -> Player:
+def designer(
+    space: OrderSpace, proxy: str, *, aware: bool = True, largest_exact: int | None = None, **options: Any
+) -> Player:
     """One of ours; unaware of the noise it takes every order to come out as it is."""
     space = space if aware else replace(space, noise=UniformSlip(alpha=0.0))
     config = DesignConfig(alphabet=space.alphabet, **options)

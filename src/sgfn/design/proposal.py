@@ -10,12 +10,22 @@ from torch import Tensor
 
 from sgfn.design.acquisition import Request, acquire
 from sgfn.design.batch import expected_best, take_turns
+from sgfn.design.distances import edit_distances
 from sgfn.design.sampler import Weights, draw_orders
-from sgfn.design.search import Candidates, Rows, SearchConfig, Start, climb, deserved_reach, enumerable, leading, rank_all
+from sgfn.design.search import (
+    Candidates,
+    Rows,
+    SearchConfig,
+    Start,
+    climb,
+    deserved_reach,
+    enumerable,
+    leading,
+    rank_all,
+)
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace, row_keys
 from sgfn.design.values import Predict
-from sgfn.landscapes.words import edit_distance
 from sgfn.noise import UniformSlip
 
 FINAL_DRAWS = 128
@@ -112,7 +122,8 @@ def choose(
     attraction = rows(found.values)
     refused = set(row_keys(barred))
     free = torch.tensor([key not in refused for key in row_keys(found.tokens)], dtype=torch.bool)
-    places = take_turns(attraction, count, free, found.tokens, config.distance)
+    blank = space.vocab if space.varies else None
+    places = take_turns(attraction, count, free, found.tokens, config.distance, blank)
     if not len(places):
         raise ValueError("nothing is left to order: all orders that the settings allow were ordered or measured before")
     return Choice(tokens=found.tokens[places], values=found.values[:, places], found=found, weights=weights)
@@ -155,7 +166,7 @@ def _with_drawn(
 ) -> Start:
     """The orders to start with, and those of a flow network's draws that are within reach of the best measured."""
     best = known[: config.elite]
-    away = torch.stack([edit_distance(drawn, row[row < space.vocab], space.vocab) for row in best]).amin(0)
+    away = torch.stack([edit_distances(drawn, row[row < space.vocab], space.vocab) for row in best]).amin(0)
     kept = away <= config.reach if config.reach else away >= 0
     return Start(tokens=torch.cat([start.tokens, drawn[kept]]), edits=torch.cat([start.edits, away[kept]]))
 

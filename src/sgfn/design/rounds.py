@@ -199,8 +199,6 @@ def writing(out: Path) -> Iterator[Path]:
 
 
 def fasta(orders: pd.DataFrame) -> str:
-    """Orders as FASTA, named by their wells."""
-    names = orders.well if "well" in orders else [str(number) for number in range(1, len(orders) + 1)]
-    return "".join(f">{name}\n{order}\n" for name, order in zip(names, orders.order, strict=True))
-
-
+    """Orders as FASTA, named by plate and well as `write_fasta` names them."""
+    names = zip(orders.plate, orders.well, orders.order, strict=True)
+    return "".join(f">plate{plate}_{well}\n{order}\n" for plate, well, order in names)

@@ -14,11 +14,11 @@ from sgfn.config import RewardConfig, TrainConfig
 from sgfn.design.search import Rows
 from sgfn.design.space import OrderSpace
 from sgfn.design.values import Predict
+from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
-from sgfn.envs.trajectories import Episodes
 from sgfn.objectives.scores import Scores
 
 Weights = dict[str, Tensor]
@@ -97,9 +97,7 @@ def _learner(space: OrderSpace, landscape: Landscape, config: SamplerConfig, see
         offline__share=0.5, net__hidden=64, log__exact_every=0, explore=0.05, optim__lr=3e-3, dynamics__mode="known"
     )
     env = space.order_env()
-    task = Task(
-        name="design", summary="orders", env=env, landscape=landscape, beta=config.sharpness, config=settings
-    )
+    task = Task(name="design", summary="orders", env=env, landscape=landscape, beta=config.sharpness, config=settings)
     return Trainer(task, torch.device("cpu"), landscape.offline_objects(), objective=log_variance)
 
 

@@ -146,9 +146,7 @@ def climb(
         waited = 0 if best is None or bool((top > best + 1e-9).any()) else waited + 1
         best, steps = top, steps + 1
         parents = leading(attraction, config.elite)
-        born = children(
-            tokens[parents], edits[parents], config.children, space.vocab, generator, varies=space.varies
-        )
+        born = children(tokens[parents], edits[parents], config.children, space.vocab, generator, varies=space.varies)
         kept = space.allowed(born.tokens)
         kept &= born.edits <= reach if reach else kept
         archive.score(value, born.tokens[kept], born.edits[kept])

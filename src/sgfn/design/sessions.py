@@ -8,7 +8,6 @@ from typing import Any
 from sgfn.config import NoiseConfig
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import Designer
-from sgfn.design.measured import ignored_columns
 from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.envs.constraints import Constraints
@@ -27,9 +26,7 @@ class Session:
     notices: list[str] = field(default_factory=list)
 
 
-def begin(
-    table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constraints: ConstraintsConfig
-) -> Session:
+def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constraints: ConstraintsConfig) -> Session:
     """The first round, from a table; lengths among the constraints are those of the orders."""
     lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
     designer = Designer(**{"alphabet": "dna", **settings, **lengths}).fit(table)
@@ -86,5 +83,5 @@ def _constraints(config: ConstraintsConfig) -> Constraints | None:
 
 
 def _ignored(table: Path, designer: Designer) -> list[str]:
-    names = ignored_columns(table, designer.config)
+    names = designer.ignored
     return [f"{table}: columns not read: {', '.join(names[:8])}{', ...' * (len(names) > 8)}"] if names else []

@@ -87,8 +87,14 @@ def to_json(config: DesignConfig, noise: Noise, constraints: Constraints | None)
     """Settings as plain data; code is named, never stored, and no file is named."""
     told = describe_noise(noise)
     if told["kind"] == "own":
-        raise ValueError(f"noise {told['label']} is not one of ours and cannot be kept in a folder: use Designer in Python")
-    return {"design": asdict(config), "noise": told, "constraints": None if constraints is None else asdict(constraints)}
+        raise ValueError(
+            f"noise {told['label']} is not one of ours and cannot be kept in a folder: use Designer in Python"
+        )
+    return {
+        "design": asdict(config),
+        "noise": told,
+        "constraints": None if constraints is None else asdict(constraints),
+    }
 
 
 def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, Constraints | None]:
@@ -100,7 +106,9 @@ def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, 
         config = DesignConfig(**design, search=search, flow=flow)
         return config, read_noise(data["noise"]), _read_constraints(data["constraints"])
     except (TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
-        raise ValueError(f"{name} was not written by sgfn, or is damaged ({error}): propose from the table again") from None
+        raise ValueError(
+            f"{name} was not written by sgfn, or is damaged ({error}): propose from the table again"
+        ) from None
 
 
 def read_noise(data: Mapping[str, Any]) -> Noise:

@@ -189,9 +189,7 @@ def joined(history: History, tokens: Int[Tensor, "N L"], scores: Float[Tensor, "
         if key not in known:
             known.add(key)
             fresh.append(place)
-    return History(
-        tokens=torch.cat([history.tokens, tokens[fresh]]), scores=torch.cat([history.scores, scores[fresh]])
-    )
+    return History(tokens=torch.cat([history.tokens, tokens[fresh]]), scores=torch.cat([history.scores, scores[fresh]]))
 
 
 def summary_of(games: list[Game]) -> list[dict[str, Any]]:

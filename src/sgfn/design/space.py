@@ -50,7 +50,9 @@ class OrderSpace:
 
     def order_env(self) -> SequenceEnv:
         """The environment in which orders are built letter by letter: under the constraints, without noise."""
-        return self._env(noise=UniformSlip(alpha=0.0), **({"constraints": self.constraints} if self.constraints else {}))
+        return self._env(
+            noise=UniformSlip(alpha=0.0), **({"constraints": self.constraints} if self.constraints else {})
+        )
 
     def _env(self, **parts: Any) -> SequenceEnv:
         shortest = self.min_length if self.varies else 1

@@ -55,7 +55,9 @@ class SampledChannel:
             raise ValueError("orders need noise that reads neither the letters before nor acts on the end")
         generator = torch.Generator().manual_seed(seed)
         self.vocab, self.draws = space.vocab, draws
-        self.uniform = stratified(draws, env.length, generator) if even else torch.rand(draws, env.length, generator=generator)
+        self.uniform = (
+            stratified(draws, env.length, generator) if even else torch.rand(draws, env.length, generator=generator)
+        )
         self.ranked = _own_first(space.vocab)  # A K
         laws = _laws(env, draws, generator)  # S L A K, or 1 L A K where all draws have one law
         self.cumulative = laws.gather(-1, self.ranked.expand(laws.shape)).cumsum(-1)

@@ -1,4 +1,4 @@
-"""Figures of a round of design: best so far, predictions against measurements, calibration, diversity, plate, outlook."""
+"""Figures of a round of design: best so far, predicted and measured, calibration, diversity, plate, outlook."""
 
 from itertools import combinations
 from math import erf, sqrt

@@ -33,7 +33,7 @@ HEADINGS = {
     "sd": "+-",
     "intact": "Comes out intact",
     "violates": "Breaks a constraint",
-    "predicted": "Score if intact",
+    "score": "Score if intact",
     "nearest": "Nearest measured",
     "distance": "Differences",
 }
@@ -58,7 +58,11 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
         f"{len(proposal)} orders for round {proposal.round}"
     )
     sections = [_outlook(proposal), _plate(proposal), _progress(designer), _diversity(proposal), _proxy(proposal)]
-    values = {"title": f"Design, round {proposal.round}", "lead": lead, "note": f"How orders were found: {proposal.note}."}
+    values = {
+        "title": f"Design, round {proposal.round}",
+        "lead": lead,
+        "note": f"How orders were found: {proposal.note}.",
+    }
     write_text(out, render("page.html.j2", **values, sections=sections))
     return out
 
@@ -141,6 +145,9 @@ def _diversity(proposal: Proposal) -> Section:
 def _proxy(proposal: Proposal) -> Section:
     about = "What cross-validation on all measurements says of the proxy."
     facts = {name: value for name, value in proposal.proxy.items() if isinstance(value, str | int | float)}
-    rows = [[name.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)] for name, value in facts.items()]
+    rows = [
+        [name.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)]
+        for name, value in facts.items()
+    ]
     content = {"groups": [], "table": PlateTable(headings=["", ""], rows=rows)}
     return Section(key="proxy", title="Proxy", about=about, template="plate", content=content)
