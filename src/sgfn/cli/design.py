@@ -124,6 +124,6 @@ def print_proposal(proposal: Any) -> None:
     out.print(f"{proposal.note}; {proposal.seconds:.0f} s", soft_wrap=True)
     out.print(
         f"proxy {facts['kind']}: rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals "
-        f"(cross-validation); best so far {look.best_so_far:.4g}, expected after this plate {look.expected_best[-1]:.4g}",
+        f"(cross-validation); best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g}), expected after this plate {look.expected_best[-1]:.4g}",
         soft_wrap=True,
     )

@@ -69,12 +69,17 @@ def _next_fit(
     return None
 
 
-def expected_best(values: Float[Tensor, "M W"], best: float, seed: int = 0, draws: int = 512) -> Float[Tensor, " W"]:
-    r"""Expected best score after the first k wells and all that was measured, for k from 1 on.
+def expected_best(
+    known: Float[Tensor, "M R"], outcomes: Float[Tensor, "M D W"], seed: int = 0
+) -> Float[Tensor, " W+1"]:
+    r"""Expected true score of the best sequence known after the first k wells, for k from 0 on.
 
-    .. math:: E[\max(b, f(o_1), \dots, f(o_k))]
+    .. math:: E[\max(f(x_1), \dots, f(x_n), f(y_1), \dots, f(y_k))]
 
-    over draws of f from the normal law with the members' mean and covariance.
+    over D draws of f from the normal law with the members' mean and covariance: x were measured, and y comes out of a
+    well, of which `outcomes` holds the members' scores in each draw.
     """
-    drawn = normal_weights(draws, len(values), seed).to(values.dtype) @ values  # R W
-    return drawn.cummax(1).values.clamp(min=best).mean(0)
+    weights = normal_weights(outcomes.shape[1], len(known), seed).to(known.dtype)  # D M
+    before = (weights @ known).max(1, keepdim=True).values  # D 1
+    drawn = torch.einsum("dm,mdw->dw", weights, outcomes.to(known.dtype))
+    return torch.cat([before, drawn], 1).cummax(1).values.mean(0)

@@ -137,7 +137,7 @@ class Designer:
             orders=orders,
             how=choice.found.how,
             note=self._note(choice, count),
-            outlook=outlook_of(choice.values, self.measured.score.tolist(), self.sign, self._seed(2)),
+            outlook=outlook_of(space, proxy.member_tokens, choice, known, self.best[1], self.sign, self._seed(2)),
             proxy=report_of(proxy),
             scored=choice.found.scored,
             seconds=time.perf_counter() - began,

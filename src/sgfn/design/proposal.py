@@ -25,11 +25,13 @@ from sgfn.design.search import (
 )
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace, row_keys
-from sgfn.design.values import Predict
+from sgfn.design.values import Predict, SampledChannel
 from sgfn.noise import UniformSlip
 
-FINAL_DRAWS = 128
-"""Outcomes of each order under noise once orders are chosen."""
+DRAWS = 128
+"""Draws of the proxy, and of what comes out of each order, that the outlook is the mean of."""
+CONSIDERED = 1000
+"""Best measured sequences among which the truly best is sought."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,21 +39,23 @@ class Outlook:
     """What a plate should bring, in the units of the scores."""
 
     best_so_far: float
-    """The best score measured."""
+    """The best score measured, luck included."""
+    believed: float
+    """Expected true score of the best sequence measured, by the proxy."""
     expected_best: list[float]
-    """Expected best after each well, all that was measured included."""
+    """Expected true score of the best sequence after each well, all that was measured included."""
     mean: float
     """Mean of the expected scores of the plate."""
 
     @property
     def marginal(self) -> list[float]:
         """What each further well adds to the expected best."""
-        before = [self.best_so_far, *self.expected_best[:-1]]
+        before = [self.believed, *self.expected_best[:-1]]
         return [after - last for last, after in zip(before, self.expected_best, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"best_so_far": self.best_so_far, "expected_best": self.expected_best, "mean": self.mean}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -180,12 +184,31 @@ def _climb_intact(
     return climb(silent, predict, rows, start, generator, short)
 
 
-def outlook_of(values: Float[Tensor, "M W"], scores: list[float], sign: float, seed: int = 0) -> Outlook:
-    """What chosen orders should bring; `sign` is -1 where low scores are good, and values have that sign already."""
-    best = max(sign * score for score in scores)
-    rising = expected_best(values, best, seed)
+def outlook_of(
+    space: OrderSpace,
+    predict: Predict,
+    choice: Choice,
+    known: Int[Tensor, "R L"],
+    best: float,
+    sign: float = 1.0,
+    seed: int = 0,
+) -> Outlook:
+    """What chosen orders should bring under the noise.
+
+    `known` are measured sequences, the best first, `best` is the best score; `sign` is -1 where low scores are good.
+    """
+    count, generator = len(choice.tokens), torch.Generator().manual_seed(seed)
+    outcomes = choice.tokens.expand(DRAWS, count, -1)
+    if not space.silent:
+        seeds = torch.randint(2**31 - 1, (DRAWS,), generator=generator).tolist()
+        drawn = [SampledChannel(space, count, one, even=False).realise_once(choice.tokens) for one in seeds]
+        outcomes = torch.stack(drawn)
+    rows, place = torch.unique(outcomes.reshape(DRAWS * count, -1), dim=0, return_inverse=True)
+    scores = predict(rows)[:, place].view(-1, DRAWS, count)
+    rising = expected_best(predict(known[:CONSIDERED]), scores, seed)
     return Outlook(
-        best_so_far=sign * best,
-        expected_best=[sign * float(value) for value in rising],
-        mean=sign * float(values.mean()),
+        best_so_far=best,
+        believed=sign * float(rising[0]),
+        expected_best=[sign * float(value) for value in rising[1:]],
+        mean=sign * float(choice.values.mean()),
     )

@@ -62,7 +62,7 @@ def carry_on(
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
         designer.tell(measured)
-        notices = _ignored(measured, designer) + [f"{len(designer.pending)} orders are still not measured"]
+        notices = [*_ignored(measured, designer), f"{len(designer.pending)} orders are still not measured"]
     return Session(designer=designer, history=found.history, notices=notices if designer.pending else notices[:-1])
 
 

@@ -49,8 +49,8 @@ class DesignConfig:
     sampler: str = "auto"
     """Whether a flow network brings orders into a search: on, off; `auto`: where the search has no limit of reach."""
     reach: int | None = None
-    """Most edits between an order and a measured sequence in a search, 0 for no limit: a proxy knows little further away.
-    By default the better the proxy the further: rho^2 L / 4 for a rank correlation rho, at least 2."""
+    """Most edits between an order and a measured sequence in a search, 0 for no limit: a proxy knows little beyond. By
+    default the better the proxy the further: rho^2 L / 4 for a rank correlation rho, at least 2."""
     seed: int = 0
     search: SearchConfig = field(default_factory=SearchConfig)
     flow: SamplerConfig = field(default_factory=SamplerConfig)

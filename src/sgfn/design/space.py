@@ -15,6 +15,8 @@ from sgfn.envs.automaton import Automaton
 from sgfn.envs.constraints import Constraints
 from sgfn.noise import Noise, UniformSlip
 
+NO_NOISE = UniformSlip(alpha=0.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OrderSpace:
@@ -23,7 +25,7 @@ class OrderSpace:
     alphabet: str
     min_length: int
     max_length: int
-    noise: Noise = UniformSlip(alpha=0.0)
+    noise: Noise = NO_NOISE
     constraints: Constraints | None = None
 
     @property

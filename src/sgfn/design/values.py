@@ -123,6 +123,7 @@ class OrderValues:
         return 1 if self.channel is None else self.channel.draws
 
     def __call__(self, orders: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
+        """Value of each order by each member."""
         if self.channel is None:
             return by_blocks(self.predict, orders)
         blocks = orders.split(max(1, BLOCK // self.channel.draws))

@@ -154,8 +154,8 @@ def outlook_figure(outlook: Outlook) -> Figure:
     figure = new_figure(*SIZE)
     axes = add_panel(figure)
     wells = np.arange(1, len(outlook.expected_best) + 1)
-    axes.axhline(outlook.best_so_far, color=MUTED, linewidth=1, linestyle=(0, (5, 2)), label="best so far")
-    axes.plot(wells, outlook.expected_best, color=OURS, label="expected best")
+    axes.axhline(outlook.believed, color=MUTED, linewidth=1, linestyle=(0, (5, 2)), label="best measured, by the proxy")
+    axes.plot([0, *wells], [outlook.believed, *outlook.expected_best], color=OURS, label="expected best")
     name_axes(axes, "wells", "score")
     add_legend(axes)
     return figure

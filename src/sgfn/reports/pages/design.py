@@ -57,7 +57,8 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
         f"{len(designer.measured):,} measurements; {goal} so far {score:.4g} ({best[:40]}); "
         f"{len(proposal)} orders for round {proposal.round}"
     )
-    sections = [_outlook(proposal), _plate(proposal), _progress(designer), _diversity(proposal), _proxy(proposal)]
+    sections = [_outlook(proposal), _plate(proposal), _progress(designer), _diversity(proposal)]
+    sections += [_proxy(proposal), _orders(proposal)]
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
@@ -76,10 +77,11 @@ def _outlook(proposal: Proposal) -> Section:
     outlook = proposal.outlook
     last = outlook.expected_best[-1]
     about = (
-        f"The best score so far is {outlook.best_so_far:.4g}; after all {len(proposal)} wells the proxy expects "
-        f"{last:.4g}, and a mean of {outlook.mean:.4g} over the plate. Draws of the proxy, under the noise."
+        f"The best score so far is {outlook.best_so_far:.4g}, luck included; the proxy takes the best sequence so far "
+        f"to be worth {outlook.believed:.4g}, expects {last:.4g} after all {len(proposal)} wells, and a mean of "
+        f"{outlook.mean:.4g} over the plate. Means over draws of the proxy, under the noise."
     )
-    said = f"Expected best rises from {outlook.best_so_far:.4g} to {last:.4g}"
+    said = f"Expected best rises from {outlook.believed:.4g} to {last:.4g}"
     rising = drawing(outlook_figure(outlook), key="outlook", said=said)
     added = drawing(marginal_figure(outlook), key="marginal", said="What each further well adds to the expected best")
     content = _pair(("Expected best after so many wells", rising), ("Marginal value of the k-th well", added))
@@ -90,13 +92,16 @@ def _plate(proposal: Proposal) -> Section:
     orders = proposal.orders
     low, high = orders.expected.min(), orders.expected.max()
     drawn = drawing(plate_figure(orders), key="plate", said=f"Plate map, expected scores from {low:.3g} to {high:.3g}")
-    about = "Expected score of what comes out of each well; the table below is orders.csv."
+    about = "Expected score of what comes out of each well."
     figures = [CaptionedDrawing(caption="Expected score by well", drawing=drawn)]
-    content = {
-        "groups": [DrawingGroup(heading="", layout="one", size="wide", figures=figures)],
-        "table": plate_table(orders),
-    }
-    return Section(key="plate", title="Plate", about=about, template="plate", content=content)
+    content = [DrawingGroup(heading="", layout="fans", size="wide", figures=figures)]
+    return Section(key="plate", title="Plate", about=about, template="figures", content=content)
+
+
+def _orders(proposal: Proposal) -> Section:
+    about = "All wells, as in orders.csv."
+    table = plate_table(proposal.orders)
+    return Section(key="orders", title="Orders", about=about, template="plate", content=table)
 
 
 def plate_table(orders: pd.DataFrame) -> PlateTable:
@@ -149,5 +154,5 @@ def _proxy(proposal: Proposal) -> Section:
         [name.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)]
         for name, value in facts.items()
     ]
-    content = {"groups": [], "table": PlateTable(headings=["", ""], rows=rows)}
-    return Section(key="proxy", title="Proxy", about=about, template="plate", content=content)
+    table = PlateTable(headings=["", ""], rows=rows)
+    return Section(key="proxy", title="Proxy", about=about, template="plate", content=table)
