@@ -11,6 +11,8 @@ from torch import Tensor
 
 DRAWS = 15
 """Functions drawn from the posterior of each model; members of an ensemble."""
+TRUST = 0.1
+"""Variance, in units of the scores', that every row has beside its measurement noise when rows are weighted."""
 BLOCK = 2**24
 """Most numbers of one intermediate array while predicting, which bounds memory."""
 
@@ -30,6 +32,12 @@ class TrainingSet:
     """Number of the fold in which a row is left out."""
     alphabet: str
     seed: int
+
+    @property
+    def reliability(self) -> Float64[Tensor, " N"]:
+        """Weight of each row, less where its measurement is noisy; 1 on average."""
+        found = self.weights / (TRUST + self.noise.square())
+        return found / found.mean()
 
     @property
     def folds(self) -> int:

@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from sgfn.config.checks import in_range, whole_number
-from sgfn.landscapes.proxies.base import Candidate, FittedModel, ProxyReport, TrainingSet
+from sgfn.landscapes.proxies.base import TRUST, Candidate, FittedModel, ProxyReport, TrainingSet
 from sgfn.landscapes.proxies.calibration import calibrate, coverage, rank_correlation
 from sgfn.landscapes.proxies.proxy import Proxy, token_rows
 from sgfn.landscapes.proxies.registry import AUTO, PROXIES
@@ -108,7 +108,7 @@ def training_set(
     longest = max(map(len, sequences))
     length = longest if max_length is None else max_length
     whole_number("max_length", length, longest)
-    units = Units(shift=float(scores.mean()), scale=float(scores.std()) or 1.0)
+    units = standard_units(scores, sd, weights)
     noise = torch.zeros(len(scores), dtype=torch.float64) if sd is None else torch.from_numpy(sd / units.scale)
     data = TrainingSet(
         tokens=token_rows(sequences, alphabet, length),
@@ -120,6 +120,17 @@ def training_set(
         seed=0,
     )
     return data, units
+
+
+def standard_units(
+    scores: Float64[np.ndarray, " N"], sd: Float64[np.ndarray, " N"] | None, weights: Float64[np.ndarray, " N"]
+) -> Units:
+    """Mean and standard deviation of the scores, in which noisy rows count less."""
+    noise = 0.0 if sd is None else sd**2
+    reliable = weights / np.maximum(TRUST * scores.var() + noise, 1e-300)
+    reliable = reliable / reliable.sum()
+    shift = float(reliable @ scores)
+    return Units(shift=shift, scale=float(np.sqrt(reliable @ (scores - shift) ** 2)) or 1.0)
 
 
 def fold_numbers(rows: int, folds: int, seed: int) -> Tensor:

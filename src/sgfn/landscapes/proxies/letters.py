@@ -30,6 +30,9 @@ BLOSUM62 = """
 """Lower triangle in the order of `AMINO_ACIDS`. Henikoff and Henikoff (1992), Amino acid substitution matrices from
 protein blocks, PNAS 89:10915."""
 
+AXES = 8
+"""Main axes of amino acids' similarities that short codes keep; they hold nine tenths of the variance."""
+
 
 def is_protein(alphabet: str) -> bool:
     """Whether an alphabet is that of the twenty amino acids."""
@@ -70,6 +73,17 @@ def _similarity_codes(alphabet: str) -> Float64[Tensor, "V V"]:
     points = points - points.mean(0)
     distance = torch.cdist(points, points).square()
     return points / (distance.sum() / (20 * 19)).sqrt()
+
+
+def short_codes(alphabet: str) -> Float64[Tensor, "S E"]:
+    """A vector for each letter, and zero for the blank: one-hot, or the main axes of BLOSUM62 for amino acids."""
+    size = len(alphabet)
+    if not is_protein(alphabet):
+        return torch.cat([torch.eye(size), torch.zeros(1, size)]).double()
+    points = _similarity_codes(alphabet)
+    axes = torch.linalg.eigh(points.T @ points)[1][:, -AXES:]
+    found = points @ axes
+    return torch.cat([found / found.square().sum(1).mean().sqrt(), torch.zeros(1, AXES)])
 
 
 def one_hot(tokens: Int[Tensor, "N L"], symbols: int) -> Float[Tensor, "N L S"]:

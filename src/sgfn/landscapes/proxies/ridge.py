@@ -8,7 +8,7 @@ Reference: Bishop (2006), Pattern Recognition and Machine Learning, sections 3.3
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -67,7 +67,7 @@ class Ridge(ProxyModel):
     def __init__(self, features: FeatureMap, state: Mapping[str, Tensor]) -> None:
         self.features = features
         self.centre, self.basis, self.shrink = state["centre"], state["basis"], state["shrink"]
-        self.prior, self.weights = state["prior"], state["weights"]
+        self.prior, self.weights, self.offset = state["prior"], state["weights"], state["offset"]
 
     def _columns(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, "N P"]:
         return self.features(tokens) - self.centre
@@ -80,22 +80,23 @@ class Ridge(ProxyModel):
             mean.append(columns @ self.weights[0])
             known = ((columns @ self.basis).square() * self.shrink).sum(1)
             variance.append(self.prior * (columns.square().sum(1) - known))
-        return torch.cat(mean).double(), torch.cat(variance).double().clamp(min=1e-12).sqrt()
+        return self.offset + torch.cat(mean).double(), torch.cat(variance).double().clamp(min=1e-12).sqrt()
 
     def mean(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, " N"]:
         """Mean of each row's score."""
-        return torch.cat([self._columns(p) @ self.weights[0] for p in blocks(tokens, self.centre.shape[0])]).double()
+        parts = blocks(tokens, self.centre.shape[0])
+        return self.offset + torch.cat([self._columns(part) @ self.weights[0] for part in parts]).double()
 
     def draws(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
         """Scores under weights drawn from their posterior."""
         found = [self._columns(part) @ self.weights[1:].T for part in blocks(tokens, self.centre.shape[0])]
-        return torch.cat(found).double().T
+        return self.offset + torch.cat(found).double().T
 
     def state(self) -> dict[str, Tensor]:
         """The posterior and the shape of the features."""
         f = self.features
         shape = torch.tensor([f.letters, f.length, f.reach, int(f.variable)])
-        names = ("centre", "basis", "shrink", "prior", "weights")
+        names = ("offset", "centre", "basis", "shrink", "prior", "weights")
         kept = {name: getattr(self, name) for name in names}
         return kept | {"shape": shape, "pairs": torch.tensor(f.pairs, dtype=torch.float64)}
 
@@ -137,7 +138,7 @@ class _Decomposition:
 def decompose(data: TrainingSet, features: FeatureMap, weight: Tensor) -> _Decomposition:
     """Singular vectors of the features, by the eigenvectors of the smaller Gram matrix."""
     plain = torch.cat([features(part) for part in blocks(data.tokens, MOST_FEATURES)])
-    centre = (plain * weight[:, None]).sum(0) / weight.sum()
+    centre = (plain * weight.float()[:, None]).sum(0) / weight.float().sum()
     columns = ((plain - centre) * weight.sqrt()[:, None]).double()
     rows, width = columns.shape
     values, vectors = torch.linalg.eigh(columns @ columns.T if rows <= width else columns.T @ columns)
@@ -157,18 +158,20 @@ def fit(data: TrainingSet) -> FittedModel:
     letters, length = len(data.alphabet), data.tokens.shape[1]
     symbols = letters + int(data.variable)
     reach = reach_of(length, symbols)
-    weight = (data.weights / (1.0 + data.noise.square() / 0.1)).float()
+    weight = data.reliability
+    offset = (weight * data.targets).sum() / weight.sum()
+    data = replace(data, targets=data.targets - offset)
     tried = []
     for pairs in PAIRS if reach else PAIRS[:1]:
         named = {"letters": letters, "length": length, "reach": reach, "variable": data.variable, "pairs": pairs}
         part = decompose(data, FeatureMap(**named), weight)
         tried += [(part.evidence(ridge), part, ridge) for ridge in RIDGES]
     _, best, ridge = max(tried, key=lambda one: one[0])
-    mean, sd = out_of_fold(best, ridge, data, weight.double())
-    return FittedModel(model=posterior(best, ridge, data, weight.double()), mean=mean, sd=sd)
+    mean, sd = out_of_fold(best, ridge, data, weight)
+    return FittedModel(model=posterior(best, ridge, data, weight, offset), mean=mean + offset, sd=sd)
 
 
-def posterior(found: _Decomposition, ridge: float, data: TrainingSet, weight: Tensor) -> Ridge:
+def posterior(found: _Decomposition, ridge: float, data: TrainingSet, weight: Tensor, offset: Tensor) -> Ridge:
     """Mean of the weights and draws of them: prior draws, corrected by what was measured (Matheron's rule)."""
     values, prior = found.values, found.prior(ridge)
     right = found.columns.T @ found.left / values  # P r
@@ -181,6 +184,7 @@ def posterior(found: _Decomposition, ridge: float, data: TrainingSet, weight: Te
     drawn = start + right @ (gain[:, None] * (found.left.T @ missed))
     mean = right @ (gain * found.along)
     state = {
+        "offset": offset,
         "centre": found.centre,
         "basis": right.float(),
         "shrink": (values.square() / (values.square() + ridge)).float(),
