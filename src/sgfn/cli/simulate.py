@@ -18,7 +18,7 @@ class DesignSimulate:
     """Play a design on a known landscape: what plates of each method bring, round after round."""
 
     task: Annotated[Positional[str], arg(metavar="TASK")]
-    """Task of sequences, which `sgfn tasks` lists (gb1, mpsa, tfbind8, motif, ehrlich, table, callable, ...), or yours."""
+    """Task of sequences, which `sgfn tasks` lists (gb1, mpsa, tfbind8, motif, ehrlich, table, callable), or yours."""
     method: tuple[str, ...] = ("thompson", "greedy", "random")
     """Which: thompson, members, ucb, greedy, thompson-unaware, greedy-unaware, thompson-search, adalead, genetic,
     cma-es, random, or `module:maker`, yours."""

@@ -1,4 +1,4 @@
-"""Which candidates fill a plate: wells take turns at the rows of an acquisition, and keep a distance from each other."""
+"""Which candidates fill a plate: wells take turns at the rows of an acquisition, and keep a distance."""
 
 from collections.abc import Iterator
 

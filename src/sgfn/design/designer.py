@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.proxies import Proxy, fit_proxy
 from sgfn.noise import Noise
 from sgfn.runs.spaces import as_noise
+from sgfn.runs.trust import Trust
 
 MOST_ORDERS = 10_000
 
@@ -147,6 +149,21 @@ class Designer:
         """Predicted score of sequences if they come out intact, and its standard deviation."""
         found = self.fitted().predict(list(sequences))
         return pd.DataFrame({"sequence": list(sequences), "score": self.sign * found.mean, "sd": found.sd})
+
+    # folders
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
+        """Write what is known to a folder, as JSON, CSV and safetensors; `load` and the command line read it."""
+        from sgfn.design.rounds import save_round  # it makes designers
+
+        save_round(Path(folder), self, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: Path | str, *, trust: Trust = False) -> "Designer":
+        """The designer of a round's folder; code that it names is run only where `trust` names it again."""
+        from sgfn.design.rounds import read_round_folder
+
+        return read_round_folder(Path(folder), trust).designer
 
     # the proxy
 

@@ -6,7 +6,7 @@ A folder holds data alone. Reading one imports nothing that it names and opens n
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,13 +135,16 @@ def _read_weights(file: Path) -> dict[str, Any] | None:
 def save_round(
     out: Path,
     designer: Designer,
-    proposal: Proposal,
-    history: list[dict[str, Any]],
+    proposal: Proposal | None = None,
+    history: Sequence[dict[str, Any]] = (),
     *,
     overwrite: bool = False,
     page: Callable[[Path], object] | None = None,
 ) -> Path:
-    """Write a round's folder; an existing one is refused unless it may be replaced. `page` writes the page there."""
+    """Write a round's folder; an existing one is refused unless it may be replaced.
+
+    Without a proposal it holds what the designer knows, and no plate. `page` writes the page there.
+    """
     check_folder(out, overwrite=overwrite)
     data = {
         "format": FORMAT,
@@ -149,13 +152,14 @@ def save_round(
         "round": designer.round,
         "settings": to_json(designer.config, designer.noise, designer.constraints),
         "pending": nulls(designer.pending),
-        "history": [*history, nulls(proposal.to_json())],
+        "history": [*history, *([] if proposal is None else [nulls(proposal.to_json())])],
     }
     with writing(out) as folder:
         write_json(folder / SETTINGS, data)
         write_csv(folder / MEASUREMENTS, designer.measured)
-        write_csv(folder / ORDERS, proposal.orders)
-        (folder / FASTA).write_text(fasta(proposal.orders), encoding="utf-8")
+        if proposal is not None:
+            write_csv(folder / ORDERS, proposal.orders)
+            (folder / FASTA).write_text(fasta(proposal.orders), encoding="utf-8")
         if designer.weights is not None:
             save_file(designer.weights, folder / WEIGHTS)
         if page is not None:

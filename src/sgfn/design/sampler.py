@@ -78,7 +78,7 @@ def draw_orders(
     config: SamplerConfig,
     seed: int = 0,
     weights: Weights | None = None,
-) -> tuple[Int[Tensor, "N L"], Weights]:
+) -> tuple[Int[Tensor, "D L"], Weights]:
     """Orders drawn by a flow network that was trained on an acquisition, and its weights for the next round.
 
     `known` are good orders to learn from; weights of another space are passed over.

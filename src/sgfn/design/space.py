@@ -69,7 +69,7 @@ class OrderSpace:
     @property
     def size(self) -> float:
         """Number of orders that are allowed."""
-        return self.env.num_objects if self.automaton is None else self.automaton.size
+        return float(self.env.num_objects) if self.automaton is None else self.automaton.size
 
     def parse(self, texts: list[str]) -> Int[Tensor, "N L"]:
         """Tokens of sequences; raises for one that is not in the space."""

@@ -74,8 +74,8 @@ class SampledChannel:
         return self._letters(orders, self.uniform, limits)
 
     def _letters(
-        self, orders: Int[Tensor, "N L"], uniform: Float[Tensor, "*draws L"], limits: Float[Tensor, "*draws L K"]
-    ) -> Int[Tensor, "*draws L"]:
+        self, orders: Int[Tensor, "N L"], uniform: Float[Tensor, "*#draws L"], limits: Float[Tensor, "*#draws L K"]
+    ) -> Int[Tensor, "*out L"]:
         rank = (uniform[..., None] > limits[..., :-1]).sum(-1)
         found = self.ranked[orders.clamp(max=self.vocab - 1).expand(rank.shape), rank]
         return torch.where(orders < self.vocab, found, orders)
