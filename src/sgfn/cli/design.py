@@ -59,7 +59,7 @@ class DesignPropose:
     source: Annotated[Positional[Path], arg(metavar="TABLE|FOLDER")]
     """Table of sequences and scores, or the folder of the round before."""
     measured: Path | None = None
-    """What came of the last plate, with a folder: a table with a column `order` (or that of the sequences) and scores."""
+    """What came of the last plate, with a folder: a table with a column `order` (or of sequences) and scores."""
     orders: int = 96
     """How many."""
     out: Path | None = None
@@ -122,8 +122,7 @@ def print_proposal(proposal: Any) -> None:
     out.print(table)
     look, facts = proposal.outlook, proposal.proxy
     out.print(f"{proposal.note}; {proposal.seconds:.0f} s", soft_wrap=True)
-    out.print(
-        f"proxy {facts['kind']}: rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals "
-        f"(cross-validation); best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g}), expected after this plate {look.expected_best[-1]:.4g}",
-        soft_wrap=True,
-    )
+    quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
+    out.print(f"proxy {facts['kind']}: {quality} (cross-validation)", soft_wrap=True)
+    best = f"best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g})"
+    out.print(f"{best}, expected after this plate {look.expected_best[-1]:.4g}", soft_wrap=True)

@@ -5,7 +5,7 @@ AdaLead is described anew after its paper and is not the code of its authors; se
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +26,7 @@ class History:
     scores: Float[Tensor, " N"]
 
 
+@runtime_checkable
 class Player(Protocol):
     """Something that fills plates."""
 
