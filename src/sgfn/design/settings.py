@@ -125,7 +125,8 @@ def read_noise(data: Mapping[str, Any]) -> Noise:
 def _read_constraints(data: Mapping[str, Any] | None) -> Constraints | None:
     if data is None:
         return None
-    return Constraints(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    return Constraints(**given)
 
 
 def _check_types(kind: type, values: Mapping[str, Any]) -> None:

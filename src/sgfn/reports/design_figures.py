@@ -102,7 +102,7 @@ def diversity_figure(orders: pd.DataFrame) -> Figure:
     if "distance" in orders:
         groups.append(([int(d) for d in orders.distance.dropna()], "order and nearest measured", TARGET))
     most = max((max(values) for values, *_ in groups if values), default=1)
-    edges = np.arange(-0.5, most + 1.5)
+    edges = [place - 0.5 for place in range(most + 2)]
     for values, label, colour in groups:
         if values:
             share = np.full(len(values), 1 / len(values))
@@ -153,7 +153,7 @@ def outlook_figure(outlook: Outlook) -> Figure:
     """Expected best score after each well, and what each further well adds."""
     figure = new_figure(*SIZE)
     axes = add_panel(figure)
-    wells = np.arange(1, len(outlook.expected_best) + 1)
+    wells = range(1, len(outlook.expected_best) + 1)
     axes.axhline(outlook.believed, color=MUTED, linewidth=1, linestyle=(0, (5, 2)), label="best measured, by the proxy")
     axes.plot([0, *wells], [outlook.believed, *outlook.expected_best], color=OURS, label="expected best")
     name_axes(axes, "wells", "score")
