@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_ord
 from sgfn.design.plate import well_names, write_fasta, write_plate
 from sgfn.design.selection import select_plate
 from sgfn.envs import Env, SequenceEnv
-from sgfn.evaluation.orders import as_orders, new_orders, separate, silent
+from sgfn.evaluation.orders import as_orders, is_new, separate, silent
 from sgfn.landscapes.base import Landscape
 from sgfn.runs.folder import Run, refuse_forecast
 from sgfn.runs.model import Model, opened
@@ -26,7 +27,9 @@ MOST_LISTED = 300_000
 MOST_DRAWN = 20_000
 """Orders that are all looked at, where values are means over draws or a function is asked for each score."""
 STARTS = 2048
-"""Samples of a run from which a search begins."""
+"""Samples of a run, the best of which a search begins with."""
+SHORTLIST = 128
+"""Orders at least whose values are computed again after a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,36 +90,23 @@ def order_sheet(
     measured = [] if known is None else env.decode(known)
     predict = predictor(env, landscape)
     limit = most_listed if most_listed is not None else _most_listed(env, landscape)
-    shortest = env.min_length if env.stop else env.length
-    automaton = env.automaton or unconstrained(env.alphabet, shortest, env.length)
-    texts = feasible_orders(automaton, limit)
-    listed = texts is not None
-    if texts is None:
-        begun = [*dict.fromkeys([*starts, *_best(measured, predict)])]
-
-        def value(orders: list[str]) -> torch.Tensor:
-            return expected_orders(orders, predict, channel=env, samples=min(samples, 64), seed=seed).mean[:, 0]
-
-        texts = local_search(begun, value, automaton, keep=max(256, 2 * n), seed=seed)[0]
-    considered = len(texts)
+    begun = [*_best(measured, predict), *starts]
+    texts, worth = _candidates(env, predict, begun, n, limit, landscape.on_host, seed)
+    considered, listed = len(texts), worth is None
     if not repeat:
-        texts = env.decode(new_orders(env, landscape, env.parse(texts)))
-    if not listed:
-        texts = texts[: max(1024, 8 * n)]
+        kept = is_new(landscape, env.parse(texts)).numpy()
+        texts, worth = [texts[i] for i in np.flatnonzero(kept)], None if worth is None else worth[kept]
     if not texts:
         raise ValueError("every order that was looked at was measured before: add --repeat to order some again")
-    # values by draws that a search has not climbed on
-    found = expected_orders(texts, predict, channel=env, samples=samples, seed=seed + 1)
+    if worth is not None:  # searched for with few draws: a shortlist is looked at more closely
+        texts = [texts[i] for i in select_plate(texts, worth, max(SHORTLIST, 2 * n), distance=distance).chosen]
+    again: dict[str, Any] = {"samples": samples, "seed": seed + 1}  # draws that a search has not climbed on
+    found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
-    picked = [texts[number] for number in chosen.chosen]
-    values = values_in(env, picked, predict, measured=measured, samples=samples, seed=seed + 1)
     rules = f" that satisfy {env.automaton.told}" if env.automaton is not None else ""
-    looked = (
-        f"all {considered:,} orders{rules}, ranked" if listed else f"{considered:,} orders{rules} of a local search"
-    )
     return OrderSheet(
-        values=values,
-        how=looked,
+        values=values_in(env, [texts[number] for number in chosen.chosen], predict, measured=measured, **again),
+        how=f"all {considered:,} orders{rules}" if listed else f"{considered:,} orders{rules} that a local search met",
         considered=considered,
         listed=listed,
         exact=found.exact,
@@ -125,13 +115,29 @@ def order_sheet(
     )
 
 
+def _candidates(
+    env: SequenceEnv, predict: Predict, starts: Sequence[str], n: int, limit: int, slow: bool, seed: int
+) -> tuple[list[str], Float64[np.ndarray, " N"] | None]:
+    """Orders to choose from: all that there are, and None, or those that a search met, with what it took them for."""
+    shortest = env.min_length if env.stop else env.length
+    automaton = env.automaton or unconstrained(env.alphabet, shortest, env.length)
+    if (texts := feasible_orders(automaton, limit)) is not None:
+        return texts, None
+
+    def value(orders: list[str]) -> torch.Tensor:
+        return expected_orders(orders, predict, channel=env, samples=8 if slow else 16, seed=seed).mean[:, 0]
+
+    size = {"keep": 64, "rounds": 8} if slow else {"keep": max(128, n), "rounds": 16}
+    return local_search(starts[: 2 * size["keep"]], value, automaton, children=4, seed=seed, **size)
+
+
 def _most_listed(env: SequenceEnv, landscape: Landscape) -> int:
     """How many orders are all looked at."""
     tabulated = silent(env) or (separate(env) and env.vocab**env.length <= MOST_TABULATED)
     return MOST_LISTED if tabulated and not landscape.on_host else MOST_DRAWN
 
 
-def _best(measured: list[str], predict: Predict, count: int = 512) -> list[str]:
+def _best(measured: list[str], predict: Predict, count: int = 64) -> list[str]:
     """The measured sequences with the highest scores."""
     if not measured:
         return []
@@ -195,10 +201,11 @@ def _opened(path: Path, device: str, trust: Trust) -> Model:
 
 
 def _samples(model: Model, seed: int) -> list[str]:
-    """Sequences that came out of the run's policy, and those that it intended, as places where a search may begin."""
+    """What came out of the run's policy and what it intended then, the best scores first: where a search may begin."""
     env = model.env
     if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
         return []
     drawn = model.sample(STARTS, seed=seed)
-    rows = torch.cat([drawn.tokens, as_orders(env, drawn.intentions)]).unique(dim=0)
+    best = drawn.scores.argsort(descending=True, stable=True)
+    rows = torch.stack([drawn.tokens[best], as_orders(env, drawn.intentions[best])], 1).flatten(0, 1)
     return env.decode(rows[env.written(rows) >= (env.min_length if env.stop else env.length)])

@@ -99,7 +99,7 @@ def values_in(
     seed: int = 0,
     exact_up_to: int = MOST_TABULATED,
 ) -> list[OrderValue]:
-    """`value_orders` in an environment at hand, whose noise may read the state; by default under its own constraints."""
+    """`value_orders` in an environment at hand, whose noise may read the state; its own constraints are the default."""
     orders = list(orders)
     rows = channel.parse(orders)
     found = expected_orders(orders, predict, channel=channel, samples=samples, seed=seed, exact_up_to=exact_up_to)

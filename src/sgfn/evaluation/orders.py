@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from sgfn.envs import Automaton, Env, SequenceEnv
@@ -98,9 +98,9 @@ def separate(env: SequenceEnv) -> bool:
     return not env.noise_by_state and not env.noise.stop
 
 
-def tabulable(env: SequenceEnv, limit: int = LARGEST_TABLE) -> bool:
+def tabulable(env: SequenceEnv) -> bool:
     """Whether the values of all orders can be computed from a complete table of scores."""
-    return separate(env) and env.num_objects <= limit
+    return separate(env) and env.num_objects <= LARGEST_TABLE
 
 
 def _of_length(env: SequenceEnv, length: int) -> SequenceEnv:
@@ -259,7 +259,8 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
     """
     if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
         return []
-    orders = new_orders(env, landscape, candidates(env, samples))
+    orders = candidates(env, samples)
+    orders = orders[is_new(landscape, orders)]
     if not orders.shape[0]:
         return []
     if not tabulable(env):
@@ -288,10 +289,10 @@ def candidates(env: SequenceEnv, samples: Samples) -> Int[Tensor, "N O"]:
     return found if env.automaton is None else found[env.automaton.feasible(found)]
 
 
-def new_orders(env: SequenceEnv, landscape: Landscape, orders: Int[Tensor, "N O"]) -> Int[Tensor, "N O"]:
-    """Those of the orders that were not measured beforehand."""
-    known = landscape.offline_objects()
-    if known is None or not orders.shape[0]:
-        return orders
+def is_new(landscape: Landscape, orders: Int[Tensor, "N O"]) -> Bool[Tensor, " N"]:
+    """Which orders were not measured beforehand."""
+    known, count = landscape.offline_objects(), orders.shape[0]
+    if known is None or not count:
+        return torch.ones(count, dtype=torch.bool)
     _, place = torch.cat([orders, known.to(orders.device)]).unique(dim=0, return_inverse=True)
-    return orders[~torch.isin(place[: orders.shape[0]], place[orders.shape[0] :])]
+    return ~torch.isin(place[:count], place[count:])
