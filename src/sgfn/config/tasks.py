@@ -11,7 +11,8 @@ Duplicates = Literal["error", "mean", "max"]
 MotifScore = Literal["sum", "best"]
 BitsDistance = Literal["edit", "hamming"]
 RnaMode = Literal["bind", "fold"]
-TableUnseen = Literal["lowest", "nearest"]
+TableUnseen = Literal["auto", "proxy", "nearest", "lowest"]
+ScoreScale = Literal["none", "log", "rank"]
 LONGEST = 512
 """Letters of the longest sequence a task may have."""
 
@@ -163,19 +164,26 @@ class TableConfig:
     """The `table` task: your own measurements, a CSV of sequences and scores."""
 
     file: Path | None = None
-    """Table (CSV, TSV, Parquet or Excel) with a header and one row per measured sequence."""
+    """Table (CSV, TSV, Parquet or Excel) with a header and a row per measured sequence, or FASTA with score=NUMBER."""
     alphabet: str = "dna"
     """dna, rna, protein, or the letters themselves."""
     sequence_column: str = "sequence"
     """Column that holds the sequence."""
     score_column: str = "score"
     """Column that holds the score, higher is better."""
+    sd_column: str | None = None
+    """Column that holds the standard deviation of each score, where there is one."""
+    minimise: bool = False
+    """Lower scores are better; needs `scale` minmax or `transform` rank, as rewards are zero or above."""
+    transform: ScoreScale = "none"
+    """`log` or `rank` of the scores in place of the scores."""
     scale: Scale = "none"
     """`minmax` maps the scores to 0..1; needed where some are negative."""
     duplicates: Duplicates = "error"
     """What a sequence measured twice gets."""
-    unseen: TableUnseen = "nearest"
-    """Score of what was not measured: `lowest` of the table, or `nearest` measured times decay per letter."""
+    unseen: TableUnseen = "auto"
+    """Score of what was not measured: by a fitted `proxy`, the `nearest` measured times decay per letter, or the
+    `lowest` of the table; `auto` is proxy from 20 sequences on, else nearest."""
     decay: float = 0.5
     """Factor per letter that differs from the nearest measured sequence."""
 
@@ -183,7 +191,26 @@ class TableConfig:
         one_of("table.scale", self.scale, get_args(Scale))
         one_of("table.duplicates", self.duplicates, get_args(Duplicates))
         one_of("table.unseen", self.unseen, get_args(TableUnseen))
+        one_of("table.transform", self.transform, get_args(ScoreScale))
         in_range("table.decay", self.decay, 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyConfig:
+    """What predicts the scores of sequences that were not measured."""
+
+    kind: str = "auto"
+    """ensemble, convolution, ridge, gp, `module:function` of yours, or `auto`: the best in cross-validation."""
+    folds: int = 5
+    """Parts of cross-validation."""
+    seed: int = 0
+    """Seed of its fit, apart from that of training: runs of several seeds are scored alike."""
+    file: Path | None = None
+    """A proxy that was fitted before (.safetensors), which is taken as it is; a run keeps its own."""
+
+    def __post_init__(self) -> None:
+        in_range("proxy.folds", self.folds, 2, 100)
+        in_range("proxy.seed", self.seed, 0, 2**31 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from sgfn.config.tasks import (
     EhrlichConfig,
     GridConfig,
     MotifConfig,
+    ProxyConfig,
     RnaConfig,
     TableConfig,
 )
@@ -291,6 +292,7 @@ class TrainConfig:
     ehrlich: EhrlichConfig = field(default_factory=EhrlichConfig)
     rna: RnaConfig = field(default_factory=RnaConfig)
     table: TableConfig = field(default_factory=TableConfig)
+    proxy: ProxyConfig = field(default_factory=ProxyConfig)
     callable: CallableConfig = field(default_factory=CallableConfig)
     series: SeriesConfig = field(default_factory=SeriesConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
@@ -317,6 +319,7 @@ class TrainConfig:
         named = {
             "noise.file": self.noise.file,
             "table.file": self.table.file,
+            "proxy.file": self.proxy.file,
             "offline.file": self.offline.file,
             "series.file": self.series.file,
         }

@@ -2,10 +2,11 @@
 
 import math
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.config import RewardConfig
@@ -55,6 +56,14 @@ class Landscape(ABC):
 
     def offline_objects(self) -> Int[Tensor, "N O"] | None:
         """Objects whose scores were measured beforehand; None where the landscape was not made from any."""
+        return None
+
+    def fitted_files(self, folder: Path) -> dict[str, Path]:
+        """Write what was fitted to data into files of a folder, by the setting that reads each of them again."""
+        return {}
+
+    def measured(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"] | None:
+        """Which objects were measured; None where scores are not made of measurements."""
         return None
 
     def to(self, device: torch.device) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sgfn.config.checks import shorten
-from sgfn.config.tasks import LONGEST, Duplicates, Scale
+from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
 from sgfn.landscapes.replicates import merge_replicates
-from sgfn.landscapes.transforms import ScoreScale, ScoreTransform
+from sgfn.landscapes.transforms import ScoreTransform
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,17 +145,25 @@ def read_measurements(
         found.setdefault(sequence, []).append(score)
     merge = MERGE.get(duplicates, max)  # under `error` each list holds one score
     scores = np.array([merge(values) for values in found.values()], dtype=np.float64)
+    shape = ScoreTransform.of(scores, transform, minimise=minimise)
     averages = merge_replicates([sequence for sequence, _ in rows], np.array([score for _, score in rows]), sd)
     return Measurements(
         file=Path(source) if isinstance(source, Path | str) else Path("measurements"),
         alphabet=table.letters,
         sequences=list(found),
-        scores=table.stretch(scores) if scale == "minmax" else scores,
-        sd=averages.sd if averages.sd is None or scale == "none" else averages.sd / float(np.ptp(scores)),
+        scores=table.stretch(shape.values(scores)) if scale == "minmax" else scores,
+        sd=averages.sd if scale == "none" else _shrunk(shape.value_sd(scores, averages.sd), shape.values(scores)),
         counts=averages.counts,
         ignored=table.ignored(),
-        transform=ScoreTransform.of(scores, transform, minimise=minimise),
+        transform=ScoreTransform() if scale == "minmax" else shape,
     )
+
+
+def _shrunk(
+    sd: Float64[np.ndarray, " N"] | None, values: Float64[np.ndarray, " N"]
+) -> Float64[np.ndarray, " N"] | None:
+    """Standard deviations of values that are mapped to 0..1."""
+    return None if sd is None else sd / float(np.ptp(values))
 
 
 def _table(source: "Path | str | pd.DataFrame", field_name: str) -> "Table":

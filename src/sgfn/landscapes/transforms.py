@@ -1,14 +1,13 @@
 """Transforms of measured scores to what is maximised, and back to the user's units."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from jaxtyping import Float64
 
 from sgfn.config.checks import one_of
-
-ScoreScale = Literal["none", "log", "rank"]
+from sgfn.config.tasks import ScoreScale
 
 
 @dataclass(frozen=True, kw_only=True)

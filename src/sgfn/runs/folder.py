@@ -152,12 +152,14 @@ class Run:
         *,
         known: Mapping[str, str] | None = None,
         copies: Mapping[str, Path] | None = None,
+        fitted: Mapping[str, Path] | None = None,
     ) -> None:
         """Start in a folder without a run: write config.json and copies of the files that it names.
 
-        `known` are checksums of the files as they were read; `copies` are read instead of them, and linked.
+        `known` are checksums of the files as they were read; `copies` are read instead of them, and linked; `fitted`
+        are files that the run is to keep as well, by the settings that read them again.
         """
-        files = files_there(config) if copies is None else copies
+        files = {**(files_there(config) if copies is None else copies), **(fitted or {})}
         _refuse_foreign(self.path, files)
         with keeping(self.path, files, known or {}, link=copies is not None) as kept:
             self.write_config(task, config, kept)

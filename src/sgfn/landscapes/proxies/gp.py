@@ -7,7 +7,7 @@ Wilson et al. (2020), Efficiently sampling functions from Gaussian process poste
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Float64, Int
@@ -18,9 +18,9 @@ from sgfn.landscapes.proxies.letters import code_parts, composition, letter_code
 
 MOST_ROWS = 5_000
 """Sequences at most: time grows with the cube of their number."""
-TUNED_ON = 400
+TUNED_ON = 300
 """Rows on which weights are tuned; the posterior takes all of them."""
-STEPS, RATE = 50, 0.1
+STEPS, RATE = 40, 0.1
 WAVES = 512
 """Random cosines that make one prior draw."""
 FLOOR = 1e-3
@@ -50,7 +50,8 @@ class GaussianProcess(ProxyModel):
         self.codes = letter_codes(alphabet)
         self.near, self.linear, self.scale = state["near"], state["linear"], state["scale"]
         self.signal, self.noise, self.similar = state["signal"], state["noise"], state["similar"]
-        self.tokens = state["tokens"]
+        self.tokens, self.composed = state["tokens"], bool(state["scale"] > 0)
+        self.coded_rows: list[Tensor] = []
         self.factor, self.solved = state["factor"], state["solved"]
         self.waves, self.phases, self.start, self.slope = (state[n] for n in ("waves", "phases", "start", "slope"))
 
@@ -63,12 +64,12 @@ class GaussianProcess(ProxyModel):
         mixed = parts[0] if len(parts) == 1 else torch.cat([parts[0] * (1 - share).sqrt(), parts[1] * share.sqrt()], 1)
         root = (0.5 * weights).exp()
         letters = (mixed[tokens] * root[:-1, None]).flatten(1)
-        if not bool(self.scale > 0):
+        if not self.composed:
             return letters
         whole = composition(tokens, len(self.alphabet)).to(letters.dtype)
         return torch.cat([letters, whole * self.scale * root[-1] * math.sqrt(self.near.shape[0] - 1.0)], 1)
 
-    def kernel(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Float64[Tensor, "N K"]:
+    def kernel(self, one: Sequence[Tensor], other: Sequence[Tensor]) -> Float64[Tensor, "N K"]:
         """Covariance of rows given by their codes z and u."""
         (z, u), (other_z, other_u) = one, other
         distance = z.square().sum(1)[:, None] + other_z.square().sum(1) - 2 * z @ other_z.T
@@ -78,6 +79,12 @@ class GaussianProcess(ProxyModel):
         """Codes z and u of rows."""
         return self.coded(tokens, self.near), self.coded(tokens, self.linear)
 
+    def known(self) -> list[Tensor]:
+        """Codes of the training rows, computed once."""
+        if not self.coded_rows:
+            self.coded_rows = list(self.both(self.tokens))
+        return self.coded_rows
+
     def spread(self) -> Tensor:
         """Variance of the noise."""
         return self.noise.exp() + FLOOR
@@ -86,7 +93,7 @@ class GaussianProcess(ProxyModel):
 
     def moments(self, tokens: Int[Tensor, "N L"]) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
         r"""$k_* K^{-1} y$ and the root of $k_{**} - k_* K^{-1} k_*^T$."""
-        mean, variance, known = [], [], self.both(self.tokens)
+        mean, variance, known = [], [], self.known()
         for part in blocks(tokens, self.tokens.shape[0]):
             codes = self.both(part)
             shared = self.kernel(codes, known)
@@ -97,7 +104,7 @@ class GaussianProcess(ProxyModel):
 
     def mean(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, " N"]:
         """Mean of each row's score."""
-        known = self.both(self.tokens)
+        known = self.known()
         parts = blocks(tokens, self.tokens.shape[0])
         return torch.cat([self.kernel(self.both(part), known) @ self.solved[:, 0] for part in parts])
 
@@ -108,7 +115,7 @@ class GaussianProcess(ProxyModel):
 
     def draws(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
         """Functions of the posterior: those of the prior, corrected by what was measured."""
-        found, known = [], self.both(self.tokens)
+        found, known = [], self.known()
         for part in blocks(tokens, max(self.tokens.shape[0], WAVES)):
             codes = self.both(part)
             found.append(self.prior_draws(codes) + self.kernel(codes, known) @ self.solved[:, 1:])

@@ -42,6 +42,7 @@ PROXIES: Registry[ProxyEntry] = Registry(
         about="networks that read letters by position",
         fit=ensemble.fit_letters,
         restore=ensemble.Ensemble.restore,
+        suits=lambda data: not data.variable or data.tokens.shape[1] <= 12,  # else a position means little
     ),
     ProxyEntry(
         name="convolution",
