@@ -14,6 +14,7 @@ from sgfn.cli.names import names_panel, reaches
 from sgfn.cli.tables import out
 from sgfn.config import TrainConfig as TrainConfig
 from sgfn.config.checks import one_of
+from sgfn.config.names import hint
 from sgfn.config.reading import read_text
 from sgfn.config.shell import quoted
 from sgfn.config.tasks import ConstraintsConfig
@@ -27,6 +28,7 @@ WANTED = {
     r"^(\S+): could not convert string to float": "must be a number",
     r"^(\S+): no type matching \{None\}\|INT could": "must be a whole number, or None",
     r"^(\S+): no type matching \{None\}\|FLOAT could": "must be a number, or None",
+    r"^(\S+): no type matching \{None\}\|FLOAT\|\{auto\} could": "must be a number, auto or None",
     r"^(\S+): no type matching \{None\}\|\{\[FLOAT": "must be numbers with blanks between them, or None",
     r"^(\S+): Could not find valid parse": "must be numbers with blanks between them",
 }
@@ -139,17 +141,19 @@ def check_choices(kind: type, words: list[str]) -> None:
 
 def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
     """Flags with a fixed set of values, those of nested components included."""
-    for name, hint in get_type_hints(kind).items():
-        if get_origin(hint) is Literal:
-            yield prefix + name.replace("_", "-"), get_args(hint)
-        elif is_dataclass(hint):
-            yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
+    for name, type_hint in get_type_hints(kind).items():
+        if get_origin(type_hint) is Literal:
+            yield prefix + name.replace("_", "-"), get_args(type_hint)
+        elif is_dataclass(type_hint):
+            yield from literal_fields(cast(type, type_hint), prefix if name in FLAT else f"{prefix}{name}.")
 
 
 def one_line(box: str, words: list[str]) -> str:
     """The parser's framed message, without frame, headings and help text."""
     text = re.sub(r"[\u2500-\u257f]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
     text = " ".join(text.split())
+    if "Unrecognized" in text and (told := foreign(text, words)):
+        return told
     text = re.sub(
         r"^(Value error|Parsing error|Required options|Unrecognized options|Invalid \w+|Missing argument) (?=\S)",
         "",
@@ -160,6 +164,12 @@ def one_line(box: str, words: list[str]) -> str:
     text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0].strip(" -")
     text = unread_value(text, words) or missing_value(text, words) or text
     return text or "the command line could not be read"
+
+
+def foreign(text: str, words: list[str]) -> str:
+    """What to say of unknown flags that other systems have: what they are called here; empty where none is known."""
+    named = [(word.partition("=")[0], hint(word)) for word in words if word.partition("=")[0] in text]
+    return "; ".join(dict.fromkeys(f"{flag} is unknown: {said}" for flag, said in named if said))
 
 
 def unread_value(text: str, words: list[str]) -> str:
@@ -180,7 +190,7 @@ def missing_value(text: str, words: list[str]) -> str:
     flag, values = found[1], flag_values(words, found[1])
     dashed = [word for word in words if word.startswith("-")]
     if flag.startswith("-"):
-        hint = f"; one that begins with - is given as {flag}={quoted(values[0])}" if values else ""
-        return f"{flag} needs a value{hint}"
-    hint = f"; a name that begins with - is given as {quoted(f'./{dashed[0]}')}" if dashed else ""
-    return f"{flag.upper()} is missing{hint}"
+        way = f"; one that begins with - is given as {flag}={quoted(values[0])}" if values else ""
+        return f"{flag} needs a value{way}"
+    way = f"; a name that begins with - is given as {quoted(f'./{dashed[0]}')}" if dashed else ""
+    return f"{flag.upper()} is missing{way}"

@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
 
 from sgfn.cli.streams import Output
+from sgfn.config.names import BLIND
 
 out = Output()
 
@@ -97,18 +99,24 @@ def formula_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def print_result(result: dict[str, Any]) -> None:
+def print_result(result: Mapping[str, Any]) -> None:
     """The table of a run's figures."""
     table = Table("", "policy", "best reachable", "target", box=None, header_style="bold", title_justify="left")
     for line in result_lines(result):
         table.add_row(*line)
     out.print(table)
     out.print(f"greedy modes: {result['modes_greedy_rule']}; best reachable: {result.get('floor_kind', 'not known')}")
+    if result["tv"] is not None and result["tv_blind"] is not None:
+        out.print(f"ignoring noise: {BLIND}", soft_wrap=True)
+    if result.get("tv_absent"):
+        out.print(f"no TV to the target: {result['tv_absent']}", soft_wrap=True)
+    if result["novelty"] is not None:
+        out.print("novelty: mean distance of a sample to the nearest object known beforehand", soft_wrap=True)
     if not result["bound_by_floor"]:
         out.print("a chain looks at what came out before it accepts: the best reachable law does not bind it")
 
 
-def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+def result_lines(r: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """Rows of the table of a run's figures."""
     lines = []
     if r["tv"] is not None:
@@ -137,11 +145,13 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
         ("modes, greedy", str(r["modes_greedy"]), "", ""),
         ("modes, known ones found", modes, "", ""),
+        *([] if r["diversity"] is None else [("diversity, mean distance of two", number(r["diversity"]), "", "")]),
+        *([] if r["novelty"] is None else [("novelty", number(r["novelty"]), "", "")]),
         ("noise model, mean TV to truth", number(r["dynamics_tv"]), "", ""),
     ]
 
 
-def print_orders(result: dict[str, Any]) -> None:
+def print_orders(result: Mapping[str, Any]) -> None:
     """Print the best orders and what to expect of each."""
     if not result["orders"]:
         return

@@ -10,6 +10,7 @@ Scale = Literal["none", "minmax"]
 Duplicates = Literal["error", "mean", "max"]
 MotifScore = Literal["sum", "best"]
 BitsDistance = Literal["edit", "hamming"]
+GridShape = Literal["corners", "deceptive"]
 RnaMode = Literal["bind", "fold"]
 TableUnseen = Literal["auto", "proxy", "nearest", "lowest"]
 ScoreScale = Literal["none", "log", "rank"]
@@ -63,14 +64,20 @@ def gc_range(text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class GridConfig:
-    """Size of the `grid` task."""
+    """Size and reward of the `grid` task."""
 
     ndim: int = 2
     """Number of coordinates."""
     side: int = 8
     """Cells along each coordinate."""
+    r0: float = 1e-3
+    """Reward of the plain between the corners; the smaller, the harder they are to find. Not below reward.minimum."""
+    shape: GridShape = "corners"
+    """`corners`: a ring and a peak in each corner (published); `deceptive`: peaks there, and a lure in the middle."""
 
     def __post_init__(self) -> None:
+        in_range("grid.r0", self.r0, 0.0, 1.0)
+        one_of("grid.shape", self.shape, get_args(GridShape))
         in_range("grid.ndim", self.ndim, 1, 16)
         in_range("grid.side", self.side, 2, 4096)
 

@@ -14,12 +14,10 @@ from sgfn.config import RewardConfig, TrainConfig
 from sgfn.design.search import Rows
 from sgfn.design.space import OrderSpace
 from sgfn.design.values import Predict
-from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import Learner
-from sgfn.learning.trainer import Trainer
-from sgfn.objectives.scores import Scores
+from sgfn.learning.methods import build
 
 Weights = dict[str, Tensor]
 """Tensors of the networks by name, as a safetensors file holds them."""
@@ -93,22 +91,12 @@ def draw_orders(
 
 
 def _learner(space: OrderSpace, landscape: Landscape, config: SamplerConfig, seed: int) -> Learner:
-    settings = TrainConfig(objective="tb", steps=max(config.steps, 1), batch=config.batch, seed=seed).with_(
+    settings = TrainConfig(objective="vargrad", steps=max(config.steps, 1), batch=config.batch, seed=seed).with_(
         offline__share=0.5, net__hidden=64, log__exact_every=0, explore=0.05, optim__lr=3e-3, dynamics__mode="known"
     )
     env = space.order_env()
     task = Task(name="design", summary="orders", env=env, landscape=landscape, beta=config.sharpness, config=settings)
-    return Trainer(task, torch.device("cpu"), landscape.offline_objects(), objective=log_variance)
-
-
-def log_variance(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
-    r"""Squared deviation of each trajectory's $\log(P_F/(P_B R^\beta))$ from the batch's mean, which stands for -log Z.
-
-    Reference: Richter et al. (2020), VarGrad, NeurIPS.
-    """
-    steps = torch.where(batch.valid, scores.log_pf + scores.log_dynamics - scores.log_pb, 0.0)
-    ratio = steps.sum(1) - batch.log_reward
-    return (ratio - ratio.mean()).square()
+    return build(task, torch.device("cpu"), landscape.offline_objects())
 
 
 def _weights(learner: Learner) -> Weights:

@@ -66,6 +66,10 @@ class Landscape(ABC):
         """Which objects were measured; None where scores are not made of measurements."""
         return None
 
+    def start_objects(self) -> Int[Tensor, "N O"] | None:
+        """Objects that a search may begin with: those measured beforehand, unless the landscape knows others."""
+        return self.offline_objects()
+
     def to(self, device: torch.device) -> None:
         """Move the landscape's tensors to a device."""
         for name, value in vars(self).items():

@@ -26,7 +26,7 @@ from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.bits import Bits
 from sgfn.landscapes.ehrlich import Ehrlich
 from sgfn.landscapes.function import FunctionLandscape, letters, load_function
-from sgfn.landscapes.hypergrid import Hypergrid
+from sgfn.landscapes.hypergrid import DeceptiveHypergrid, Hypergrid
 from sgfn.landscapes.measured import MeasuredLandscape, Rule
 from sgfn.landscapes.measurements import Measurements, read_measurements, resolve_alphabet
 from sgfn.landscapes.motif import Motif
@@ -67,6 +67,9 @@ class Task:
         return found if automaton is None else torch.where(automaton.feasible(objects), found, -torch.inf)
 
 
+CORNERS = "peaks in the corners (Bengio et al. 2021)"
+
+
 # Builders: the first line of each docstring is what the list of tasks says where one cannot be built yet
 
 
@@ -82,8 +85,13 @@ def _grid(name: str, config: TrainConfig) -> Task:
     """hypergrid, peaks in the corners (Bengio et al. 2021)"""
     ndim, side = config.grid.ndim, config.grid.side
     env = GridEnv(ndim=ndim, side=side, noise=make_noise(config.noise, None, ndim * (side - 1) + 1))
-    summary = f"hypergrid, {env.ndim} coordinates of {env.side} cells, peaks in the corners (Bengio et al. 2021)"
-    return assemble(name, config, env, Hypergrid(side=env.side), 1.0, summary)
+    r0, least = config.grid.r0, config.reward.minimum
+    if r0 < least:
+        raise ValueError(f"grid.r0 {r0:g} lies below reward.minimum {least:g}, which would hide it: lower that one too")
+    deceptive = config.grid.shape == "deceptive"
+    landscape = DeceptiveHypergrid(side=side, r0=r0, r1=0.1) if deceptive else Hypergrid(side=side, r0=r0)
+    where = "peaks in the corners, a lure in the middle (Kim et al. 2025)" if deceptive else CORNERS
+    return assemble(name, config, env, landscape, 1.0, f"hypergrid, {ndim} coordinates of {side} cells, {where}")
 
 
 def _words(name: str, config: TrainConfig) -> Task:

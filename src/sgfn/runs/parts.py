@@ -210,6 +210,15 @@ def _naming_damage(file: Path) -> Iterator[None]:
         raise ValueError(f"{file} was not written by sgfn, or is damaged ({error}): save the model again") from None
 
 
+@contextmanager
+def naming_values(file: Path) -> Iterator[None]:
+    """Errors of values that begin with the file in which they stand."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
 def words_of(folder: Path) -> dict[str, str]:
     """What a report says of the noise and the objective of a saved model, where the settings do not say it."""
     data = _read(folder / FILE) if (folder / FILE).is_file() else {}
@@ -247,9 +256,10 @@ def _read_env(folder: Path, data: Description | None, given: Env | None) -> Env 
     if data["kind"] == "own":
         raise _ask(folder, "an environment", data["label"], "env")
     made = {name: value for name, value in data.items() if name != "kind"}
-    if "constraints" in made:
-        made["constraints"] = _read_constraints(made["constraints"])
-    return Grid(**made) if data["kind"] == "grid" else Sequences(**made)
+    with naming_values(folder / FILE):
+        if "constraints" in made:
+            made["constraints"] = _read_constraints(made["constraints"])
+        return Grid(**made) if data["kind"] == "grid" else Sequences(**made)
 
 
 def _read_constraints(data: Description) -> Constraints:
@@ -282,7 +292,8 @@ def _read_noise(folder: Path, data: Description | None, given: Noise | None, env
         values["matrix"] = torch.tensor(values["matrix"], dtype=torch.float64)
     if "alphas" in values:
         values["alphas"] = tuple(values["alphas"])
-    return NOISES[data["kind"]](**values)
+    with naming_values(folder / FILE):
+        return NOISES[data["kind"]](**values)
 
 
 def _refuse_other_noise(folder: Path, data: Description, noise: Noise) -> None:
