@@ -126,7 +126,7 @@ def test_choices_of_the_configuration_are_those_of_the_landscapes() -> None:
     assert get_args(choices.MotifScore) == motif.SCORES
     assert set(get_args(choices.BitsDistance)) == set(bits.DISTANCES)
     assert set(get_args(choices.RnaMode)) == set(rna.ENERGIES)
-    assert set(get_args(choices.TableUnseen)) == set(measured.UNSEEN)
+    assert set(get_args(choices.TableUnseen)) == {*measured.UNSEEN, "auto"}
 
 
 def test_facts_name_the_noise_they_hold_for() -> None:

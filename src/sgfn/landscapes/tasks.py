@@ -247,6 +247,8 @@ TASKS: Registry[TaskEntry] = Registry(
     "task",
     wrap,
     TaskEntry(name="tfbind8", build=_tfbind8, reads=(_SCORED, _LETTERS), variants=True),
+    TaskEntry(name="gb1", build="sgfn.landscapes.complete_tasks:gb1", reads=(_SCORED, _LETTERS)),
+    TaskEntry(name="mpsa", build="sgfn.landscapes.complete_tasks:mpsa", reads=(_SCORED, _LETTERS)),
     TaskEntry(name="grid", build=_grid, reads=(_SCORED, reads("grid"))),
     TaskEntry(name="words", build=_words, reads=(_SCORED, _LETTERS)),
     TaskEntry(
