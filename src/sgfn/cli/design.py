@@ -31,7 +31,7 @@ class ProposeFlags:
     """Column of the scores; by default `score`."""
     sd_column: str | None = None
     """Column of the scores' standard deviations, where there is one."""
-    minimise: bool | None = None
+    minimise: bool = False
     """Low scores are good."""
     acquisition: str | None = None
     """What makes an order attractive: thompson (the default), members, ucb, greedy, or `module:function`, yours."""
@@ -41,7 +41,7 @@ class ProposeFlags:
     """Kind of the proxy; `auto`, the default, chooses by cross-validation."""
     distance: int | None = None
     """Least number of differences between two orders of a plate."""
-    repeat: bool | None = None
+    repeat: bool = False
     """What was measured or ordered before may be ordered again."""
     sampler: str | None = None
     """A flow network that brings orders into a search: on, off, or auto (where --reach is 0)."""
@@ -68,7 +68,7 @@ class DesignPropose:
     """Replace a round that is there."""
     json: bool = False
     """Print JSON."""
-    flags: Annotated[ProposeFlags, arg(name="")] = field(default_factory=ProposeFlags)
+    settings: Annotated[ProposeFlags, arg(name="")] = field(default_factory=ProposeFlags)
     noise: NoiseConfig = field(default_factory=lambda: NO_NOISE)
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
 
@@ -78,7 +78,8 @@ def run_propose(args: DesignPropose) -> None:
     from sgfn.design.rounds import check_folder  # torch is slow to import
     from sgfn.design.sessions import begin, carry_on, write_round
 
-    given = {part.name: value for part in fields(args.flags) if (value := getattr(args.flags, part.name)) is not None}
+    values = {part.name: getattr(args.settings, part.name) for part in fields(args.settings)}
+    given = {name: value for name, value in values.items() if value is not None and value is not False}
     if args.source.is_dir():
         session = carry_on(
             args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints
