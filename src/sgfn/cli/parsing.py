@@ -143,7 +143,7 @@ def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[st
     """Flags with a fixed set of values, those of nested components included."""
     for name, type_hint in get_type_hints(kind).items():
         if get_origin(type_hint) is Literal:
-            yield prefix + name.replace("_", "-"), get_args(type_hint)
+            yield prefix + name.replace("_", "-"), tuple(map(str, get_args(type_hint)))
         elif is_dataclass(type_hint):
             yield from literal_fields(cast(type, type_hint), prefix if name in FLAT else f"{prefix}{name}.")
 

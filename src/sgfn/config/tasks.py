@@ -58,7 +58,7 @@ def gc_range(text: str) -> tuple[float, float]:
     except ValueError:
         low, high = 1.0, 0.0
     if not 0.0 <= low <= high <= 1.0:
-        raise ValueError(f"--gc must be LOW:HIGH with 0 <= LOW <= HIGH <= 1, such as 0.4:0.6, got {text!r}")
+        raise ValueError(f"constraints.gc must be LOW:HIGH with 0 <= LOW <= HIGH <= 1, such as 0.4:0.6, got {text!r}")
     return low, high
 
 
