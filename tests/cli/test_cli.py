@@ -25,7 +25,8 @@ from sgfn.config.presets import PRESETS
 from sgfn.landscapes import tfbind8
 
 POSITIONAL = {("Train", "task"), ("Sample", "run"), ("Evaluate", "run"), ("Report", "runs"), ("Data", "action")}
-POSITIONAL |= {("Order", "run"), ("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
+POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
+POSITIONAL |= {("Order", "run"), ("DesignPropose", "source"), ("DesignSimulate", "task")}
 
 
 def flags_of(kind: type, prefix: str = "") -> list[str]:
