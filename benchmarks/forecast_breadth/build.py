@@ -37,7 +37,7 @@ def opened(folder: Path) -> zipfile.ZipFile:
 
 
 def table(recipe: Recipe, blob: bytes) -> bytes:
-    """A data set as CSV: unique_id, ds, y, in the order of series and time; rows before a series' first value left out."""
+    """A data set as CSV (unique_id, ds, y) by series and time, without rows before a series' first value."""
     source = pd.read_pickle(io.BytesIO(blob), compression="xz")  # bytes that the archive's checksum pins
     rows = recipe.rows(source).sort_values(["unique_id", "ds"], kind="stable")
     rows = rows[rows["y"].notna().groupby(rows["unique_id"]).cummax()]

