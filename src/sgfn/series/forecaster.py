@@ -3,7 +3,7 @@
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +162,7 @@ class Forecaster:
             reference=inputs.reference,
             unit=inputs.unit,
         )
-        return NetworkForecast(**vars(found) | {"paths": found.inside(found.paths)})
+        return replace(found, paths=found.inside(found.paths))
 
     @property
     def stacked(self) -> StackedForecaster:
