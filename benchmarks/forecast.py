@@ -3,7 +3,7 @@
 US births by the protocol of GIFT-Eval: horizon 30, the last 20 windows side by side, nine quantiles, lag-1 MASE scale.
 Weather: hourly temperature at three stations, 48 hours ahead. Glucose: irregular stamps, 12 values (one hour) ahead. Of
 these two the last fifth is tested, in windows side by side. Each network is trained once, on what came before the first
-window, and forecasts alone (`laws="network"`). Cells already in the file are kept, so that a study that was stopped goes
+window, and forecasts alone (`laws="network"`). Cells already in the file are kept, so that a stopped study goes
 on. With `--jobs` cells run side by side, each in a process of its own on one thread.
 
     python -m benchmarks.forecast all --seeds 3 --device cpu
