@@ -20,7 +20,7 @@ from sgfn.series.forecaster import Forecaster
 
 Quantiles = Float64[np.ndarray, "N H Q"]
 Method = Callable[[DataSet], Quantiles]
-LONGEST_HISTORY = 2_000
+LONGEST_HISTORY = 1_000
 """Values that exponential smoothing, Theta and ARIMA read: older ones have hardly any weight, and cost time."""
 LONGEST_STATE = 24
 """Longest season of exponential smoothing and ARIMA, which keep a state for each of its steps."""

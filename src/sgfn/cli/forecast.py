@@ -130,10 +130,13 @@ def print_scores(scores: dict[str, Any]) -> None:
 
 def tilt_line(name: str, found: dict[str, float]) -> str:
     """How far the scenarios of a series can be trusted."""
+    from sgfn.series.tilt_checks import collapse_line
+
     own, plain = (found[key] * found["samples"] for key in ("ess", "ess_forecast"))
     sizes = f"{found['samples']:,.0f} paths count as {own:,.0f} (the forecast's own, weighted: as {plain:,.0f})"
     check = f"tilted mean at most {found['apart']:.1f} standard errors from importance sampling"
-    return f"scenarios of {name}: {sizes}; {check}"
+    collapse = collapse_line(found)
+    return f"scenarios of {name}: {sizes}; {check}" + (f"; {collapse}" if collapse else "")
 
 
 class Board:
