@@ -28,7 +28,20 @@ HEADS = {"wql": "WQL", "mase": "MASE", "mae": "MAE", "mse": "MSE", "coverage_80"
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """Forecast time series: train, backtest beside seasonal naive and AutoETS, write forecast.csv and pictures."""
+    """Forecast time series: train, backtest beside classical methods, write forecast.csv and pictures.
+
+    Basics: a file with a column of times and one of numbers needs nothing but its name.
+
+      sgfn forecast sales.csv --horizon 30 --out runs/sales
+
+      --horizon H          steps ahead                 --freq D|W|M|Q|Y|h|30min   step of the stamps
+      --target-col a,b     what is forecast            --season 12                steps of a season
+      --time-col, --id-col columns found otherwise     --holidays US              public holidays of a country
+      --known promo,price  known in advance            --levels 0.1 0.5 0.9       quantiles that are written
+      --windows 10         backtest windows            --paths FILE               sample paths
+
+    All others have defaults that suit most series.
+    """
 
     data: Annotated[Positional[str | None], arg(metavar="DATA")] = None
     """Table: CSV, TSV, Parquet or Excel (unique_id, ds, y, covariates), or embedded data: births, weather, glucose."""

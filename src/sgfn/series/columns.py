@@ -87,7 +87,9 @@ def told(found: dict[str, str]) -> str:
     if found.get("time_col") == NO_TIME:
         parts.append("no column of times, so that rows are steps in their order")
     flags = ", ".join(f"--{role.replace('_', '-')}" for role in found if found[role] != NO_TIME)
-    return f"columns were found: {'; '.join(parts)}" + (f" ({flags} choose others)" if flags else "") if found else ""
+    return (
+        f"columns were found: {'; '.join(parts)}" + (f" (choose others by {flags})" if flags else "") if found else ""
+    )
 
 
 def time_column(table: SeriesTable, free: list[str]) -> str:

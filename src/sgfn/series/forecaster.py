@@ -3,7 +3,6 @@
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from torch import Tensor
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import in_range
 from sgfn.config.presets import PRESETS
-from sgfn.config.series import SeriesConfig
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import pick_device, stepper
 from sgfn.runs.copies import DATA
@@ -25,13 +23,15 @@ from sgfn.runs.table_files import write_csv
 from sgfn.runs.trust import Trust
 from sgfn.series import datasets
 from sgfn.series.bins import Bins
+from sgfn.series.constants import with_constants
 from sgfn.series.data import columns_of, cuts_of, to_long
 from sgfn.series.frames import panel_of
+from sgfn.series.keywords import named_settings
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
 from sgfn.series.past_scores import laws
 from sgfn.series.plan import check_like, unread
-from sgfn.series.prediction import Forecast
+from sgfn.series.prediction import DEFAULT_LEVELS, Forecast, check_levels
 from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
@@ -46,8 +46,6 @@ LISTS = ("known", "ignore", "lags")
 """Settings that may be given as lists of names or numbers."""
 MOST_DRAWN = 10**8
 """Values at most of all sample paths that are drawn at once."""
-OWN = ("steps", "batch", "seed")
-"""Settings of the training that are given to `Forecaster` by their short names."""
 
 
 class Forecaster:
@@ -61,11 +59,9 @@ class Forecaster:
     """
 
     def __init__(self, config: TrainConfig | None = None, *, device: str = "cpu", **settings: Any) -> None:
-        known = {field.name for field in fields(SeriesConfig)}
         lists = {name: ",".join(map(str, v)) for name, v in settings.items() if isinstance(v, list | tuple)}
         settings = settings | {name: text for name, text in lists.items() if name in LISTS}
-        named = {name if name in OWN or name not in known else f"series__{name}": v for name, v in settings.items()}
-        self.config = (config or PRESETS["forecast"]).with_(**named)
+        self.config = (config or PRESETS["forecast"]).with_(**named_settings(settings))
         self.device = pick_device(device)
         self.learner: ForecastLearner | None = None
 
@@ -118,12 +114,15 @@ class Forecaster:
         samples: int = 256,
         seed: int = 0,
         latent: bool = False,
+        levels: Sequence[float] = DEFAULT_LEVELS,
     ) -> Forecast:
         """Forecast the steps after the training data, or after other data.
 
         Windows begin at the end of each series, or at `origins`: the name of a series and how many of its values come
-        before. With a measurement error, `latent` forecasts the values without it.
+        before. With a measurement error, `latent` forecasts the values without it. `levels` are the quantiles that
+        `quantiles()` and `to_frame()` give when they are asked for no others.
         """
+        check_levels(levels)
         learner = self.fitted
         in_range("samples", samples, 1, 10**6)
         in_range("seed", seed, 0, 2**63 - 1)
@@ -136,7 +135,7 @@ class Forecaster:
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
         drawn_law, law = laws(learner, windows, cuts, drawn, latent=latent)
         found = (drawn.intended if latent else drawn.realised).cpu()
-        return Forecast(
+        forecast = Forecast(
             names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
             cuts=tuple(cuts[:, 1].tolist()),
             stamps=windows.stamps_at(cuts),
@@ -145,7 +144,9 @@ class Forecaster:
             bins=bins,
             reference=inputs.reference,
             unit=inputs.unit,
+            levels=tuple(levels),
         )
+        return with_constants(forecast, panel)
 
     @property
     def fitted(self) -> ForecastLearner:

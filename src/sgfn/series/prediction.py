@@ -11,6 +11,15 @@ from torch import Tensor
 
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.bins import Bins
+from sgfn.series.calendar import numbers_of
+
+DEFAULT_LEVELS: tuple[float, ...] = tuple(LEVELS.tolist())
+
+
+def check_levels(levels: Sequence[float]) -> None:
+    """Raise unless all levels lie between 0 and 1."""
+    if not all(0.0 < level < 1.0 for level in levels):
+        raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,14 +39,16 @@ class Forecast:
     bins: Bins
     reference: Float64[Tensor, "W H"]
     unit: Float64[Tensor, " W"]
+    levels: tuple[float, ...] = DEFAULT_LEVELS
+    """Quantiles that are given where no others are asked for."""
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def quantiles(self, levels: Sequence[float] = tuple(LEVELS.tolist())) -> Float64[np.ndarray, "W H Q"]:
+    def quantiles(self, levels: Sequence[float] | None = None) -> Float64[np.ndarray, "W H Q"]:
         """Quantiles of each step's law, exact."""
-        if not all(0.0 < level < 1.0 for level in levels):
-            raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
+        levels = self.levels if levels is None else levels
+        check_levels(levels)
         scaled = self.bins.quantile(self.law, torch.tensor(levels, dtype=torch.float64))
         return (scaled * self.unit[:, None, None] + self.reference[..., None]).numpy()
 
@@ -61,13 +72,14 @@ class Forecast:
         found = self.bins.log_density(self.law.clamp(min=1e-300).log(), scaled.nan_to_num(0.0))
         return (found - self.unit.log()[:, None]).numpy() + 0.0 * values
 
-    def to_frame(self, levels: Sequence[float] = tuple(LEVELS.tolist())) -> pd.DataFrame:
+    def to_frame(self, levels: Sequence[float] | None = None) -> pd.DataFrame:
         """Table with one row per window and step: unique_id, ds, cut, mean, and a column for each quantile (`q0.1`)."""
-        steps = self.stamps.shape[1]
+        steps, levels = self.stamps.shape[1], self.levels if levels is None else levels
+        stamps = numbers_of(self.stamps)
         quantiles = self.quantiles(levels).reshape(-1, len(levels))
         columns = {
             "unique_id": np.repeat(np.array(self.names, dtype=object), steps),
-            "ds": self.stamps.reshape(-1),
+            "ds": (self.stamps if stamps is None else stamps).reshape(-1),
             "cut": np.repeat(np.array(self.cuts), steps),
             "mean": self.mean.reshape(-1),
         }
