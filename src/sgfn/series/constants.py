@@ -6,10 +6,11 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.series.panel import Panel, Series
-from sgfn.series.prediction import Forecast
+from sgfn.series.prediction import Forecast, NetworkForecast, StackedForecast
+from sgfn.series.quantile_laws import QuantileLaw
 
 NARROWEST = float(np.finfo(np.float64).tiny)
-"""Unit of a constant forecast: the least positive number, so that its quantiles are the constant."""
+"""Unit of a constant forecast of the network: the least positive number, so that its quantiles are the constant."""
 
 
 def constant_of(series: Series) -> float | None:
@@ -25,8 +26,14 @@ def with_constants(found: Forecast, panel: Panel) -> Forecast:
     if not at:
         return found
     constants: Float64[np.ndarray, " C"] = np.array([values[found.names[row]] for row in at], dtype=np.float64)
-    paths, reference, unit = found.paths.copy(), found.reference.clone(), found.unit.clone()
+    paths = found.paths.copy()
     paths[at] = constants[:, None, None]
+    if isinstance(found, StackedForecast):
+        law = found.law.values.copy()
+        law[at] = constants[:, None, None]
+        return replace(found, paths=paths, law=QuantileLaw(values=law))
+    assert isinstance(found, NetworkForecast)
+    reference, unit = found.reference.clone(), found.unit.clone()
     reference[at] = reference.new_tensor(constants.tolist())[:, None]
     unit[at] = NARROWEST
     return replace(found, paths=paths, reference=reference, unit=unit)

@@ -3,6 +3,7 @@
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,10 @@ from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
 from sgfn.series.past_scores import laws
 from sgfn.series.plan import check_like, unread
-from sgfn.series.prediction import DEFAULT_LEVELS, Forecast, check_levels
+from sgfn.series.prediction import DEFAULT_LEVELS, Forecast, NetworkForecast, check_levels
+from sgfn.series.stack_plan import with_effort
+from sgfn.series.stacked import StackedForecaster
+from sgfn.series.supports import REAL
 from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
@@ -64,6 +68,7 @@ class Forecaster:
         self.config = (config or PRESETS["forecast"]).with_(**named_settings(settings))
         self.device = pick_device(device)
         self.learner: ForecastLearner | None = None
+        self._stacked: StackedForecaster | None = None
 
     def __repr__(self) -> str:
         flags = [flag.removeprefix("--") for flag in differing(self.config, PRESETS["forecast"])]
@@ -81,6 +86,7 @@ class Forecaster:
         """Make plan and bins from the data and train the networks; returns self."""
         panel = self.read(data)
         self.config.series.check_reach(max(len(one) for one in panel.series))
+        self.config = with_effort(self.config, [len(one) for one in panel.series])
         learner = ForecastLearner(series_task(panel, self.config), self.device)
         for line in unread(learner.data.training, self.config.series):
             warnings.warn(line, UserWarning, stacklevel=2)
@@ -92,7 +98,7 @@ class Forecaster:
                 figures = learner.read_meters()
                 if progress:
                     progress(learner.done, figures)
-        self.learner = learner
+        self.learner, self._stacked = learner, None
         return self
 
     def read(self, data: Data) -> Panel:
@@ -131,22 +137,41 @@ class Forecaster:
         windows = Windows(panel, learner.data.plan)
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         check_drawn(len(cuts), samples, learner.data.plan.horizon)
-        inputs = windows.inputs(cuts)
+        if learner.settings.law_names == ("network",) or latent:
+            found = self._by_network(windows, cuts, samples, seed, latent=latent)
+        else:
+            places = [(number, cut) for number, cut in cuts.tolist()]
+            found = self.stacked.predict(windows, places, samples, seed, final=origins is None)
+        return replace(with_constants(found, panel), levels=tuple(levels))
+
+    def _by_network(
+        self, windows: Windows, cuts: Int[Tensor, "W 2"], samples: int, seed: int, *, latent: bool
+    ) -> NetworkForecast:
+        """Forecasts of the network alone."""
+        learner, inputs = self.fitted, windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
         drawn_law, law = laws(learner, windows, cuts, drawn, latent=latent)
-        found = (drawn.intended if latent else drawn.realised).cpu()
-        forecast = Forecast(
-            names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
+        paths = (drawn.intended if latent else drawn.realised).cpu()
+        supports = [REAL] * len(windows.panel) if latent else self.stacked.supports(windows.panel)
+        found = NetworkForecast(
+            names=tuple(windows.panel.series[number].name for number in cuts[:, 0].tolist()),
             cuts=tuple(cuts[:, 1].tolist()),
             stamps=windows.stamps_at(cuts),
-            paths=paths_in_units(found, bins, inputs, drawn_law, law, seed),
+            paths=paths_in_units(paths, bins, inputs, drawn_law, law, seed),
+            supports=tuple(supports[number] for number in cuts[:, 0].tolist()),
             law=law,
             bins=bins,
             reference=inputs.reference,
             unit=inputs.unit,
-            levels=tuple(levels),
         )
-        return with_constants(forecast, panel)
+        return NetworkForecast(**vars(found) | {"paths": found.inside(found.paths)})
+
+    @property
+    def stacked(self) -> StackedForecaster:
+        """The stack on top of the network; its weights are learned when they are first needed."""
+        if self._stacked is None:
+            self._stacked = StackedForecaster(self.fitted)
+        return self._stacked
 
     @property
     def fitted(self) -> ForecastLearner:
