@@ -122,6 +122,9 @@ METHODS: dict[str, Method] = {
     "MSTL+ETS": fitted_by(mstl, None),
     "CrostonSBA": croston,
     "sgfn": sgfn_with(),
+    "sgfn, classical laws alone": sgfn_with(laws="classical"),
+    "sgfn, network alone": sgfn_with(laws="network"),
+    "sgfn, quick": sgfn_with(effort="quick"),
 }
 ENSEMBLE = "equal weights"
 MEMBERS = ("AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS")

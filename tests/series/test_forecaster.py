@@ -20,7 +20,9 @@ SMALL: dict[str, Any] = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "b
 
 
 def forecaster(**settings: Any) -> Forecaster:
-    made = Forecaster(**{"horizon": 4, "context": 6, "bins": 8, "members": 2, "folds": 2, "steps": 4} | settings)
+    made = Forecaster(
+        **{"horizon": 4, "context": 6, "bins": 8, "members": 2, "folds": 2, "steps": 4, "laws": "network"} | settings
+    )
     return Forecaster(made.config.with_(**SMALL))
 
 

@@ -21,7 +21,7 @@ def fitted() -> Forecaster:
     for t in range(1, 800):
         values[t] = 0.8 * values[t - 1] + rng.normal()
     settings: dict[str, Any] = {"season": 1, "calendar": False, "reference": "none", "scaling": "none", "folds": 0}
-    made = Forecaster(horizon=2, context=4, bins=5, members=2, steps=40, batch=32, **settings)
+    made = Forecaster(horizon=2, context=4, bins=5, members=2, steps=40, batch=32, laws="network", **settings)
     small = {"net__hidden": 16, "net__layers": 1, "net__heads": 2, "optim__lr": 5e-3}
     return Forecaster(made.config.with_(**small)).fit(panel(series(values)))
 

@@ -184,8 +184,10 @@ class SeriesConfig:
         if self.noise != "none" and self.laws == "auto":
             return ("network",)
         if self.laws in ("auto", "classical"):
-            return tuple(name for name in LAWS if self.laws == "auto" or name != "network")
-        return _names(self.laws)
+            absent = {"network"} if self.laws == "classical" else set[str]()
+            absent |= {"AutoARIMA"} if self.effort == "quick" else set[str]()
+            return tuple(name for name in LAWS if name not in absent)
+        return tuple(name.replace("-", " ") for name in _names(self.laws))
 
     @property
     def known_columns(self) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ class Bank:
     def scale(self, cut: Cut) -> float:
         """Mean change over the main season before a window: the size of errors that are easy to reach."""
         history = self.history(cut)
-        values, steps = history.values, history.main
+        values, steps = history.values, history.season
         change = float(np.abs(values[steps:] - values[:-steps]).mean()) if len(values) > steps else 0.0
         size = float(np.abs(values).mean())
         return max(change, 1e-3 * size, 1e-12)

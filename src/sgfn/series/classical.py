@@ -60,11 +60,6 @@ class History:
     """Whether values are counts."""
 
     @property
-    def main(self) -> int:
-        """The season, or 1 for none, over which values change least: the one that seasonal naive repeats."""
-        return min((1, *self.seasons), key=lambda steps: self._change(steps))
-
-    @property
     def season(self) -> int:
         """The season over which values change least; 1 where there is none."""
         return min(self.seasons, key=lambda steps: self._change(steps), default=1)
@@ -182,7 +177,7 @@ class Refitted:
 
 def naive_law(history: History, horizon: int) -> Grid:
     """Seasonal naive, over the season in which values change least."""
-    return seasonal_naive(history.values, horizon, GRID, history.main)
+    return seasonal_naive(history.values, horizon, GRID, history.season)
 
 
 def empirical_law(history: History, horizon: int) -> Grid:

@@ -164,7 +164,7 @@ class Forecaster:
             reference=inputs.reference,
             unit=inputs.unit,
         )
-        return NetworkForecast(**vars(found) | {"paths": found.inside(found.paths)})
+        return replace(found, paths=found.inside(found.paths))
 
     @property
     def stacked(self) -> StackedForecaster:

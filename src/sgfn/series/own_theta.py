@@ -25,7 +25,7 @@ def own_theta(
     slope = float(np.polyfit(time, values, 1)[0]) if len(values) > 2 else 0.0
     shape = seasonal_means(values - slope * time, season)
     rest = values - shape[time % season]
-    fits = [(smoothed(rest, slope / 2, rate), rate) for rate in RATES]
+    fits = [(smoothed(rest, slope / 2, rate), rate) for rate in RATES.tolist()]
     (level, errors), rate = min(fits, key=lambda one: float(np.square(one[0][1]).sum()))
     ahead = np.arange(1, horizon + 1)
     point = level + slope / 2 * ahead + shape[(len(values) - 1 + ahead) % season]
@@ -42,10 +42,10 @@ def seasonal_means(values: Values, season: int) -> Float64[np.ndarray, " S"]:
     return np.bincount(phase, weights=values) / np.bincount(phase) - values.mean()
 
 
-def smoothed(values: Values, drift: float, rate: float) -> tuple[float, Values]:
+def smoothed(values: Values, drift: float, rate: float) -> tuple[float, Float64[np.ndarray, " E"]]:
     """Last level of exponential smoothing with a drift, and the errors of one step ahead."""
     level, errors = float(values[0]), np.empty(len(values) - 1)
     for at, value in enumerate(values[1:].tolist()):
         errors[at] = value - level - drift
         level += drift + rate * errors[at]
-    return level, errors
+    return float(level), errors

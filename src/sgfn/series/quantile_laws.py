@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 GRID = np.array([0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99])
 """Levels at which laws are kept."""
@@ -18,6 +18,8 @@ NODES = ndtri(GRID)
 FINE = ndtri((np.arange(400) + 0.5) / 400)
 """Normal scores of equal shares of the mass, by which means are computed."""
 NORMAL = np.log(2 * np.pi) / 2
+FAR = 1e3
+"""Distance, in widths between nodes, at which no mass is left."""
 
 Quantiles = Float64[np.ndarray, "*batch Q"]
 
@@ -77,10 +79,12 @@ class QuantileLaw:
         place = np.clip(below.sum(-1)[..., None] - 1, 0, len(NODES) - 2)
         low, high = (np.take_along_axis(self.values, place + shift, -1)[..., 0] for shift in (0, 1))
         place, wide = place[..., 0], high - low
-        share = np.divide(values - low, wide, out=np.where(values < low, -np.inf, np.where(values > high, np.inf, 0.5)),
-                          where=wide > 0)  # fmt: skip
-        share = np.where((wide <= 0) & (values == low), 0.0 if side == "left" else 1.0, share)
-        return NODES[place] + np.clip(share, -1e3, 1e3) * (NODES[place + 1] - NODES[place])
+        beyond = np.where(values < low, -FAR, np.where(values > high, FAR, 0.5))
+        share = np.divide(values - low, wide, out=beyond, where=wide > 0)
+        atom = (wide <= 0) & (values == low)  # one at either end has all the mass beyond
+        end = np.where(place == 0, -FAR, 0.0) if side == "left" else np.where(place == len(NODES) - 2, FAR, 1.0)
+        share = np.where(atom, end, share)
+        return NODES[place] + np.clip(share, -FAR, FAR) * (NODES[place + 1] - NODES[place])
 
     def cdf(self, values: Float64[np.ndarray, "*batch"]) -> Float64[np.ndarray, "*batch"]:
         """P(X <= value) under each law."""
@@ -112,8 +116,3 @@ def pooled(values: Float64[np.ndarray, "M *batch Q"], weights: Float64[np.ndarra
 def ordered(values: Quantiles) -> Quantiles:
     """Quantiles that do not fall, where rounding made them cross."""
     return np.maximum.accumulate(values, axis=-1)
-
-
-def log_tail(score: float) -> float:
-    """Logarithm of the mass below a normal score, for tests of far tails."""
-    return float(log_ndtr(score))

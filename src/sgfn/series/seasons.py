@@ -13,6 +13,8 @@ SHORTEST, LONGEST = 2, 20_000
 """Steps that a season may have."""
 THRESHOLD = 1.645
 """Standard errors by which the autocorrelation at a season must exceed zero (one-sided 95 %)."""
+PLAIN = 0.4
+"""Autocorrelation at a season that is plain to see."""
 READ_CYCLES = 12
 """Cycles, from the end, on which a season is tested."""
 
@@ -46,7 +48,9 @@ def shows(values: Float64[np.ndarray, " T"], steps: int) -> bool:
 
     .. math:: r_m > 1.645 \sqrt{(1 + 2 \sum_{i<m} r_i^2) / n}
 
-    as in the seasonality test of the Theta method, on values less their running mean over a season.
+    as in the seasonality test of the Theta method, on values less their running mean over a season. Of few long and
+    smooth seasons the sum says too much; there a correlation of `PLAIN` that is as far above that at half the season
+    will do.
 
     Reference: Assimakopoulos and Nikolopoulos (2000), The theta model, International Journal of Forecasting 16:521.
     """
@@ -60,12 +64,19 @@ def shows(values: Float64[np.ndarray, " T"], steps: int) -> bool:
         return False
     lags = np.fft.irfft(np.abs(np.fft.rfft(rest, 2 * len(rest))) ** 2)[: steps + 1] / scale
     limit = THRESHOLD * np.sqrt((1 + 2 * float(np.square(lags[1:steps]).sum())) / seen.sum())
-    return bool(lags[steps] > limit)
+    whole = float(lags[steps] * len(rest) / (len(rest) - steps))
+    return bool(lags[steps] > limit or (whole > PLAIN and whole - lags[steps // 2] > PLAIN))
 
 
 def detrended(values: Float64[np.ndarray, " T"], steps: int) -> Float64[np.ndarray, " T"]:
-    """Values less their running mean over a season, nan where missing; at the ends the nearest whole season counts."""
+    """Values less a straight line and then their running mean over a season, nan where missing.
+
+    At the ends the nearest whole season counts.
+    """
     seen = ~np.isnan(values)
+    if seen.sum() > 2:
+        time = np.arange(len(values))
+        values = values - np.polyval(np.polyfit(time[seen], values[seen], 1), time)
     total = np.concatenate([[0.0], np.cumsum(np.where(seen, values, 0.0))])
     count = np.concatenate([[0], np.cumsum(seen)])
     start = np.clip(np.arange(len(values)) - steps // 2, 0, max(len(values) - steps, 0))

@@ -5,8 +5,8 @@ and by a network that has not learned from them. Weights are learned for all win
 series, then for each series that has several windows, each time shrunk towards those before.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float64
@@ -14,7 +14,7 @@ from jaxtyping import Float64
 from sgfn.series.bank import Bank
 from sgfn.series.calibration import spread_scores, step_spreads
 from sgfn.series.quantile_laws import QuantileLaw, pooled
-from sgfn.series.weights import STRENGTH, Evidence, learned_weights, shares
+from sgfn.series.weights import STRENGTH, Evidence, fitting, learned_weights, shares
 
 GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
 """Weight, in windows, of the weights of all windows in those of a group, and of a group's in those of a series."""
@@ -26,7 +26,7 @@ TIE_PRIOR = 2.0
 """Weight of that, in windows."""
 
 
-# Weights
+Weights = Float64[np.ndarray, " M"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,8 +50,7 @@ class Stack:
 
     def law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
         """Pooled law of windows, with the spread of each step."""
-        fits = ~np.isnan(quantiles).any((2, 3))
-        held = np.stack([shares(weights[:, at], fits[:, at : at + 1])[:, 0] for at in range(weights.shape[1])], 1)
+        held = shares(weights, fitting(quantiles))
         law = pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
         return law.spread(np.broadcast_to(self.spreads, law.values.shape[:-1]))
 
@@ -64,9 +63,7 @@ def group_of(bank: Bank, number: int, cut: int) -> str:
     return f"{kind}, {4**length:,} to {4 ** (length + 1) - 1:,} values"
 
 
-def learn_stack(
-    names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str]
-) -> Stack:
+def learn_stack(names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
     """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows."""
     horizon = evidence.truth.shape[1]
     fits = evidence.fits.any(1) if len(evidence.truth) else np.ones(len(names), dtype=bool)
@@ -76,7 +73,10 @@ def learn_stack(
     overall = learned_weights(evidence, equal, STRENGTH)
     by_group = _finer(evidence, groups, lambda _: overall, GROUP_WINDOWS, GROUP_STRENGTH)
     group_by_series = dict(zip(series, groups, strict=True))
-    above = lambda name: by_group.get(group_by_series[name], overall)  # noqa: E731
+
+    def above(name: str) -> Weights:
+        return by_group.get(group_by_series[name], overall)
+
     by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
     plain = Stack(
         names=names,
@@ -90,7 +90,9 @@ def learn_stack(
     return calibrated(plain, evidence, series, groups)
 
 
-def _finer(evidence: Evidence, labels: Sequence[str], prior, least: int, strength: float):
+def _finer(
+    evidence: Evidence, labels: Sequence[str], prior: Callable[[str], Weights], least: int, strength: float
+) -> dict[str, Weights]:
     """Weights by label, where a label is not the only one and has enough windows."""
     where = np.array(labels, dtype=object)
     found = {}
@@ -108,7 +110,7 @@ def calibrated(stack: Stack, evidence: Evidence, series: Sequence[str], groups: 
     seen = ~np.isnan(evidence.truth)
     low, high = law.scores(np.nan_to_num(evidence.truth))
     scores = np.where(seen[..., None], spread_scores(low, high), np.nan)
-    return Stack(**vars(stack) | {"spreads": step_spreads(scores), "tie": tie_of(np.where(seen, (low + high) / 2, np.nan))})
+    return replace(stack, spreads=step_spreads(scores), tie=tie_of(np.where(seen, (low + high) / 2, np.nan)))
 
 
 def tie_of(scores: Float64[np.ndarray, "N H"]) -> float:

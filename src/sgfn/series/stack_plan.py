@@ -16,6 +16,9 @@ SHORTEST = 4
 """Least number of values before a window."""
 LEAST_WINDOWS = 300
 """Windows to learn from, below which a network is left out."""
+ARIMA_WORK: dict[Effort, int] = {"quick": 0, "default": 200_000, "best": 5_000_000}
+"""Most values of all series times 12 for which AutoARIMA is used: its time grows with them."""
+ARIMA_READS = 400
 NETWORKS: dict[Effort, dict[str, int]] = {
     "quick": {"steps": 100, "series__members": 1},
     "default": {"steps": 150, "series__members": 1},
@@ -70,8 +73,6 @@ def spans_of(lengths: Sequence[int], horizon: int, effort: Effort) -> tuple[int,
     return tuple(length - first.get(number, length) for number, length in enumerate(lengths))
 
 
-
-
 # The network
 
 
@@ -111,3 +112,12 @@ def with_effort(config: TrainConfig, lengths: Sequence[int]) -> TrainConfig:
         return config.with_(steps=1, series__members=1)
     plain = {"steps": config.steps == usual.steps, "series__members": series.members == usual.series.members}
     return config.with_(**{name: size for name, size in NETWORKS[series.effort].items() if plain[name]})
+
+
+def arima_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:
+    """Why AutoARIMA is no part of a forecast; empty where it is, or where it is asked for by its name."""
+    work = 12 * sum(min(length, ARIMA_READS) for length in lengths)
+    if config.laws not in ("auto", "classical") or work <= ARIMA_WORK[config.effort]:
+        return ""
+    more = "" if config.effort == "best" else "; --effort best takes it"
+    return f"{len(lengths):,} series would take it too long{more}"

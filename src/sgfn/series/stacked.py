@@ -1,7 +1,7 @@
 """Forecasts of a stack: classical laws and the network, pooled by learned weights, with sample paths of the pool."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from sgfn.series.panel import Panel
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID
 from sgfn.series.stack import Stack, group_of, learn_stack
-from sgfn.series.stack_plan import WINDOWS_IN_ALL, network_left_out, windows_of
+from sgfn.series.stack_plan import WINDOWS_IN_ALL, arima_left_out, network_left_out, windows_of
 from sgfn.series.supports import Support, check_support, supports_of
-from sgfn.series.weights import Evidence, shares
+from sgfn.series.weights import Evidence, fitting, shares
 from sgfn.series.windows import Windows
 
 NETWORK = "network"
@@ -58,14 +58,16 @@ class StackedForecaster:
         kept = self.settings.kept(len(self.data.panel))
         self.lengths = [len(one) - steps for one, steps in zip(self.data.panel.series, kept, strict=True)]
         self.no_network = network_left_out(self.settings, self.lengths)
-        self.names = tuple(name for name in self.settings.law_names if name != NETWORK or not self.no_network)
+        self.too_slow = {"AutoARIMA": arima_left_out(self.settings, self.lengths)}
+        absent = {NETWORK: self.no_network} | self.too_slow
+        self.names = tuple(name for name in self.settings.law_names if not absent.get(name))
         self.banks: list[tuple[Panel, Bank]] = []
         self.stacks: dict[bool, Stack] = {}
 
     def bank(self, panel: Panel) -> Bank:
         """Classical forecasts of a panel, kept from call to call."""
         for known, bank in self.banks:
-            if known is panel:
+            if same_values(known, panel):
                 return bank
         made = Bank(panel, self.data.plan.horizon, self.supports(panel), self.settings.season)
         self.banks = [*self.banks[-1:], (panel, made)]
@@ -92,6 +94,8 @@ class StackedForecaster:
             groups = [group_of(bank, *cut) for cut in cuts]
             ends = [len(one) for one in self.data.panel.series] if final else self.lengths
             self.stacks[final] = learn_stack(self.names, self.evidence(cuts, ends), series, groups)
+            if self.progress:
+                self.progress("weights", 1, 1)
         return self.stacks[final]
 
     def _cuts(self, *, final: bool) -> list[Cut]:
@@ -107,7 +111,11 @@ class StackedForecaster:
             for cut in range(end - horizon, length - 1, -horizon)
         ]
         room = WINDOWS_IN_ALL[effort]
-        return cuts + [later[at] for at in sorted(set(np.linspace(0, len(later) - 1, room).astype(int)))] if later else cuts
+        return (
+            cuts + [later[at] for at in sorted(set(np.linspace(0, len(later) - 1, room).astype(int)))]
+            if later
+            else cuts
+        )
 
     def evidence(self, cuts: Sequence[Cut], ends: Sequence[int]) -> Evidence:
         """Forecasts of windows by all laws, with the values that came before the given ends of the series."""
@@ -119,17 +127,22 @@ class StackedForecaster:
         bank = self.bank(panel)
         scale = np.array([bank.scale(cut) for cut in cuts])
         scale = np.maximum(scale, LEAST_SCALE * np.median(scale)) if len(scale) else scale
-        return Evidence(quantiles=self.quantiles(panel, cuts), truth=truth, scale=scale)
+        return Evidence(quantiles=self.quantiles(panel, cuts, "weights"), truth=truth, scale=scale)
 
-    def quantiles(self, panel: Panel, cuts: Sequence[Cut]) -> Float64[np.ndarray, "M N H Q"]:
-        """Quantiles of each law for each window; nan where a law does not fit."""
-        found = []
-        for name in self.names:
+    def quantiles(self, panel: Panel, cuts: Sequence[Cut], phase: str) -> Float64[np.ndarray, "M N H Q"]:
+        """Quantiles of each law for each window, nan where a law does not fit; progress is told by a phase's name."""
+        found, bank = [], self.bank(panel)
+        for at, name in enumerate(self.names):
             if name == NETWORK:
                 found.append(network_quantiles(self.learner, Windows(panel, self.data.plan), cuts))
             else:
-                found.append(self.bank(panel).quantiles(name, cuts, self.progress))
+                found.append(bank.quantiles(name, cuts, self._told(phase, at, len(cuts))))
         return np.stack(found)
+
+    def _told(self, phase: str, before: int, each: int) -> WindowProgress | None:
+        """Progress of one law as part of a phase, in which each law has as many windows."""
+        tell, whole = self.progress, each * len(self.names)
+        return None if tell is None else lambda name, done, _: tell(phase, before * each + done, whole)
 
     # forecasting
 
@@ -138,12 +151,11 @@ class StackedForecaster:
     ) -> StackedForecast:
         """Forecast windows, with sample paths of the pooled law."""
         panel, stack = windows.panel, self.stack(final=final)
-        quantiles = self.quantiles(panel, cuts)
+        quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest")
         bank = self.bank(panel)
         weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
         law = stack.law(quantiles, weights)
-        fits = ~np.isnan(quantiles).any((2, 3))
-        held = np.stack([shares(weights[:, at], fits[:, at : at + 1])[:, 0] for at in range(len(cuts))], 1)
+        held = shares(weights, fitting(quantiles))
         found = StackedForecast(
             names=tuple(panel.series[number].name for number, _ in cuts),
             cuts=tuple(cut for _, cut in cuts),
@@ -156,7 +168,7 @@ class StackedForecaster:
         )
         scores = self._scores(windows, cuts, held, samples, seed, stack.tie)
         paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
-        return StackedForecast(**vars(found) | {"paths": found.inside(paths)})
+        return replace(found, paths=found.inside(paths))
 
     def _scores(
         self,
@@ -188,11 +200,12 @@ class StackedForecaster:
         ends = [(number, len(one)) for number, one in enumerate(panel.series)]
         mean = dict(zip(self.names, found.weights.mean(1).tolist(), strict=True))
         reasons = {name: self.bank(panel).why_not(name, ends) for name in self.names if name != NETWORK}
-        reasons |= {NETWORK: self.no_network}
+        reasons |= self.too_slow | {NETWORK: self.no_network}
+        reasons = {name: why for name, why in reasons.items() if name in self.settings.law_names and name != "Theta"}
         supports = [one.name for one in found.supports]
         stack = self.stack(final=True)
         return Composition(
-            weights={name: mean[name] for name in sorted(mean, key=lambda name: -mean[name]) if not reasons[name]},
+            weights={name: mean[name] for name in sorted(mean, key=lambda name: -mean[name]) if mean[name] > 0},
             left_out={name: why for name, why in reasons.items() if why},
             windows=stack.windows,
             supports={name: supports.count(name) for name in dict.fromkeys(supports)},
@@ -200,12 +213,21 @@ class StackedForecaster:
         )
 
 
+def same_values(one: Panel, other: Panel) -> bool:
+    """Whether two panels hold the same series."""
+    if one is other:
+        return True
+    pairs = zip(one.series, other.series, strict=False)
+    return len(one) == len(other) and all(
+        first.name == second.name and np.array_equal(first.values, second.values, equal_nan=True)
+        for first, second in pairs
+    )
+
+
 # The network in the stack
 
 
-def network_quantiles(
-    learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut]
-) -> Float64[np.ndarray, "N H Q"]:
+def network_quantiles(learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut]) -> Float64[np.ndarray, "N H Q"]:
     """Quantiles of the network's law at the levels of the grid, in units of the data."""
     if not cuts:
         return np.empty((0, learner.data.plan.horizon, len(GRID)))

@@ -6,16 +6,15 @@ r"""Weights of several laws in one: least quantile loss on windows that came lat
 over n windows whose errors are divided by a scale s; $w_0$ is the prior, equal weights at first. A law that does not
 fit a window is left out of it, and the other weights are divided by their sum.
 
-Reference: Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions, Bayesian
-Analysis 13:917 (there by the log score; here by the quantile loss, which the forecast is judged by).
+Reference: Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions,
+Bayesian Analysis 13:917 (there by the log score; here by the quantile loss, which the forecast is judged by).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float64
-from torch import Tensor
+from scipy.special import softmax
 
 from sgfn.series.quantile_laws import GRID
 
@@ -41,7 +40,7 @@ class Evidence:
     @property
     def fits(self) -> Bool[np.ndarray, "M N"]:
         """Whether each law fits each window."""
-        return ~np.isnan(self.quantiles).any((2, 3))
+        return fitting(self.quantiles)
 
     def __getitem__(self, rows: np.ndarray) -> "Evidence":
         """The evidence of some windows."""
@@ -56,13 +55,18 @@ class Evidence:
         )
 
 
-def shares(weights: Float64[np.ndarray, " M"], fits: Bool[np.ndarray, "M N"]) -> Float64[np.ndarray, "M N"]:
+def fitting(quantiles: Float64[np.ndarray, "M N H Q"]) -> Bool[np.ndarray, "M N"]:
+    """Whether each law fits each window: it has no quantile that is nan."""
+    return np.isfinite(quantiles).all(axis=(2, 3))  # pyright: ignore[reportReturnType]
+
+
+def shares(weights: Float64[np.ndarray, "M N"], fits: Bool[np.ndarray, "M N"]) -> Float64[np.ndarray, "M N"]:
     """Weights of the laws that fit each window, with sum one; equal ones where all of them have weight zero.
 
-    >>> shares(np.array([0.5, 0.25, 0.25]), np.array([[True], [True], [False]]))[:, 0].round(3).tolist()
+    >>> shares(np.array([[0.5], [0.25], [0.25]]), np.array([[True], [True], [False]]))[:, 0].round(3).tolist()
     [0.667, 0.333, 0.0]
     """
-    held = weights[:, None] * fits
+    held = weights * fits
     total = held.sum(0)
     return np.where(total > 0, held / np.where(total > 0, total, 1.0), fits / np.maximum(fits.sum(0), 1))
 
@@ -70,56 +74,57 @@ def shares(weights: Float64[np.ndarray, " M"], fits: Bool[np.ndarray, "M N"]) ->
 def learned_weights(
     evidence: Evidence, prior: Float64[np.ndarray, " M"], strength: float = STRENGTH
 ) -> Float64[np.ndarray, " M"]:
-    """Weights of least mean quantile loss, shrunk towards the prior."""
+    """Weights of least mean quantile loss, shrunk towards the prior; by Adam over their logarithms."""
     there = prior > 0
-    usable = evidence.fits[there].any(1)
-    if not len(evidence.truth) or usable.sum() < 2:
+    if not len(evidence.truth) or evidence.fits[there].any(1).sum() < 2:
         return prior
-    data = _rows(evidence, there)
-    reference = torch.from_numpy(np.log(prior[there]))
-    logits = reference.clone().requires_grad_(True)
-    before = float(_loss(data, reference))
+    data, reference = _rows(evidence, there), np.log(prior[there] / prior.sum())
+    before = _loss(data, np.exp(reference))[0]
     if not before > 0:
         return prior
-    optimiser = torch.optim.Adam([logits], lr=RATE)
-    for _ in range(STEPS):
-        optimiser.zero_grad()
-        apart = (logits.softmax(0) * (logits.log_softmax(0) - reference.log_softmax(0))).sum()
-        (_loss(data, logits) / before + strength / len(evidence.truth) * apart).backward()
-        optimiser.step()
+    logits, first, second = reference.copy(), np.zeros_like(reference), np.zeros_like(reference)
+    for step in range(1, STEPS + 1):
+        weights = softmax(logits)
+        apart = np.log(np.maximum(weights, 1e-300)) - reference
+        slope = _loss(data, weights)[1] / before
+        slope += strength / len(evidence.truth) * weights * (apart - weights @ apart)
+        first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * np.square(slope)
+        logits -= RATE * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-10)
     found = np.zeros_like(prior)
-    found[there] = logits.detach().softmax(0).numpy()
+    found[there] = softmax(logits)
     return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Rows:
-    """Values with their laws' deciles, for the loss."""
+    """R values with the deciles of the laws, for the loss."""
 
-    quantiles: Tensor  # M R Q
-    truth: Tensor  # R
-    scale: Tensor  # R
-    fits: Tensor  # M R
-    levels: Tensor  # Q
+    quantiles: Float64[np.ndarray, "M R Q"]
+    truth: Float64[np.ndarray, " R"]
+    scale: Float64[np.ndarray, " R"]
+    fits: Bool[np.ndarray, "M R"]
 
 
 def _rows(evidence: Evidence, there: Bool[np.ndarray, " M"]) -> _Rows:
-    window, step = np.nonzero(~np.isnan(evidence.truth) & evidence.fits[there].any(0)[:, None])
+    anyone = evidence.fits[there].any(axis=0, keepdims=True).T  # N 1
+    window, step = np.nonzero(~np.isnan(evidence.truth) & anyone)
     if len(window) > MOST_ROWS:
         some = np.linspace(0, len(window) - 1, MOST_ROWS).round().astype(int)
         window, step = window[some], step[some]
-    quantiles = evidence.quantiles[there][:, window, step][..., DECILES]
     return _Rows(
-        quantiles=torch.from_numpy(np.nan_to_num(quantiles)),
-        truth=torch.from_numpy(evidence.truth[window, step]),
-        scale=torch.from_numpy(evidence.scale[window]),
-        fits=torch.from_numpy(evidence.fits[there][:, window].astype(np.float64)),
-        levels=torch.from_numpy(GRID[DECILES]),
+        quantiles=np.nan_to_num(evidence.quantiles[there][:, window, step][..., DECILES]),
+        truth=evidence.truth[window, step],
+        scale=evidence.scale[window],
+        fits=evidence.fits[there][:, window],
     )
 
 
-def _loss(data: _Rows, logits: Tensor) -> Tensor:
-    held = logits.softmax(0)[:, None] * data.fits
-    pooled = ((held / held.sum(0))[..., None] * data.quantiles).sum(0)  # R Q
-    error = data.truth[:, None] - pooled
-    return (torch.maximum(data.levels * error, (data.levels - 1) * error) / data.scale[:, None]).mean()
+def _loss(data: _Rows, weights: Float64[np.ndarray, " M"]) -> tuple[float, Float64[np.ndarray, " M"]]:
+    """Mean quantile loss of the pooled law, and its gradient with respect to the logarithms of the weights."""
+    held = shares(np.repeat(weights[:, None], len(data.truth), 1), data.fits)  # M R
+    pooled = np.einsum("mr,mrq->rq", held, data.quantiles)
+    error, levels = data.truth[:, None] - pooled, GRID[DECILES]
+    loss = np.maximum(levels * error, (levels - 1) * error) / data.scale[:, None]
+    by_quantile = -(levels - (error < 0)) / data.scale[:, None] / loss.size
+    by_share = np.einsum("rq,mrq->mr", by_quantile, data.quantiles)
+    return float(loss.mean()), (held * (by_share - (held * by_share).sum(0))).sum(1)
