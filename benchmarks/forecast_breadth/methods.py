@@ -20,7 +20,7 @@ from sgfn.series.forecaster import Forecaster
 
 Quantiles = Float64[np.ndarray, "N H Q"]
 Method = Callable[[DataSet], Quantiles]
-LONGEST_HISTORY = 2_000
+LONGEST_HISTORY = 1_000
 """Values that exponential smoothing, Theta and ARIMA read: older ones have hardly any weight, and cost time."""
 LONGEST_STATE = 24
 """Longest season of exponential smoothing and ARIMA, which keep a state for each of its steps."""
@@ -122,6 +122,9 @@ METHODS: dict[str, Method] = {
     "MSTL+ETS": fitted_by(mstl, None),
     "CrostonSBA": croston,
     "sgfn": sgfn_with(),
+    "sgfn, classical laws alone": sgfn_with(laws="classical"),
+    "sgfn, network alone": sgfn_with(laws="network"),
+    "sgfn, quick": sgfn_with(effort="quick"),
 }
 ENSEMBLE = "equal weights"
 MEMBERS = ("AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS")

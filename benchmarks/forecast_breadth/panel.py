@@ -24,7 +24,7 @@ Half = Literal["development", "validation"]
 HALVES: tuple[Half, ...] = get_args(Half)
 MOST_WINDOWS = 6
 """Most test windows of one series."""
-MOST_TESTED = 150
+MOST_TESTED = 60
 """Most test windows of a data set, as long as each series has one."""
 MANY_SERIES = 30
 MANY_ROWS = 3_000

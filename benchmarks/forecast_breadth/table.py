@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import RESULTS, read_results
+
 Row = dict[str, Any]
 BASE = "seasonal naive"
 CLASSICAL = ("seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS", "CrostonSBA")
@@ -82,6 +84,18 @@ def breadth_table(rows: Sequence[Row], classical: Sequence[str] | None = None) -
         return "no results yet"
     chosen = classical or [name for name in CLASSICAL if any(row["method"] == name for row in rows)]
     return f"{_overview(rows, chosen)}\n\n{_by_data(rows)}"
+
+
+def breadth_tables() -> str:
+    """The tables of both halves, as far as they were measured, for the page."""
+    parts = []
+    for half in ("development", "validation"):
+        path = RESULTS / f"forecast_breadth_{half}.json"
+        measured = read_results(path.name)["rows"] if path.is_file() else []
+        parts.append(
+            f"The {half} half:\n\n{breadth_table(measured)}" if measured else f"The {half} half: not measured yet."
+        )
+    return "\n\n".join(parts)
 
 
 def _overview(rows: Sequence[Row], classical: Sequence[str]) -> str:

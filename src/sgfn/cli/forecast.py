@@ -28,7 +28,21 @@ HEADS = {"wql": "WQL", "mase": "MASE", "mae": "MAE", "mse": "MSE", "coverage_80"
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """Forecast time series by classical laws and a network in one: backtest, forecast.csv, pictures and a page."""
+    """Forecast time series by classical laws and a network in one: backtest, forecast.csv, pictures and a page.
+
+    Basics: a file with a column of times and one of numbers needs nothing but its name.
+
+      sgfn forecast sales.csv --horizon 30 --out runs/sales
+
+      --horizon H          steps ahead                --effort quick|default|best  how much is spent
+      --target-col a,b     what is forecast           --freq 30min|h|D|B|W|M|Q|Y   step of the stamps
+      --time-col, --id-col found where not given      --season 12                  steps of a season
+      --known promo,price  known in advance           --holidays US                public holidays of a country
+      --windows 10         backtest windows           --levels 0.1 0.5 0.9         quantiles that are written
+      --support count      where values can lie       --paths FILE                 sample paths
+
+    All others have defaults that suit most series.
+    """
 
     data: Annotated[Positional[str | None], arg(metavar="DATA")] = None
     """Table: CSV, TSV, Parquet or Excel (unique_id, ds, y, covariates), or embedded data: births, weather, glucose."""
@@ -137,10 +151,13 @@ def print_scores(scores: dict[str, Any]) -> None:
 
 def tilt_line(name: str, found: dict[str, float]) -> str:
     """How far the scenarios of a series can be trusted."""
+    from sgfn.series.tilt_checks import collapse_line
+
     own, plain = (found[key] * found["samples"] for key in ("ess", "ess_forecast"))
     sizes = f"{found['samples']:,.0f} paths count as {own:,.0f} (the forecast's own, weighted: as {plain:,.0f})"
     check = f"tilted mean at most {found['apart']:.1f} standard errors from importance sampling"
-    return f"scenarios of {name}: {sizes}; {check}"
+    collapse = collapse_line(found)
+    return f"scenarios of {name}: {sizes}; {check}" + (f"; {collapse}" if collapse else "")
 
 
 class Board:

@@ -1,6 +1,7 @@
 """Settings of the `series` task: which data, how windows are cut and scaled, and what the forecaster's law is."""
 
 import math
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,13 +35,15 @@ class SeriesConfig:
     time_col: str = "ds"
     """Column of the time stamps."""
     target_col: str = "y"
-    """Column of what is forecast."""
+    """Column of what is forecast; several with commas between them are series of their own."""
     id_col: str = "unique_id"
     """Column that names the series; may be absent where there is one."""
     known: str = ""
     """Covariates known in advance, by column, with commas between them."""
     ignore: str = ""
     """Columns that are no covariates."""
+    freq: str = ""
+    """Step of the stamps (30min, h, D, B, W, M, Q, Y), to which they are put; empty finds it from the stamps."""
     horizon: int = 30
     """H: steps forecast."""
     context: int = 0
@@ -110,6 +113,9 @@ class SeriesConfig:
         one_of("series.reference", self.reference, get_args(Reference))
         one_of("series.scaling", self.scaling, get_args(Scaling))
         one_of("series.noise", self.noise, get_args(Measurement))
+        if self.freq:
+            fits = re.fullmatch(r"[1-9]?\d*(min|h|H|D|B|W|M|MS|ME|Q|QS|QE|A|Y|YS|YE)", self.freq)
+            require(fits is not None, "series.freq", "be one of 30min, h, D, B, W, M, Q or Y", self.freq)
         one_of("series.effort", self.effort, get_args(Effort))
         for name in () if self.laws in ("auto", "classical") else self.law_names:
             one_of("series.laws", name, LAWS)

@@ -62,6 +62,7 @@ def columns_of(config: SeriesConfig) -> Columns:
         target_col=config.target_col,
         known=config.known_columns,
         ignore=config.ignored_columns,
+        freq=config.freq,
     )
 
 

@@ -12,8 +12,17 @@ from torch import Tensor
 
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.bins import Bins
+from sgfn.series.calendar import numbers_of
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.supports import REAL, Support
+
+DEFAULT_LEVELS: tuple[float, ...] = tuple(LEVELS.tolist())
+
+
+def check_levels(levels: Sequence[float]) -> None:
+    """Raise unless all levels lie between 0 and 1."""
+    if not all(0.0 < level < 1.0 for level in levels):
+        raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,6 +39,8 @@ class Forecast(ABC):
     """Sample paths: each is one joint outcome of all steps."""
     supports: tuple[Support, ...] = field(default=())
     """Support of each window's series; none given is any number."""
+    levels: tuple[float, ...] = DEFAULT_LEVELS
+    """Quantiles that are given where no others are asked for."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -51,10 +62,10 @@ class Forecast(ABC):
     def log_density(self, values: Float64[np.ndarray, "W H"]) -> Float64[np.ndarray, "W H"]:
         """Log-density of each step's value, or the log-probability of a count; nan where it is missing."""
 
-    def quantiles(self, levels: Sequence[float] = tuple(LEVELS.tolist())) -> Float64[np.ndarray, "W H Q"]:
+    def quantiles(self, levels: Sequence[float] | None = None) -> Float64[np.ndarray, "W H Q"]:
         """Quantiles of each step's law, exact."""
-        if not all(0.0 < level < 1.0 for level in levels):
-            raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
+        levels = self.levels if levels is None else levels
+        check_levels(levels)
         return self.inside(self.plain_quantiles(np.array(levels, dtype=np.float64)))
 
     def inside(self, values: Float64[np.ndarray, "W *rest"]) -> Float64[np.ndarray, "W *rest"]:
@@ -68,13 +79,14 @@ class Forecast(ABC):
         """Median of each step: the point forecast of least absolute error."""
         return self.quantiles([0.5])[..., 0]
 
-    def to_frame(self, levels: Sequence[float] = tuple(LEVELS.tolist())) -> pd.DataFrame:
+    def to_frame(self, levels: Sequence[float] | None = None) -> pd.DataFrame:
         """Table with one row per window and step: unique_id, ds, cut, mean, and a column for each quantile (`q0.1`)."""
-        steps = self.stamps.shape[1]
+        steps, levels = self.stamps.shape[1], self.levels if levels is None else levels
+        stamps = numbers_of(self.stamps)
         quantiles = self.quantiles(levels).reshape(-1, len(levels))
         columns = {
             "unique_id": np.repeat(np.array(self.names, dtype=object), steps),
-            "ds": self.stamps.reshape(-1),
+            "ds": (self.stamps if stamps is None else stamps).reshape(-1),
             "cut": np.repeat(np.array(self.cuts), steps),
             "mean": self.mean.reshape(-1),
         }
