@@ -77,8 +77,20 @@ def test_which_laws_fit() -> None:
     assert {name for name in NAMES if not left_out(name, demand)} >= {"CrostonSBA", "ADIDA", "empirical"}
     assert left_out("AutoETS", weekly) == "a season of 52 steps is too long for it"
     assert left_out("MSTL", weekly) == ""
+    assert left_out("log MSTL", History(values=wave() - 60, seasons=(12,))) == "values are not all above zero"
     assert plain.season == 12
     assert History(values=wave(), seasons=(5, 12)).season == 12
+
+
+def test_a_law_of_logarithms_grows_with_the_level() -> None:
+    """Exponential growth with a season that grows along is followed far better than by the law of the values."""
+    rng, time = np.random.default_rng(0), np.arange(96)
+    values = np.exp(1 + 0.03 * time + 0.5 * np.sin(time * np.pi / 6) + rng.normal(0, 0.05, 96))
+    error = {
+        name: np.abs(forecasts(name, values, [84], 12, (12,))[0][:, MEDIAN] - values[84:]).mean()
+        for name in ("MSTL", "log MSTL")
+    }
+    assert error["log MSTL"] < 0.7 * error["MSTL"]
 
 
 def test_without_statsforecast_two_laws_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ statsforecast, seasonal naive and a Theta method of our own are left.
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -29,9 +29,11 @@ REFIT = 1.1
 """Growth of the history after which a model is fitted again."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
 """Longest seasons of exponential smoothing and ARIMA, whose states have a value for each step of a season."""
-READ = {"AutoETS": 600, "AutoTheta": 2_000, "AutoARIMA": 400, "MSTL": 4_000}
+READ = {"AutoETS": 600, "AutoTheta": 2_000, "AutoARIMA": 400, "MSTL": 4_000, "log MSTL": 4_000}
 """Values, from the end, to which each model is fitted; at least `CYCLES` seasons."""
 CYCLES = 10
+LOG = "log "
+"""Beginning of the name of a law that is fitted to logarithms."""
 SHORTEST = 8
 """Least number of values to which a model is fitted."""
 INTERMITTENT = 0.3
@@ -102,7 +104,7 @@ def has_statsforecast() -> bool:
 
 def left_out(name: str, history: History) -> str:
     """Why a law is not used for a history; empty where it is."""
-    short = len(history.values) < max(SHORTEST, 2 * history.season + 2 if name == "MSTL" else 0)
+    short = len(history.values) < max(SHORTEST, 2 * history.season + 2 if "MSTL" in name else 0)
     if name == "seasonal naive":
         return ""
     if name == "Theta":
@@ -113,8 +115,10 @@ def left_out(name: str, history: History) -> str:
         return "statsforecast is not installed"
     if short:
         return "the history is too short"
-    if name == "MSTL" and not history.seasons:
+    if "MSTL" in name and not history.seasons:
         return "there is no season"
+    if name.startswith(LOG) and history.values.min() <= 0:
+        return "values are not all above zero"
     limits = {"AutoETS": LONGEST_ETS_SEASON, "AutoARIMA": LONGEST_ARIMA_SEASON}
     if history.season > limits.get(name, history.season):
         return f"a season of {history.season} steps is too long for it"
@@ -133,6 +137,15 @@ def forecasts(
         history = History(values=filled(values[:cut]), seasons=seasons, whole=whole)
         if not left_out(name, history):
             found[at] = sane(fit(history, horizon), history, horizon)
+    return found
+
+
+def logarithmic(law: Law) -> Law:
+    """A law of the logarithm, as a law of the values themselves: seasons and errors then grow with the level."""
+
+    def found(history: History, horizon: int) -> Grid:
+        return np.exp(np.clip(law(replace(history, values=np.log(history.values)), horizon), -700, 700))
+
     return found
 
 
@@ -155,6 +168,11 @@ class Refitted:
         """Quantiles at an origin."""
         if self.name not in MODELS:
             return LAWS[self.name](history, horizon)
+        if self.name.startswith(LOG):
+            return logarithmic(self._fitted)(history, horizon)
+        return self._fitted(history, horizon)
+
+    def _fitted(self, history: History, horizon: int) -> Grid:
         read = history.values[-max(READ[self.name], CYCLES * max(history.seasons, default=1)) :]
         if np.ptp(read) == 0:
             return np.repeat(read[-1:, None], horizon, 0).repeat(len(GRID), 1)
@@ -230,6 +248,7 @@ MODELS: dict[str, Callable[[History], Any]] = {
     "AutoTheta": lambda history: _model("AutoTheta", season_length=history.season),
     "AutoARIMA": _arima,
     "MSTL": _mstl,
+    "log MSTL": _mstl,
 }
 """Models of statsforecast that have intervals of their own, by name."""
 LAWS: dict[str, Law] = {
