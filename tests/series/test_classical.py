@@ -6,6 +6,7 @@ from scipy import stats
 
 from sgfn.series import classical
 from sgfn.series.classical import NAMES, History, count_quantiles, forecasts, left_out
+from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.own_theta import own_theta
 from sgfn.series.quantile_laws import GRID
 
@@ -108,3 +109,16 @@ def test_our_theta_follows_trend_and_season() -> None:
     assert np.abs(found[:, MEDIAN] - exact[84:]).mean() < 0.5 * np.abs(exact[83] - exact[84:]).mean()
     theirs = models.AutoTheta(season_length=12).forecast(wave(), h=12)["mean"]
     assert np.abs(own_theta(wave(), 12, 12, GRID)[:, MEDIAN] - theirs).mean() < 2.0
+
+
+def test_seasons_that_are_kept_are_those_of_a_fit() -> None:
+    """Right after the fit nothing changes; some steps later the forecast is near that of a fit of all values."""
+    values = wave(120)
+    fitted = KeptSeasons([12]).fit(values[:110])
+    level = [80.0]
+    now = fitted.predict(h=6, level=level)["mean"]
+    np.testing.assert_allclose(fitted.later(values[:110], 0, 6, level)["mean"], now, rtol=1e-6)
+    kept = fitted.later(values[:115], 5, 6, level)["mean"]
+    fresh = KeptSeasons([12]).fit(values[:115]).predict(h=6, level=level)["mean"]
+    assert np.abs(kept - fresh).mean() < 0.3 * np.abs(fresh - now).mean()
+    np.testing.assert_allclose(fitted.repeated(24)[:12], fitted.repeated(24)[12:])

@@ -17,6 +17,7 @@ from jaxtyping import Float64
 from scipy.stats import nbinom, poisson
 
 from sgfn.series.baselines import quantile_name, seasonal_naive
+from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.own_theta import own_theta
 from sgfn.series.quantile_laws import GRID, ordered
 
@@ -29,9 +30,9 @@ REFIT = 1.1
 """Growth of the history after which a model is fitted again."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
 """Longest seasons of exponential smoothing and ARIMA, whose states have a value for each step of a season."""
-READ = {"AutoETS": 600, "AutoTheta": 2_000, "AutoARIMA": 400, "MSTL": 4_000, "log MSTL": 4_000}
-"""Values, from the end, to which each model is fitted; at least `CYCLES` seasons."""
-CYCLES = 10
+READ = {"AutoETS": 600, "AutoTheta": 600, "AutoARIMA": 400, "MSTL": 1_500, "log MSTL": 1_500}
+"""Values, from the end, to which each model is fitted; at least `CYCLES` seasons of those that it reads."""
+CYCLES = 4
 LOG = "log "
 """Beginning of the name of a law that is fitted to logarithms."""
 SHORTEST = 8
@@ -162,7 +163,7 @@ class Refitted:
     """A law that keeps its fitted model from origin to origin of one series, and fits it again as the history grows."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.model, self.fitted = name, None, 0
+        self.name, self.model, self.fitted, self.read = name, None, 0, 0
 
     def __call__(self, history: History, horizon: int) -> Grid:
         """Quantiles at an origin."""
@@ -173,7 +174,8 @@ class Refitted:
         return self._fitted(history, horizon)
 
     def _fitted(self, history: History, horizon: int) -> Grid:
-        read = history.values[-max(READ[self.name], CYCLES * max(history.seasons, default=1)) :]
+        longest = max(history.seasons, default=1) if "MSTL" in self.name else history.season
+        read = history.values[-max(READ[self.name], CYCLES * longest) :]
         if np.ptp(read) == 0:
             return np.repeat(read[-1:, None], horizon, 0).repeat(len(GRID), 1)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -184,8 +186,12 @@ class Refitted:
         grown = len(history.values) > REFIT * self.fitted
         try:
             if self.model is None or grown:
-                self.model, self.fitted = MODELS[self.name](history).fit(read), len(history.values)
+                self.model = MODELS[self.name](history).fit(read)
+                self.fitted, self.read = len(history.values), len(read)
                 found = self.model.predict(h=horizon, level=INTERVALS)
+            elif isinstance(self.model, KeptSeasons):
+                shift = len(history.values) - self.fitted
+                found = self.model.later(read[-self.read - shift :], shift, horizon, INTERVALS)
             else:
                 found = self.model.forward(y=read, h=horizon, level=INTERVALS)
         except FAILURES:  # a model that fails on odd data must not stop the others
@@ -235,7 +241,7 @@ def _model(name: str, **settings: Any) -> Any:
 
 def _mstl(history: History) -> Any:
     fit = [steps for steps in history.seasons if len(history.values) >= 2 * steps]
-    return _model("MSTL", season_length=fit, trend_forecaster=_model("AutoETS", model="ZZN"))
+    return KeptSeasons(fit)
 
 
 def _arima(history: History) -> Any:
