@@ -15,7 +15,7 @@ BASE = "marginal TB"
 SHOWN = {
     "marginal TB": ("marginal TB", "#0b6e99"),
     "kl, TB flow": ("kl, TB flow", "#c53030"),
-    "entropy .5/0/.1": ("kl-entropy, default", "#6b46c1"),
+    "entropy .5/.1/.1": ("kl-entropy, default", "#6b46c1"),
     "marginal DB": ("marginal DB", "#66b2cc"),
     "published TB": ("published TB", "#b7791f"),
     "published DB": ("published DB", "#ecc06a"),

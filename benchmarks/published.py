@@ -3,6 +3,7 @@
     python -m benchmarks.published tfbind8 --device cuda
     python -m benchmarks.published grid --device cuda
     python -m benchmarks.published bits --device cuda
+    python -m benchmarks.published tfbind8-equal --device cuda
 
 Each writes results/published_STUDY.json. Runs that the file has already are not made again, so a study that was stopped
 goes on, and `--methods` may be given in parts (chains are as fast on a CPU). Runs of one noise level, exponent and task
@@ -45,7 +46,22 @@ REPLAY: dict[str, Any] = {
     "replay__batch": 1024,
     "replay__capacity": 80_000,
 }
-METHODS: dict[str, dict[str, Any]] = {**CONTESTANTS, "kl-replay": {**CONTESTANTS["kl"], **REPLAY}}
+UPDATES = REPLAY["steps"] * (1 + REPLAY["replay__updates"])
+"""Updates of the networks in a run of `kl-replay`: one on each new batch and ten on past trajectories."""
+ON_POLICY: dict[str, Any] = {name: REPLAY[name] for name in ("net__hidden", "net__layers", "optim__lr")}
+EQUAL: dict[str, dict[str, Any]] = {
+    **{f"{name}-equal": {**CONTESTANTS[name], **REPLAY} for name in ("tb", "published-db", "blind-db")},
+    # as many updates, of 64 trajectories each: PPO repeats a batch, which holds no past ones
+    "ppo-equal": {**CONTESTANTS["ppo"], **ON_POLICY, "batch": 64, "steps": 1250, "rl__epochs": 11},
+    "sac-equal": {
+        **CONTESTANTS["sac"],
+        **{name: value for name, value in REPLAY.items() if name != "replay__updates"},
+        "steps": 1250,
+        "rl__updates": 11,
+    },
+}
+"""The others with the network, the replay and the number of updates of `kl-replay`, on the same 80,000 trajectories."""
+METHODS: dict[str, dict[str, Any]] = {**CONTESTANTS, "kl-replay": {**CONTESTANTS["kl"], **REPLAY}, **EQUAL}
 """Everyone who may be compared, and ours with ten updates of 1,024 past trajectories for every 64 new ones."""
 
 
@@ -82,6 +98,13 @@ STUDIES = {
         alphas=(0.1, 0.3, 0.5),
         variants=({"beta": 3.0}, {"beta": 10.0}),
         methods=("kl-replay", *FLOWS, *PEERS),
+    ),
+    "tfbind8-equal": Study(
+        task="tfbind8",
+        preset="published-tfbind8",
+        alphas=(0.1, 0.3, 0.5),
+        variants=({"beta": 3.0}, {"beta": 10.0}),
+        methods=("kl-replay", *EQUAL),
     ),
     "grid": Study(
         task="grid",

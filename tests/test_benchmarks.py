@@ -75,16 +75,15 @@ def test_kl_and_marginal_are_below_published(beta: float, alpha: float) -> None:
         assert figures_kl.median(method, beta, alpha, "gap") <= published * (0.8 if alpha >= 0.5 else 1.0)
 
 
-def test_the_entropy_defaults_are_the_best_cell_on_marginal_tb() -> None:
-    """By the mean over all settings of TV above the floor, beside marginal TB."""
-    cells = {}
-    for name, changes in kl_family.METHODS.items():
-        if changes["objective"] == "kl-entropy" and "entropy__base" not in changes:
-            cells[name] = sum(sum(figures_kl.compared(name, "gap", beta)) for beta in kl_family.BETAS)
-    best = min(cells, key=lambda name: cells[name])
-    assert TrainConfig().with_(objective="kl-entropy") == TrainConfig().with_(**kl_family.METHODS[best])
-    assert best in figures_kl.SHOWN
-    assert len(cells) >= 8
+def test_the_entropy_defaults_are_a_measured_cell_with_both_terms_on() -> None:
+    """The cell that docs/objectives.md calls the default; it costs at most 4 % of the gap to the floor on average."""
+    name = "entropy .5/.1/.1"
+    assert TrainConfig().with_(objective="kl-entropy") == TrainConfig().with_(**kl_family.METHODS[name])
+    assert figures_kl.SHOWN[name][0] == "kl-entropy, default"
+    means = [sum(figures_kl.compared(name, "gap", beta)) / len(kl_family.ALPHAS) for beta in kl_family.BETAS]
+    assert max(means) <= 1.04
+    off = TrainConfig().with_(**kl_family.METHODS["entropy .5/0/.1"]).entropy
+    assert off.weight_kl == 0 < TrainConfig().entropy.weight_kl
 
 
 def test_every_setting_was_run_with_the_same_budget() -> None:

@@ -62,3 +62,32 @@ def test_a_run_that_diverges_costs_no_other(tmp_path: Path, monkeypatch: pytest.
     assert 0 < len(lost["curve"]) < len(whole["curve"])
     assert "NaN" not in out.read_text()
     assert study(monkeypatch, out, "--seeds", "2") == rows  # it would end in the same way
+
+
+def test_equal_compute_gives_everyone_the_updates_network_and_trajectories_of_kl_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = next(published.STUDIES["tfbind8-equal"].cells(None))[1]
+    ours = published.configured(base, "kl-replay", 0)
+    assert published.UPDATES == ours.steps * (1 + ours.replay.updates) == 13_739
+    for name in published.EQUAL:
+        config = published.configured(base, name, 0)
+        assert (config.net, config.optim, config.noise) == (ours.net, ours.optim, ours.noise)
+        repeats = {"ppo": config.rl.epochs, "sac": config.rl.updates}.get(config.method, 1 + config.replay.updates)
+        assert abs(config.steps * repeats / published.UPDATES - 1) < 0.001
+        first = config.method == "gfn"  # one batch more, to guess log Z
+        assert (config.steps + first) * config.batch == 80_000
+        assert config.method == "ppo" or config.replay.batch == 1024
+    small = {"net__hidden": 8, "net__layers": 1, "replay__batch": 8, "replay__capacity": 16, "batch": 4}
+    few = {"replay__updates": 1, "rl__epochs": 2, "rl__updates": 2}
+    cut = {
+        name: changes | {key: value for key, value in (small | few).items() if key in changes}
+        for name, changes in published.METHODS.items()
+    }
+    monkeypatch.setattr(published, "METHODS", cut)
+    flags = ["--device", "cpu", "--steps", "2", "--alphas", "0.1", "--variants", "0", "--seeds", "1"]
+    monkeypatch.setattr(sys, "argv", ["published", "tfbind8-equal", *flags, "--out", str(tmp_path / "a.json")])
+    published.main()
+    rows = read_json(tmp_path / "a.json")["rows"]
+    assert {row["method"] for row in rows} == {"kl-replay", *published.EQUAL}
+    assert all(0 < row["tv"] < 1 for row in rows)

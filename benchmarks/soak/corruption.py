@@ -194,7 +194,9 @@ QUESTIONS: dict[str, Question] = {
         "--overwrite --out run",
         changes=True,
     ),
-    "evaluate a saved model": Question(base="saved", command="evaluate run --samples 8 --json --device cpu"),
+    "evaluate a saved model": Question(
+        base="saved", command="evaluate run --samples 8 --json --device cpu --reward scores:gc"
+    ),
     "sample paths": Question(base="forecast", command="sample run -n 2 --out x.csv --device cpu"),
     "forecast again": Question(
         base="forecast", command=f"forecast --resume {JUDGED} --device cpu --out run", changes=True, shows=LOGS
@@ -227,7 +229,7 @@ class Corruptions:
 
     def _right(self, name: str) -> Answer:
         """The answer on the folder as it was."""
-        folder = self.bases.home / f"right {name}"
+        folder = self.bases.scratch(f"right {name}")
         self.bases.lay(QUESTIONS[name].base, folder)
         found, answer = self.ask(name, folder)
         assert (found, answer.code) == ([], 0), (name, found, answer)

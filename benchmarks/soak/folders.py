@@ -1,5 +1,7 @@
 """Folders that commands of sgfn left, made once: what a user may have when something goes wrong."""
 
+import fcntl
+import os
 import shutil
 from datetime import date, timedelta
 from pathlib import Path
@@ -56,16 +58,26 @@ class Bases:
     def folder(self, name: str) -> Path:
         """Folder in which a base was made: `run` and the files that it was made from; without a name these alone."""
         folder = self.home / (name or "files")
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            for file, text in FILES.items():
-                (folder / file).write_text(text)
-            for command in COMMANDS[name] if name else ():
-                words = ["-c", SAVE] if command == "-c" else command.split()
-                ended = self.server.run(words, folder)
-                if ended.code != 0:
-                    raise RuntimeError(f"{command}: {ended.err}")
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another process may use the same folders
+            if not folder.exists():
+                self._make(name, folder)
         return folder
+
+    def scratch(self, name: str) -> Path:
+        """A path beside the folders that no other process uses."""
+        return self.home / f"{name} {os.getpid()}"
+
+    def _make(self, name: str, folder: Path) -> None:
+        folder.mkdir()
+        for file, text in FILES.items():
+            (folder / file).write_text(text)
+        for command in COMMANDS[name] if name else ():
+            words = ["-c", SAVE] if command == "-c" else command.split()
+            ended = self.server.run(words, folder)
+            if ended.code != 0:
+                raise RuntimeError(f"{command}: {ended.err}")
 
     def lay(self, name: str, folder: Path) -> None:
         """Put a copy of a base's `run`, and of the files that it was made from, into a folder, as if made there."""

@@ -14,8 +14,9 @@ import gc
 import io
 import json
 import os
+import pkgutil
 import resource
-import selectors
+import select
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from mmap import mmap
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +37,14 @@ LIMIT = 120.0
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 TOUCHES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 """Audit events that change files, beside `open` for writing and fsync."""
+LIBRARIES = (
+    *("openpyxl", "pandas", "pandas.io.formats.csvs", "pyarrow.parquet", "scipy.optimize"),
+    *("importlib.readers", "importlib.resources.readers"),
+    *("matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg", "PIL.PngImagePlugin", "PIL.BmpImagePlugin"),
+    *("PIL.GifImagePlugin", "PIL.JpegImagePlugin", "PIL.PpmImagePlugin"),
+    *("encodings.utf_8_sig", "encodings.ascii", "encodings.unicode_escape"),
+)
+"""What commands import when they first need it."""
 BEGUN = 16
 """Byte of the counts that tells that a command is on its way: what it is sent before would hit us, not it."""
 HUNG = -1000
@@ -83,6 +93,8 @@ class Ended:
     """Bytes of memory at the most, beyond what it was forked with."""
     process: int
     seconds: float
+    cpu: float = 0.0
+    """Seconds of processors, its workers' included."""
 
 
 # The side that asks
@@ -134,24 +146,24 @@ class Running:
 
     def __init__(self, request: Request) -> None:
         self.request, self.texts = request, {"out": b"", "err": b""}
-        self.counts = mmap(-1, 17)
+        self.counts, self.memory, self.cpu = mmap(-1, 17), 0, 0.0
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
         self.process = os.fork()
         if self.process == 0:
             _become(request, out_end, err_end, self.counts)
         os.close(out_end)
         os.close(err_end)
-        self.pipes = {out: "out", err: "err"}
-        self.begun = time.monotonic()
+        self.pipes, self.alive = {out: "out", err: "err"}, os.pidfd_open(self.process)
+        self.open, self.begun = set(self.pipes), time.monotonic()
         self.late = self.begun + request.limit
         self.due = time.monotonic() + request.after if request.after and not request.at else None
 
     def ended(self) -> Ended:
         """Wait until it ends or stops itself."""
-        code, memory = None, 0
+        code, patience = None, 0.005 if self.request.signal else 0.1  # an end is seen at once, a stop is asked for
         while code is None:
-            self._read(0.002)
-            code, memory = self._look()
+            self._read(patience)
+            code = self._look()
             now = time.monotonic()
             if code is None and self.due is not None and now >= self.due and self.counts[BEGUN]:
                 self.due = None
@@ -159,47 +171,48 @@ class Running:
             if code is None and now >= self.late:
                 os.killpg(self.process, signal.SIGKILL)
                 os.wait4(self.process, 0)
-                code, memory = HUNG, 0
+                code = HUNG
         if code != STOPPED:
             _reap_orphans(self.late)
             self._read(0.0)
-            for pipe in self.pipes:
-                os.close(pipe)
-        return self._told(code, memory)
+            for handle in (*self.pipes, self.alive):
+                os.close(handle)
+        return self._told(code)
 
-    def _look(self) -> tuple[int | None, int]:
-        """Code and memory of a command that has ended or stopped; None while it runs."""
+    def _look(self) -> int | None:
+        """Code of a command that has ended or stopped; None while it runs."""
         found, status, usage = os.wait4(self.process, os.WNOHANG | os.WUNTRACED)
         if found == 0:
-            return None, 0
-        memory = usage.ru_maxrss * 1024 - OWN_MEMORY
-        return STOPPED if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status), max(memory, 0)
+            return None
+        self.memory = max(usage.ru_maxrss * 1024 - OWN_MEMORY, 0)
+        self.cpu = usage.ru_utime + usage.ru_stime
+        return STOPPED if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status)
 
     def _read(self, patience: float) -> None:
-        """Take what the pipes hold; they are never waited for longer."""
-        with selectors.DefaultSelector() as ready:
-            for pipe in self.pipes:
-                ready.register(pipe, selectors.EVENT_READ)
-            while found := ready.select(patience):
-                for key, _ in found:
-                    if part := os.read(key.fd, 2**16):
-                        self.texts[self.pipes[key.fd]] += part
-                    else:
-                        ready.unregister(key.fd)
-                patience = 0.0
-                if not ready.get_map():
-                    break
+        """Take what the pipes hold; they are waited for so long at the most, and not after the command's end."""
+        poll = select.poll()
+        for handle in (*self.open, self.alive):
+            poll.register(handle, select.POLLIN)
+        while found := [(handle, event) for handle, event in poll.poll(1000 * patience) if handle in self.pipes]:
+            for handle, event in found:
+                part = os.read(handle, 2**16) if event & select.POLLIN else b""
+                self.texts[self.pipes[handle]] += part
+                if not part:
+                    poll.unregister(handle)
+                    self.open.remove(handle)
+            patience = 0.0
 
-    def _told(self, code: int, memory: int) -> Ended:
+    def _told(self, code: int) -> Ended:
         place = 8 if self.request.worker else 0
         return Ended(
             code=code,
             out=self.texts["out"].decode(errors="replace"),
             err=self.texts["err"].decode(errors="replace"),
             touches=int.from_bytes(self.counts[place : place + 8], "little"),
-            memory=memory,
+            memory=self.memory,
             process=self.process,
             seconds=time.monotonic() - self.begun,
+            cpu=self.cpu,
         )
 
 
@@ -234,18 +247,17 @@ def serve() -> None:
 
 def _import_everything() -> None:
     """Import what any command needs, and let workers of comparisons be forked too."""
-    import openpyxl  # noqa: F401
-    import pandas  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
     import torch
 
     import sgfn.cli.commands
-    import sgfn.compare.figure
-    import sgfn.compare.worker_process
-    import sgfn.reports.figures
-    import sgfn.reports.forecasts
-    import sgfn.reports.pages
     from sgfn.compare import workers
+
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):  # an extra that is not installed
+            import_module(name)
+    for module in pkgutil.walk_packages(sgfn.__path__, "sgfn."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
 
     torch.set_num_threads(1)
     with contextlib.redirect_stderr(io.StringIO()):

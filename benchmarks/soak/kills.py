@@ -12,9 +12,10 @@ from typing import Any
 
 from benchmarks.soak.folders import COMMANDS, NET, SHORT, SMALL, Bases
 from benchmarks.soak.forks import Ended, ForkServer
-from benchmarks.soak.outcomes import Content, differences, leftovers, relative, results, troubles
+from benchmarks.soak.outcomes import Content, differences, leftovers, relative, troubles
 
-SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+CONFIG = "run/config.json"
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,8 @@ class Scenario:
     """A command that must work at any moment, whatever became of this one."""
     worker: bool = False
     """Whether a worker of a comparison is killed instead."""
+    later: tuple[str, ...] = ()
+    """Files that a new run lacks which has its checkpoint and has just taken the place of an old one."""
 
 
 def resume(command: str, folder: Path) -> str:
@@ -63,7 +66,7 @@ SCENARIOS: dict[str, Scenario] = {
     "train further": Scenario(
         base="grid", command="train grid --resume --steps 40 --device cpu --out run", still=EVALUATE
     ),
-    "train over an old run": Scenario(base="grid", command=FRESH, still=EVALUATE),
+    "train over an old run": Scenario(base="grid", command=FRESH, still=EVALUATE, later=("run/metrics.jsonl",)),
     "evaluate": Scenario(base="grid", command="evaluate run --samples 32 --device cpu", still="report run"),
     "sample": Scenario(
         base="words",
@@ -81,7 +84,9 @@ SCENARIOS: dict[str, Scenario] = {
     "forecast again": Scenario(
         base="forecast", command=f"forecast --resume {JUDGED} --levels 0.1 0.5 0.9 --device cpu --out run"
     ),
-    "forecast over an old one": Scenario(base="forecast", command=f"{FORECAST} --seed 1 --overwrite"),
+    "forecast over an old one": Scenario(
+        base="forecast", command=f"{FORECAST} --seed 1 --overwrite", later=("run/metrics.jsonl",)
+    ),
 }
 
 
@@ -113,10 +118,10 @@ class Kills:
         self.bases.lay(scenario.base, folder)
         if scenario.before:
             self.run(scenario.before, folder)
-        return results(folder)
+        return relative(folder)
 
     def _undisturbed(self, scenario: Scenario) -> Undisturbed:
-        folder = self.bases.home / "undisturbed"
+        folder = self.bases.scratch("undisturbed")
         folder.mkdir(parents=True)
         before = self.lay(scenario, folder)
         ended = self.run(scenario.command, folder, worker=scenario.worker)
@@ -157,8 +162,9 @@ class Kills:
         """What is wrong in a folder whose command was disturbed."""
         alone = self.undisturbed(scenario)
         found = [] if ended.code == -how.get("signal", 0) else troubles(ended, folder)
-        wanted = alone.before.keys() & alone.after.keys()
-        found += [f"lost file: {name}" for name in sorted(wanted - results(folder).keys())]
+        begun = alone.before.get(CONFIG) != relative(folder).get(CONFIG)
+        wanted = (alone.before.keys() & alone.after.keys()) - (set(scenario.later) if begun else set())
+        found += [f"lost file: {name}" for name in sorted(wanted - relative(folder).keys())]
         if scenario.still:
             aside = folder.with_name(f"{folder.name} aside")
             shutil.copytree(folder, aside)

@@ -159,7 +159,7 @@ class Rounds:
         try:
             self.kills.undisturbed(made)
         except RuntimeError:  # a way that does not fit this task
-            shutil.rmtree(self.bases.home / "undisturbed")
+            shutil.rmtree(self.bases.scratch("undisturbed"))
             return self.scenario()
         return made.command, made
 

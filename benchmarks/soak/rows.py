@@ -47,8 +47,6 @@ class Row:
     """Whether it may change files that were there."""
     talks: bool = False
     """Whether other lines may stand before the one line, and something on standard output."""
-    mends: str = ""
-    """Part of the tree that has to be mended first: such a row may fail."""
     circumstances: dict[str, Any] = field(default_factory=dict)
     """Of `ForkServer.run`: variables, limits, closed streams."""
 
@@ -65,7 +63,7 @@ def row(
     more = {"limit": 60} | more
     more["env"] = {"SGFN_CACHE": "cache"} | more.get("env", {})
     code = more.pop("code", 2)
-    known = {key: more.pop(key) for key in ("base", "hides", "leaves", "changes", "talks", "mends") if key in more}
+    known = {key: more.pop(key) for key in ("base", "hides", "leaves", "changes", "talks") if key in more}
     known["codes"] = code if isinstance(code, tuple) else (code,)
     return Row(name=name, words=list(words), says=says, files=dict(files or {}), circumstances=more, **known)
 

@@ -22,6 +22,8 @@ from sgfn.config.presets import PRESETS
 
 if TYPE_CHECKING:
     from sgfn.compare.comparison import Comparison
+    from sgfn.design.ordering import order
+    from sgfn.envs.constraints import Constraints
     from sgfn.evaluation.measure import catalogue, describe
     from sgfn.landscapes.tasks import function_config, make_task, register_task, task_names
     from sgfn.landscapes.tfbind8 import fetch
@@ -42,6 +44,7 @@ __all__ = [
     "ByPosition",
     "Comparison",
     "ConfusionMatrix",
+    "Constraints",
     "Forecaster",
     "Grid",
     "HiddenRate",
@@ -61,6 +64,7 @@ __all__ = [
     "function_config",
     "load",
     "make_task",
+    "order",
     "register_task",
     "sample",
     "task_names",
@@ -71,6 +75,7 @@ HOMES = {
     "ByPosition": "sgfn.noise",
     "Comparison": "sgfn.compare.comparison",
     "ConfusionMatrix": "sgfn.noise",
+    "Constraints": "sgfn.envs.constraints",
     "Forecaster": "sgfn.series.forecaster",
     "Grid": "sgfn.runs.spaces",
     "HiddenRate": "sgfn.noise",
@@ -88,6 +93,7 @@ HOMES = {
     "function_config": "sgfn.landscapes.tasks",
     "load": "sgfn.runs.load",
     "make_task": "sgfn.landscapes.tasks",
+    "order": "sgfn.design.ordering",
     "register_task": "sgfn.landscapes.tasks",
     "sample": "sgfn.runs.sampling",
     "task_names": "sgfn.landscapes.tasks",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sgfn.config import reading
-from sgfn.config.files import check_writable, naming, read_json, replacing, sweep, write_json, write_text
+from sgfn.config.files import check_writable, naming, read_json, replacing, resolved, sweep, write_json, write_text
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -210,3 +210,18 @@ def test_json_in_what_is_no_file_or_too_large(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(ValueError, match=what) as caught:
             read_json(tmp_path / name)
         assert str(caught.value).startswith(f"{tmp_path / name}: ")
+
+
+def test_where_a_path_leads(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "there").symlink_to("folder")
+    (tmp_path / "folder").mkdir()
+    assert resolved(tmp_path / "there" / "x") == tmp_path.resolve() / "folder" / "x"
+    assert resolved(tmp_path / "circle").name == "circle"
+
+
+@pytest.mark.parametrize("text", [r'["\ud800"]', r'{"\udfff": 1}', r'["\ud83d x"]'])
+def test_half_a_character_is_refused(text: str) -> None:
+    assert reading.parse_json(r'["\ud83d\ude00 \\ud800"]') == ["\U0001f600 \\ud800"]
+    with pytest.raises(ValueError, match="which is no character of a text"):
+        reading.parse_json(text, "x.json")

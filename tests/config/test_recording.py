@@ -17,8 +17,8 @@ CONFIG = TrainConfig().with_(grid__side=5, beta=2.0)
         (lambda config: None, set()),
         (lambda config: config.grid.side, {"grid.side"}),
         (lambda config: (config.beta, config.noise.alpha), {"beta", "noise.alpha"}),
-        (lambda config: dict(vars(config.grid)), {"grid.ndim", "grid.side"}),
-        (lambda config: config.grid == CONFIG.grid, {"grid.ndim", "grid.side"}),
+        (lambda config: dict(vars(config.grid)), {"grid.ndim", "grid.side", "grid.r0", "grid.shape"}),
+        (lambda config: config.grid == CONFIG.grid, {"grid.ndim", "grid.side", "grid.r0", "grid.shape"}),
         (asdict, set(leaves(CONFIG))),
     ],
 )

@@ -115,3 +115,16 @@ def test_a_stranger_writes_nothing_outside_of_the_folder(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="leads out of"):
         put_into_place(folder)
     assert texts(tmp_path / "other") == {"mine.txt": "mine"}
+
+
+def test_what_lies_behind_a_link_is_not_moved(tmp_path: Path) -> None:
+    """A run of somebody else's may hold a link in the place of our hidden folder."""
+    run, home = tmp_path / "run", tmp_path / "home"
+    run.mkdir()
+    home.mkdir()
+    (home / "diary.txt").write_text("dear")
+    (run / READY).symlink_to("../home")
+    assert not unsettled(run)
+    put_into_place(run)
+    assert (home / "diary.txt").read_text() == "dear"
+    assert [path.name for path in run.iterdir()] == [READY]

@@ -1,11 +1,16 @@
 """What all tests of faults share: the process that commands are forked from, and folders to try them on."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from benchmarks.soak.folders import Bases
 from benchmarks.soak.forks import ForkServer
 from benchmarks.soak.kills import Kills
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: more of the same faults; `make faults` runs them, `make test` does not")
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +21,8 @@ def server() -> Iterator[ForkServer]:
 
 @pytest.fixture(scope="session")
 def bases(server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Bases:
-    return Bases(server, tmp_path_factory.mktemp("bases"))
+    workers = "PYTEST_XDIST_WORKER" in os.environ  # all of one session share what they try commands on
+    return Bases(server, (tmp_path_factory.getbasetemp().parent if workers else tmp_path_factory.mktemp("x")) / "bases")
 
 
 @pytest.fixture(scope="session")

@@ -43,6 +43,14 @@ def nobody(user):
 pwd.getpwuid = nobody
 sys.exit(main(["tasks", "tfbind8-pax6"]))
 """
+GONE = """
+import os, sys
+from sgfn.cli import main
+os.mkdir("here")
+os.chdir("here")
+os.rmdir("../here")
+sys.exit(main("train grid --steps 2 --device cpu --out run".split()))
+"""
 RECORD = json.dumps({"bin_sha256": "0" * 64})
 
 ROWS = [
@@ -57,10 +65,10 @@ ROWS = [
     row("data: a very long table", ["data", "fetch", "x" * 50_000], "unknown TFBind8 table"),
     row("data: two tables", "data fetch six6 crx", "crx"),
     row("data: list with a table too many", "data list six6 crx", "crx"),
-    row("data: wheel not there", FETCH, "w.whl", "not a readable wheel"),
+    row("data: wheel not there", FETCH, "w.whl", "no such file"),
     row("data: wheel that is a folder", FETCH, "w.whl", files={"w.whl": a_folder}),
-    row("data: wheel that is a pipe", FETCH, "w.whl", files={"w.whl": a_pipe}, mends="inputs", limit=10),
-    row("data: wheel that is a device", "data fetch pax6 --wheel /dev/zero", "/dev/zero", mends="inputs", limit=10),
+    row("data: wheel that is a pipe", FETCH, "w.whl", files={"w.whl": a_pipe}, limit=10),
+    row("data: wheel that is a device", "data fetch pax6 --wheel /dev/zero", "/dev/zero", limit=10),
     row("data: wheel that is a link to itself", FETCH, "w.whl", files={"w.whl": a_link("w.whl")}),
     row("data: wheel that is text", FETCH, "w.whl", "not a readable wheel", files={"w.whl": "x"}),
     row("data: wheel that is empty", FETCH, "w.whl", files={"w.whl": b""}),
@@ -74,7 +82,7 @@ ROWS = [
     row("data: table with a score of nan", FETCH, "line 2", "nan",
         files={"w.whl": wheel(HEADER + "AAAAAAAA\tTTTTTTTT\tnan\t0\t0\n")}),
     row("data: table that is cut", FETCH, "line 3", files={"w.whl": wheel(HEADER + "AAAAAAAA\tTTTTTTTT\t0.10000\t0\t0\n")}),
-    row("data: table that is a bomb", FETCH, "", files={"w.whl": zipped_bomb()}, mends="inputs", memory=2**29),
+    row("data: table that is a bomb", FETCH, "", files={"w.whl": zipped_bomb()}, memory=2**29),
     row("data: cache that is a file", FETCH, "cache", files={"w.whl": whole(), "cache": "x"}),
     row("data: cache that cannot be written", FETCH, "cache", files={"w.whl": whole(), "cache": read_only_folder}),
     row("data: cache on a full disk", FETCH, "cache/PAX6_REF_R1.bin", files={"w.whl": whole()}, file_size=10),
@@ -84,9 +92,10 @@ ROWS = [
         files={"cache/PAX6_REF_R1.bin": b"x"}),
     row("data: a record that is a list", "tasks tfbind8-pax6", "PAX6_REF_R1", "sgfn data fetch",
         files={"cache/PAX6_REF_R1.bin": b"x", "cache/PAX6_REF_R1.json": "[]"}),
-    row("data: a record of 100,000 brackets", "tasks tfbind8-pax6", "PAX6_REF_R1", mends="inputs",
+    row("data: a record of 100,000 brackets", "tasks tfbind8-pax6", "PAX6_REF_R1",
         files={"cache/PAX6_REF_R1.bin": b"x", "cache/PAX6_REF_R1.json": "[" * 100_000}),
-    row("data: no home folder", ["-c", HOMELESS], "home", mends="inputs",
+    row("data: a current folder that is gone", ["-c", GONE], "the current folder"),
+    row("data: no home folder", ["-c", HOMELESS], "home",
         env={"HOME": None, "SGFN_CACHE": None, "XDG_CACHE_HOME": None}),
     row("data: a damaged record in the cache", FETCH, "", code=0,
         files={"w.whl": whole(), "cache/PAX6_REF_R1.json": "{", "cache/PAX6_REF_R1.bin": b""}, changes=True),

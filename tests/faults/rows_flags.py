@@ -30,11 +30,10 @@ def rows_of(verb: str) -> Iterator[Row]:
     """A row for each number of a verb, but for those that `tasks` has already; `compare` has those of `train`."""
     known = {name for name, _ in numbers(COMMANDS["tasks"][0])} if verb == "train" else set()
     base = {"base": "grid"} if SUBJECTS[verb] == ["run"] else {}
-    for name, kind in numbers(COMMANDS[verb][0]):
+    for name, kind in dict(numbers(COMMANDS[verb][0])).items():
         if name not in known:
             flag, value, piece = f"--{name.replace('_', '-')}", WRONG[kind], name.partition("_")[0]
-            waits = {"mends": "inputs"} if name == "max_states" else {}
-            yield row(f"{verb} {flag} {value}", [verb, *SUBJECTS[verb], f"{flag}={value}"], piece, **base, **waits)
+            yield row(f"{verb} {flag} {value}", [verb, *SUBJECTS[verb], f"{flag}={value}"], piece, **base)
 
 
 ROWS = [made for verb in SUBJECTS for made in rows_of(verb)]

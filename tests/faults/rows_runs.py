@@ -27,8 +27,9 @@ EITHER = (0, 2)
 def each(name: str, files: dict[str, Content], *says: str, verbs: tuple[str, ...] = (), **more: object) -> list[Row]:
     """One damaged folder for several verbs; where they are not told, for one of them after the other."""
     task = str(more.pop("task", "grid"))
+    flags = f" {more.pop('flags', '')}"
     verbs = verbs or (next(TURN),)
-    words = {verb: VERBS[verb].replace("train grid", f"train {task}") for verb in verbs}
+    words = {verb: VERBS[verb].replace("train grid", f"train {task}") + flags for verb in verbs}
     return [row(f"{verb}: {name}", words[verb], *says, files=files, **({"base": "grid"} | more)) for verb in verbs]
 
 
@@ -133,8 +134,8 @@ CONFIGS = [
     *each("config in UTF-16", {CONFIG: '{"format": 2}'.encode("utf-16")}, "config.json"),
     *each("config a list", {CONFIG: "[]"}, "config.json", "not written by sgfn"),
     *each("config null", {CONFIG: "null"}, "config.json", "not written by sgfn"),
-    *each("config of 100,000 brackets", {CONFIG: "[" * 100_000}, "config.json", mends="inputs"),
-    *each("config of 100,000 braces", {CONFIG: '{"a":' * 100_000}, "config.json", mends="inputs"),
+    *each("config of 100,000 brackets", {CONFIG: "[" * 100_000}, "config.json"),
+    *each("config of 100,000 braces", {CONFIG: '{"a":' * 100_000}, "config.json"),
     *each("config a folder", {CONFIG: made_a_folder}, "run", verbs=("evaluate", "sample", "report")),
     *each("config a pipe", {CONFIG: made_a_pipe}, "run", limit=10),
     *each("config a link to itself", {CONFIG: made_a_loop}, "run"),
@@ -161,7 +162,14 @@ CONFIGS = [
     *each("config with an unknown objective", {CONFIG: set_to("config.objective", "tbb")}, "config.json", "'tbb'"),
     *each("config with an unknown method", {CONFIG: set_to("config.method", "x")}, "config.json", "method"),
     *each("config with a component that is a list", {CONFIG: set_to("config.net", [])}, "config.json", "net"),
-    *each("config with files that are text", {CONFIG: set_to("files", "x")}, "config.json"),
+    *each("config with files that are text", {CONFIG: set_to("files", "x")}, "config.json", "files must be an object"),
+    *each("config with a float beyond floats", {CONFIG: set_to("config.noise.alpha", 10**400)}, "config.json", "noise.alpha"),
+    *each("config with NUL in a file", {CONFIG: set_to("config.noise.file", "a\0b")}, "config.json", "noise.file"),
+    *each("config with half a character", {CONFIG: set_to("task", "\ud800")}, "config.json", "no character"),
+    *each("config of format true", {CONFIG: set_to("format", True)}, "config.json", "format True"),
+    *each("config of format 2.0", {CONFIG: set_to("format", 2.0)}, "config.json", "format 2.0"),
+    *each("config of format 1 with files that are text",
+          {CONFIG: in_json(lambda data: data.update(format=1, files="x"))}, "config.json"),
     *each(
         "config with a network of another size", {CONFIG: set_to("config.net.hidden", 17)}, "does not fit config.json"
     ),
@@ -188,18 +196,17 @@ STATES = [
     *each("checkpoint a link to a device",
           {STATE: lambda path: (path.unlink(), path.symlink_to("/dev/zero"))}, "run", limit=10),
     *each("checkpoint without permission", {STATE: no_permission}, "state.safetensors"),
-    *each("checkpoint of nothing", {STATE: tensors(lambda state: state.clear())}, "state.safetensors", mends="lost", verbs=LOADERS),
-    *each("checkpoint without what is done", {STATE: tensors(lambda s: s.pop("self.done"))}, "state.safetensors",
-          mends="lost", verbs=LOADERS),
-    *each("checkpoint done below zero", {STATE: tensors(replaced(done=-5))}, "state.safetensors", mends="lost", verbs=LOADERS),
-    *each("checkpoint done beyond the end", {STATE: tensors(replaced(done=10**12))}, "state.safetensors", mends="lost", verbs=LOADERS),
-    *each("checkpoint done by halves", {STATE: tensors(replaced(done=3.5))}, "state.safetensors", mends="lost"),
-    *each("checkpoint done is a list", {STATE: tensors(replaced(done=[1, 2]))}, "state.safetensors", mends="lost"),
-    *each("checkpoint done is nan", {STATE: tensors(replaced(done=float("nan")))}, "state.safetensors", mends="lost", verbs=LOADERS),
-    *each("checkpoint with a weight of nan", {STATE: tensors(spoil(float("nan")))}, "nets", mends="lost", verbs=LOADERS),
-    *each("checkpoint with an infinite weight", {STATE: tensors(spoil(float("inf")))}, "nets", mends="lost", verbs=LOADERS),
+    *each("checkpoint of nothing", {STATE: tensors(lambda state: state.clear())}, "state.safetensors", verbs=LOADERS),
+    *each("checkpoint without what is done", {STATE: tensors(lambda s: s.pop("self.done"))}, "state.safetensors", verbs=LOADERS),
+    *each("checkpoint done below zero", {STATE: tensors(replaced(done=-5))}, "state.safetensors", verbs=LOADERS),
+    *each("checkpoint done beyond the end", {STATE: tensors(replaced(done=10**12))}, "state.safetensors", verbs=LOADERS),
+    *each("checkpoint done by halves", {STATE: tensors(replaced(done=3.5))}, "state.safetensors"),
+    *each("checkpoint done is a list", {STATE: tensors(replaced(done=[1, 2]))}, "state.safetensors"),
+    *each("checkpoint done is nan", {STATE: tensors(replaced(done=float("nan")))}, "state.safetensors", verbs=LOADERS),
+    *each("checkpoint with a weight of nan", {STATE: tensors(spoil(float("nan")))}, "nets", verbs=LOADERS),
+    *each("checkpoint with an infinite weight", {STATE: tensors(spoil(float("inf")))}, "nets", verbs=LOADERS),
     *each("checkpoint lacking a weight",
-          {STATE: tensors(lambda s: s.pop(next(n for n in s if "nets" in n)))}, "state.safetensors", mends="lost", verbs=LOADERS),
+          {STATE: tensors(lambda s: s.pop(next(n for n in s if "nets" in n)))}, "state.safetensors", verbs=LOADERS),
     *each("checkpoint with a stranger", {STATE: tensors(replaced(stranger=[1.0]))}, "state.safetensors", code=EITHER),
     *each("checkpoint of another kind of number",
           {STATE: tensors(lambda s: s.update({n: v.double() for n, v in s.items() if "nets" in n}))},
@@ -209,7 +216,7 @@ STATES = [
           "state.safetensors", verbs=LOADERS),
     *each("checkpoint with a short random state",
           {STATE: tensors(lambda s: s.update({n: v[:3] for n, v in s.items() if "generator" in n and v.dim() == 1}))},
-          "state.safetensors", code=EITHER, mends="lost", verbs=LOADERS),
+          "state.safetensors", code=EITHER, verbs=LOADERS),
 ]
 
 METRICS, EXACT = "run/metrics.jsonl", "run/exact.json"
@@ -221,26 +228,45 @@ LOGS = [
     *each("metrics without a step", {METRICS: '{"loss": 1}\n{"step": 2}\n'}, "metrics.jsonl, line 1",
           verbs=("report", "resume")),
     *each("metrics whose step is text", {METRICS: '{"step": "a"}\n{"step": "b"}\n'}, "metrics.jsonl",
-          verbs=("report", "resume"), mends="lost"),
+          verbs=("report", "resume")),
     *each("metrics whose step is null", {METRICS: '{"step": null}\n{"step": 2}\n'}, "metrics.jsonl",
-          verbs=("report", "resume"), mends="lost"),
+          verbs=("report", "resume")),
     *each("metrics whose step is a list", {METRICS: '{"step": [1]}\n{"step": 2}\n'}, "metrics.jsonl",
-          verbs=("report", "resume"), mends="lost"),
+          verbs=("report", "resume")),
     *each("metrics whose step is nan", {METRICS: '{"step": NaN}\n{"step": 2}\n'}, "metrics.jsonl",
-          verbs=("report", "resume"), mends="lost"),
+          verbs=("report", "resume")),
     *each("metrics whose figures are text", {METRICS: '{"step": 5, "loss": "x", "tv": "y"}\n' * 2}, "metrics",
-          verbs=DRAWN, mends="lost"),
+          verbs=DRAWN),
     *each("metrics of 100,000 brackets", {METRICS: "[" * 100_000 + '\n{"step": 2}\n'}, "metrics.jsonl",
-          verbs=("report", "resume"), mends="lost"),
-    *each("metrics a folder", {METRICS: made_a_folder}, "metrics", verbs=("report", "resume"), mends="lost"),
-    *each("metrics a pipe", {METRICS: made_a_pipe}, "metrics", verbs=("report", "resume"), mends="lost", limit=10),
-    *each("results cut", {EXACT: '{"step": 20'}, "exact.json", verbs=DRAWN, mends="lost"),
-    *each("results of 100,000 brackets", {EXACT: "[" * 100_000}, "exact.json", verbs=DRAWN, mends="lost"),
-    *each("results whose step is text", {EXACT: set_to("step", "x")}, "exact.json", verbs=DRAWN, mends="lost"),
-    *each("results whose step is null", {EXACT: set_to("step", None)}, "exact.json", verbs=DRAWN, mends="lost"),
+          verbs=("report", "resume")),
+    *each("metrics a folder", {METRICS: made_a_folder}, "metrics", verbs=("report", "resume")),
+    *each("metrics a pipe", {METRICS: made_a_pipe}, "metrics", verbs=("report", "resume"), limit=10),
+    *each("results cut", {EXACT: '{"step": 20'}, "exact.json", verbs=DRAWN),
+    *each("results of 100,000 brackets", {EXACT: "[" * 100_000}, "exact.json", verbs=DRAWN),
+    *each("results whose step is text", {EXACT: set_to("step", "x")}, "exact.json", verbs=DRAWN),
+    *each("results whose step is null", {EXACT: set_to("step", None)}, "exact.json", verbs=DRAWN),
     *each("results whose figure is text", {EXACT: set_to("tv", "x")}, "exact.json", verbs=DRAWN, code=EITHER),
     *each("results whose figure is nan", {EXACT: set_to("tv", float("nan"))}, "exact.json", verbs=DRAWN, code=EITHER),
     *each("results without a figure", {EXACT: without("tv")}, "exact.json", verbs=DRAWN, code=EITHER),
+    *[
+        made
+        for what, value in {
+            "no edges": {"edges": [], "target": [1.0]},
+            "one edge": {"edges": [1.0]},
+            "edges that stand still": {"edges": [1.0, 1.0], "target": [1.0]},
+            "negative shares": {"edges": [0.0, 1.0], "target": [-1.0]},
+            "no distribution of ours": {"edges": [0.0, 1.0], "<b>": [1.0]},
+            "a number beyond floats": {"edges": [0.0, 10**400], "target": [1.0]},
+        }.items()
+        for made in each(f"results whose histogram has {what}", {EXACT: set_to("histogram", value)}, "exact.json",
+                         "histogram", verbs=DRAWN)
+    ],
+    *each("results whose design's score is text", {EXACT: set_to("designs", [["ACG", "high"]])}, "exact.json", "designs",
+          verbs=DRAWN),
+    *each("results with half a character", {EXACT: set_to("designs", [["\ud800", 1.0]])}, "exact.json", "no character",
+          verbs=DRAWN),
+    *each("results whose alphabet has one letter", {EXACT: set_to("alphabet", "A")}, code=0, verbs=DRAWN, base="words",
+          changes=True, leaves=True),
     *each("results a folder", {EXACT: made_a_folder}, "exact.json", verbs=("evaluate",)),
 ]
 
@@ -262,29 +288,29 @@ STRANGERS = [
         for field, value in NAMED.items()
         if field != "config.callable.function"
         for made in each(f"config that names a stranger as {field}", {**HERE, CONFIG: set_to(field, value)}, "stranger:f",
-                         verbs=("evaluate", "sample", "report", "resume"), code=EITHER, mends="trust")
+                         verbs=("evaluate", "sample", "report", "resume"), code=EITHER)
     ],
     *each("config whose function is a stranger's", {**HERE, CONFIG: set_to("config.callable.function", "stranger:f")},
-          "stranger:f", verbs=("evaluate", "sample", "report", "resume"), base="callable", task="callable", mends="trust"),
+          "stranger:f", verbs=("evaluate", "sample", "report", "resume"), base="callable", task="callable"),
     *each("config whose function is the shell's", {CONFIG: set_to("config.callable.function", "os:system")},
-          "os:system", verbs=("evaluate", "sample", "report"), base="callable", mends="trust"),
+          "os:system", verbs=("evaluate", "sample", "report"), base="callable"),
     *each("config whose task is the shell's", {CONFIG: set_to("task", "subprocess:call")}, "subprocess:call",
-          verbs=("evaluate", "sample", "report"), code=EITHER, mends="trust"),
-    *each("a function that only the run names", {}, "scores:gc", base="callable", task="callable", mends="trust", verbs=("evaluate", "sample", "resume")),
+          verbs=("evaluate", "sample", "report"), code=EITHER),
+    *each("a function that only the run names", {}, "scores:gc", base="callable", task="callable", verbs=("evaluate", "sample", "resume")),
     *each("a saved model that names a stranger",
           {**HERE, "run/library.json": set_to("reward.name", "stranger:f")}, "stranger:f", verbs=("evaluate", "sample"),
-          base="saved", mends="trust"),
+          base="saved"),
     *each("a saved model whose function only the run names", {}, "scores:gc", verbs=("evaluate", "sample"),
-          base="saved", mends="trust"),
+          base="saved"),
     *each("a table that is somebody's secret",
           {**SECRET, CONFIG: in_json(lambda d: (d["config"]["table"].update(file="secret.csv"), d.pop("files")))}, "",
-          hides=("swordfish",), base="table", task="table", mends="trust"),
+          hides=("swordfish",), base="table", task="table"),
     *each("a copy that is somebody's secret",
           {**SECRET, CONFIG: in_json(lambda d: d["files"]["table.file"].update(copy="../secret.csv", sha256=None))}, "",
-          hides=("swordfish",), base="table", task="table", mends="trust"),
+          hides=("swordfish",), base="table", task="table"),
     *each("a copy by a full path",
           {CONFIG: in_json(lambda d: d["files"]["table.file"].update(copy="/etc/passwd", sha256=None))}, "",
-          hides=("fields", "root:"), base="table", task="table", mends="trust"),
+          hides=("fields", "root:"), base="table", task="table"),
     *each("a copy that is a link outside",
           {"run/data/t.csv": lambda path: (path.unlink(), path.symlink_to("/etc/passwd"))}, "t.csv",
           base="table", task="table"),
@@ -306,15 +332,31 @@ SAVED = [
     *each("a saved model whose environment is text", {"run/library.json": set_to("env", "x")}, "library.json",
           verbs=("evaluate", "sample"), base="saved"),
     *each("a saved model whose length is text", {"run/library.json": set_to("env.length", "x")}, "library.json",
-          verbs=("evaluate", "sample"), base="saved"),
+          verbs=("evaluate", "sample"), base="saved", flags="--trust"),
     *each("a saved model without end", {"run/library.json": set_to("env.length", 10**9)}, "length",
-          verbs=("evaluate", "sample"), base="saved", memory=2**31, limit=20),
+          verbs=("evaluate", "sample"), base="saved", flags="--trust", memory=2**31, limit=20),
     *each("a saved model whose noise is text", {"run/library.json": set_to("noise", "x")}, "library.json",
           verbs=("evaluate", "sample"), base="saved"),
     *each("a saved model to be trained on", {}, "model.save", verbs=("resume",), base="saved"),
 ]
 
+
+
+def linked_out(path: Path) -> None:
+    """Make a link to a folder of the reader's, with a file in it."""
+    diary = path.parent.parent / "home" / "diary.txt"
+    diary.parent.mkdir()
+    diary.write_text("dear")
+    path.symlink_to("../home")
+
+
 OTHERS = [
+    *[
+        row(f"{verb}: {file} leads to a folder of mine", words, base="grid", files={f"run/{file}": linked_out},
+            code=EITHER, changes=verb != "resume", leaves=True, talks=True)
+        for verb, words in VERBS.items() if verb != "report"
+        for file in (".sgfn-ready", ".sgfn-new")
+    ],
     row("resume: nothing is there", "train grid --resume --out nowhere", "nowhere does not exist"),
     row("resume: an empty folder", "train grid --resume --out run", "config.json", files={"run": a_folder}),
     row("resume: another task", "train words --resume --out run", "run holds a run of grid", base="grid"),
@@ -337,7 +379,7 @@ OTHERS = [
     row("report: a run without a checkpoint", "report run", "checkpoint", base="grid",
         files={STATE: removed, EXACT: removed}),
     row("compare: into a run", COMMANDS["compare"][0], "run", base="grid"),
-    row("evaluate: constant rewards", "evaluate run --samples 8", code=0, mends="inputs", changes=True,
+    row("evaluate: constant rewards", "evaluate run --samples 8", code=0, changes=True,
         files={"c.csv": "sequence,score\nACG,1\nCAT,1\n"}, base="constant"),
 ]
 

@@ -6,15 +6,20 @@ from pathlib import Path
 import pytest
 from benchmarks.soak.kills import SCENARIOS, Kills
 
-LOST = set(SCENARIOS)
-"""Scenarios that wait for what killed writers lose and leave to be mended."""
-QUICK = ("train", "train a chain", "evaluate", "sample")
-CASES = [(name, seed) for name in SCENARIOS for seed in range(3 if name in QUICK else 1)]
+SEEDS = 3
+"""Kills of each scenario, of which `make test` runs the first."""
+DISKS = [
+    (name, size) for name in ("train", "train further", "compare", "forecast again") for size in (0, 50, 3000, 30_000)
+]
+QUICK_DISKS = [("train", 50), ("train", 3000), ("train further", 30_000), ("compare", 3000), ("forecast again", 3000)]
+VARIANTS = ("compare more", "forecast over an old one", "sample paths", "sample into parquet")
+"""Scenarios much like others, which `make test` leaves out."""
+KILLS = [(name, seed) for name in SCENARIOS for seed in range(SEEDS)]
 
 
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [pytest.param(*case, marks=[pytest.mark.xfail(strict=False, reason="lost")] * (case[0] in LOST)) for case in CASES],
+    [pytest.param(*kill, marks=[pytest.mark.long] * (kill[1] > 0 or kill[0] in VARIANTS)) for kill in KILLS],
 )
 def test_a_killed_command_goes_on_as_if_nothing_had_been(name: str, seed: int, kills: Kills, tmp_path: Path) -> None:
     moment = kills.kill(SCENARIOS[name], random.Random(f"{name} {seed}"))
@@ -26,11 +31,10 @@ def test_killed_again_and_again(kills: Kills, tmp_path: Path) -> None:
     assert kills.disturbed(train, tmp_path, [kills.kill(train, chance) for _ in range(4)]) == []
 
 
-@pytest.mark.parametrize("size", [0, 50, 3000, 30_000])
-@pytest.mark.parametrize("name", ["train", "train further", "compare", "forecast again"])
+@pytest.mark.parametrize(
+    ("name", "size"), [pytest.param(*disk, marks=[pytest.mark.long] * (disk not in QUICK_DISKS)) for disk in DISKS]
+)
 def test_a_full_disk_loses_nothing(name: str, size: int, kills: Kills, tmp_path: Path) -> None:
-    if name in LOST:
-        pytest.xfail("lost")
     assert kills.disturbed(SCENARIOS[name], tmp_path, [{"file_size": size}]) == []
 
 

@@ -17,7 +17,6 @@ def ended(code: int = 0, err: str = "", out: str = "") -> Ended:
     return Ended(code=code, out=out, err=err, touches=0, memory=0, process=1, seconds=0.0)
 
 
-@pytest.mark.xfail(strict=False, reason="lost")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_round_of_each_kind_finds_nothing(kind: str, server: ForkServer, tmp_path: Path) -> None:
     rounds = Rounds(server, tmp_path, "0")

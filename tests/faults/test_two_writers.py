@@ -1,16 +1,18 @@
 """Two commands in one folder: one is held as it touches a file, the other runs, then the first goes on."""
 
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from benchmarks.soak.forks import STOPPED
 from benchmarks.soak.kills import JUDGED, SCENARIOS, Kills
 from benchmarks.soak.outcomes import differences, leftovers, one_line, relative, troubles
 
 SAMPLE = "sample run -n 99 --out run/more.csv --device cpu"
 PAIRS: dict[str, tuple[str, str, str]] = {
-    "train, train": ("train", SCENARIOS["train"].command, "another process is training"),
+    "train, train": ("train", SCENARIOS["train"].command, "run already holds a run"),
     "train, resume": ("train", "train table --resume --device cpu --out run", "another process is training"),
     "train, overwrite": ("train", f"{SCENARIOS['train'].command} --overwrite", "another process is training"),
     "resume, resume": ("train further", SCENARIOS["train further"].command, "another process is training"),
@@ -34,6 +36,15 @@ READERS: dict[str, tuple[str, str]] = {
 """By name: the scenario that is held, and a command beside it that need not wait."""
 
 
+LONG = ("report, report", "forecast, resume", "report, sample", "forecast again, sample", "train further, report")
+"""Pairs that `make test` leaves out."""
+
+
+def marked(names: Iterable[str]) -> list[ParameterSet]:
+    """Pairs as parameters."""
+    return [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in names]
+
+
 def held(kills: Kills, name: str, folder: Path, share: float) -> int:
     """Begin a scenario and hold it at a share of its touches; returns its process."""
     scenario, alone = SCENARIOS[name], kills.undisturbed(SCENARIOS[name])
@@ -44,7 +55,7 @@ def held(kills: Kills, name: str, folder: Path, share: float) -> int:
     return ended.process
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", marked(PAIRS))
 def test_the_second_writer_waits_or_does_no_harm(name: str, kills: Kills, tmp_path: Path) -> None:
     first, command, says = PAIRS[name]
     process = held(kills, first, tmp_path, 0.6)
@@ -59,7 +70,7 @@ def test_the_second_writer_waits_or_does_no_harm(name: str, kills: Kills, tmp_pa
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", marked(READERS))
 def test_a_reader_beside_a_writer_gets_an_answer(name: str, kills: Kills, tmp_path: Path) -> None:
     first, command = READERS[name]
     process = held(kills, first, tmp_path, 0.5)

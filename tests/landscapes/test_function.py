@@ -196,7 +196,7 @@ def test_a_function_of_the_current_folder_is_found(folder: Path) -> None:
         ("my_scores", ["must be module:function", "such as"]),
         ("my_scores:", ["must be module:function"]),
         (":affinity", ["must be module:function"]),
-        ("my_scores.py:affinity()", ["must be module:function"]),
+        ("my_scores.py:affinity()", ["name the module without .py, as my_scores:affinity"]),
         ("my scores:affinity", ["must be module:function"]),
         ("my_scorse:affinity", ["no module 'my_scorse'", "run from the folder that holds my_scorse.py"]),
         ("my_scores.inner:affinity", ["no module 'my_scores.inner'"]),

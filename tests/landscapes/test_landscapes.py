@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from sgfn.config import RewardConfig
+from sgfn.config import RewardConfig, TrainConfig
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.base import beta_at, log_reward
-from sgfn.landscapes.hypergrid import Hypergrid
+from sgfn.landscapes.hypergrid import DeceptiveHypergrid, Hypergrid
 from sgfn.landscapes.table import TableLandscape
+from sgfn.landscapes.tasks import make_task
 from sgfn.landscapes.words import WORDS, Words, edit_distance
 from sgfn.noise import UniformSlip
 
@@ -54,6 +55,28 @@ def test_hypergrid_8x8_by_hand() -> None:
     assert found["3,3"] == found["0,3"] == pytest.approx(0.001, abs=1e-6)
     assert sum(found.values()) == pytest.approx(4 * 2.501 + 12 * 0.501 + 48 * 0.001, abs=1e-4)
     assert landscape.maximum == landscape.mode_level == pytest.approx(2.501)
+
+
+@pytest.mark.parametrize(("ndim", "side"), [(1, 11), (2, 8), (2, 16), (3, 6)])
+def test_the_deceptive_hypergrid_equals_the_formula(ndim: int, side: int) -> None:
+    env, landscape = grid(ndim, side)(0.0), DeceptiveHypergrid(side=side, r0=1e-5, r1=0.1)
+    wanted = []
+    for cell in env.all_objects().tolist():
+        away = [abs(Fraction(x, side - 1) - Fraction(1, 2)) for x in cell]
+        peak = all(Fraction(3, 10) < a < Fraction(2, 5) for a in away)
+        wanted.append(1e-5 + 0.1 * (1 - all(Fraction(1, 10) < a for a in away)) + 2.0 * peak)
+    scores = landscape.scores(env.all_objects())
+    assert_close(scores, torch.tensor(wanted), atol=1e-7, rtol=0)
+    assert landscape.maximum == pytest.approx(max(wanted))
+    assert not torch.equal(scores, Hypergrid(side=side, r0=1e-5, r1=0.1).scores(env.all_objects()))
+
+
+def test_a_plain_below_the_least_reward_is_refused() -> None:
+    low = TrainConfig().with_(grid__r0=1e-5, reward__minimum=1e-5)
+    assert make_task("grid", low).landscape.scores(torch.tensor([[3, 3]])).item() == pytest.approx(1e-5)
+    assert "lure" in make_task("grid", low.with_(grid__shape="deceptive")).summary
+    with pytest.raises(ValueError, match=r"^grid\.r0 1e-05 lies below reward\.minimum 0\.001"):
+        make_task("grid", TrainConfig().with_(grid__r0=1e-5))
 
 
 # Words

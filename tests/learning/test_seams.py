@@ -14,7 +14,7 @@ from sgfn.envs import SequenceEnv, TabulatedEnv, laws
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
 from sgfn.evaluation import exact
-from sgfn.evaluation.orders import expected_scores
+from sgfn.evaluation.orders import expectation, scored_by
 from sgfn.landscapes import Landscape
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.forms import FORMS, FormEntry
@@ -97,9 +97,11 @@ def test_noise_of_the_state_has_its_own_law_floor_and_samples() -> None:
     assert known.floor is not None
     assert exact.total_variation(known.floor, known.target) <= exact.total_variation(known.uniform, known.target)
     orders = env.parse(["AAA", "BBB"])
-    values = expected_scores(env, trainer.task.landscape, orders, torch.Generator().manual_seed(0), draws=4096)
+    found = expectation(env, orders, scored_by(trainer.task.landscape), draws=4096, limit=0)
+    values, exactly_too = found.mean[:, 0], expectation(env, orders, scored_by(trainer.task.landscape)).mean[:, 0]
     exactly = [float((ordered_law(env, order) * trainer.task.landscape.scores(objects)).sum()) for order in orders]
     assert values.tolist() == pytest.approx(exactly, abs=0.02)
+    assert exactly_too.tolist() == pytest.approx(exactly, abs=1e-6)
 
 
 def ordered_law(env: SequenceEnv, order: Tensor) -> Tensor:

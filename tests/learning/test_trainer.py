@@ -25,6 +25,7 @@ from sgfn.learning.trainer import METERS, Trainer
 from sgfn.nets.heads import FlowNets
 from sgfn.objectives import OBJECTIVES
 from sgfn.objectives.entropy import ENTROPY_METERS
+from sgfn.objectives.parts import MEANINGS
 
 EVERYTHING: dict[str, Any] = {
     "noise__alpha": 0.3,
@@ -320,7 +321,8 @@ def test_every_combination_runs(task: str, form: str, objective: str, alpha: flo
     advance(trainer, 3)
     meters = trainer.read_meters()  # raises unless all is finite
     entropy = ENTROPY_METERS if objective == "kl-entropy" else ()
-    assert set(meters) == {*METERS, *entropy, "log_z"}
+    assert {*METERS, *entropy, "log_z", "beta"} <= set(meters)
+    assert set(meters) - {*METERS, *MEANINGS, "beta"} == set()
     assert not torch.equal(weights(trainer), before)
 
 

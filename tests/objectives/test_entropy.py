@@ -28,7 +28,7 @@ from sgfn.objectives.entropy import (
     ENTROPY_METERS,
     TINY,
     EntropyRatio,
-    entropy_figures,
+    entropy_parts,
     entropy_ratio,
     entropy_terms,
     masked_quantile,
@@ -84,39 +84,46 @@ def ragged(batch: int, steps: int) -> Tensor:
     return torch.arange(steps) < (torch.arange(batch) % steps + 1)[:, None]
 
 
-def ends_by_hand(entropy: np.ndarray, vocab: int, config: EntropyConfig) -> tuple[np.ndarray, np.ndarray]:
+def ends_by_hand(
+    entropy: np.ndarray, lengths: np.ndarray, vocab: int, config: EntropyConfig
+) -> tuple[np.ndarray, np.ndarray]:
     if config.variant == "quantile":
         high, low = np.quantile(entropy, [config.quantile, 1 - config.quantile])
         return np.full_like(entropy, high), np.full_like(entropy, low)
+    if config.variant == "trajectory":
+        rows = np.split(entropy, np.cumsum(lengths)[:-1])
+        ends = [np.quantile(row, [config.quantile, 1 - config.quantile]) for row in rows]
+        high, low = np.repeat(ends, lengths, axis=0).T
+        return high, low
     if config.variant == "per-state":
         return entropy, np.minimum(entropy, 0.1 / math.log(vocab))
     return np.exp(-config.rate_high * entropy), np.exp(-config.rate_low * entropy)
 
 
 def figures_by_hand(scores: Scores, batch: Trajectories, config: EntropyConfig) -> dict[str, float]:
-    """Every figure once more, from probabilities alone: the valid states in a row, then plain means."""
+    """Every figure once more, from probabilities alone: the mean over each trajectory's states, then over those."""
     assert scores.log_policy is not None
     assert scores.log_intention is not None
     pi, meant = (log.detach().double().exp().numpy() for log in (scores.log_policy, scores.log_intention))
     valid = batch.valid.numpy()
     entropy = stats.entropy(pi[valid], axis=-1) / math.log(pi.shape[-1])
     kl = (pi * (np.log(pi.clip(TINY)) - np.log(meant.clip(TINY)))).sum(-1)
-    high, low = (end.clip(TINY) for end in ends_by_hand(entropy, pi.shape[-1], config))
+    high, low = (end.clip(TINY) for end in ends_by_hand(entropy, valid.sum(1), pi.shape[-1], config))
     ratio = high / (config.gamma * high + (1 - config.gamma) * low)
     rho, rest = config.gamma * ratio, (1 - config.gamma) * ratio * low / high
     balance = -entropy * (np.log(rho) + (1 - config.gamma) * (1 - entropy) * np.log(rest))
-    each = [kl[row][valid[row]].mean() for row in range(len(valid))]
-    return {
-        "entropy_high": high.mean(),
-        "entropy_low": low.mean(),
-        "entropy": entropy.mean(),
-        "ratio": ratio.mean(),
-        "rho": rho.mean(),
-        "mu": 1 / valid.sum(),
-        "policy_kl": kl[valid].mean(),
-        "dynamics_balance": balance.mean(),
-        "reward_minus_kl": (batch.log_reward.double().exp().numpy() - np.array(each)).mean(),
+    weight = np.repeat(1 / valid.sum(1), valid.sum(1)) / len(valid)
+    figures = {
+        "H_high": high,
+        "H_low": low,
+        "H_mean": entropy,
+        "r_gamma": ratio,
+        "rho": rho,
+        "policy_kl": kl[valid],
+        "dynamics_balance": balance,
     }
+    means = {name: float((weight * values).sum()) for name, values in figures.items()}
+    return means | {"reward_minus_kl": float(batch.log_reward.double().exp().mean()) - means["policy_kl"]}
 
 
 # Entropy
@@ -299,14 +306,16 @@ def test_padded_steps_take_no_part(variant: EntropyVariant) -> None:
     config = EntropyConfig(variant=variant, **REACH)
     terms = entropy_terms(*judged(law, valid, meant), config)
     assert float(terms.visits.sum()) == pytest.approx(1.0)
-    assert set(terms.visits.unique().tolist()) == {0.0, 1 / int(valid.sum())}
+    assert terms.visits[valid].tolist() == pytest.approx((valid / valid.sum(1, keepdim=True) / 7)[valid].tolist())
+    assert (terms.visits[~valid] == 0).all()
 
     def all_of(where: Tensor) -> list[Tensor]:
         other = [torch.where(where[..., None], x.flip(-1).roll(1, 0), x) for x in (law, meant)]
         scores, batch = judged(other[0], valid, other[1])
         found = entropy_terms(scores, batch, config)
         ratio = [torch.where(valid, x, 0.0) for x in (found.ratio.log_ratio, found.ratio.log_rest)]
-        return [*ratio, found.visits, found.policy_kl, found.dynamics_balance, entropy_figures(found, batch)]
+        means = torch.stack(list(entropy_parts(found, batch).values()))
+        return [*ratio, found.visits, found.policy_kl, found.dynamics_balance, means]
 
     plain = all_of(torch.zeros_like(valid))
     assert all(torch.equal(a, b) for a, b in zip(plain, all_of(~valid), strict=True))
@@ -317,28 +326,28 @@ def test_padded_steps_take_no_part(variant: EntropyVariant) -> None:
 def test_figures_are_means_by_hand(variant: EntropyVariant) -> None:
     scores, batch = judged(policies(7, 4, 5, 2), ragged(7, 4), policies(7, 4, 5, 3).clamp(min=1e-3))
     config = EntropyConfig(variant=variant, gamma=0.3, quantile=0.8, **REACH)
-    found = entropy_figures(entropy_terms(scores, batch, config), batch)
+    found = torch.stack(list(entropy_parts(entropy_terms(scores, batch, config), batch).values()))
     wanted = figures_by_hand(scores, batch, config)
     assert tuple(wanted) == ENTROPY_METERS
+    wanted.pop("reward_minus_kl")
     assert found.tolist() == pytest.approx(list(wanted.values()), rel=1e-5)
     same = variant == "per-state"  # there the high end is the entropy; no two others could be exchanged unnoticed
     assert len({round(value, 6) for value in wanted.values()}) == len(wanted) - same
     for name, wrong in (("gamma", 0.4), ("quantile", 0.7)):
-        other = list(figures_by_hand(scores, batch, replace(config, **{name: wrong})).values())
-        assert (found.tolist() != pytest.approx(other, rel=1e-3)) == (name == "gamma" or variant == "quantile")
+        other = list(figures_by_hand(scores, batch, replace(config, **{name: wrong})).values())[:-1]
+        quantiles = variant in ("quantile", "trajectory")
+        assert (found.tolist() != pytest.approx(other, rel=1e-3)) == (name == "gamma" or quantiles)
 
 
-def test_reward_minus_kl_by_hand() -> None:
-    """Rewards 1 and 1/2; KL 0 and log 2 in the first trajectory, log 4 in the one step of the second."""
+def test_policy_kl_by_hand() -> None:
+    """KL 0 and log 2 in the first trajectory, log 4 in the one step of the second: each trajectory counts once."""
     policy = torch.tensor([[[0.5, 0.5], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]], dtype=torch.float64)
     meant = torch.tensor([[[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75], [0.1, 0.9]]], dtype=torch.float64)
     scores, batch = judged(policy, torch.tensor([[True, True], [True, False]]), meant)
     terms = entropy_terms(scores, batch, EntropyConfig())
     assert_close(terms.policy_kl, torch.tensor([[0.0, math.log(2)], [math.log(4), 0.0]], dtype=torch.float64))
-    found = dict(zip(ENTROPY_METERS, entropy_figures(terms, batch).tolist(), strict=True))
-    assert found["reward_minus_kl"] == pytest.approx(((1 - math.log(2) / 2) + (0.5 - math.log(4))) / 2)
-    assert found["policy_kl"] == pytest.approx(math.log(8) / 3)
     assert_close(masked_mean(terms.policy_kl, batch.valid), torch.tensor([0.5, 2.0], dtype=torch.float64) * math.log(2))
+    assert float(entropy_parts(terms, batch)["policy_kl"]) == pytest.approx((math.log(2) / 2 + math.log(4)) / 2)
 
 
 # Training
@@ -372,12 +381,12 @@ def test_all_intermediates_are_logged(task: str, variant: str) -> None:
     for _ in range(3):
         trainer.step()
     meters = trainer.read_meters()
-    assert set(meters) == {*METERS, *ENTROPY_METERS, "log_z"}
+    assert {*METERS, *ENTROPY_METERS, "log_z", "beta"} <= set(meters)
     assert all(math.isfinite(value) for value in meters.values())
     rows = [figures_by_hand(scores, batch, trainer.config.entropy) for scores, batch in seen]
     for name in ENTROPY_METERS:
         assert meters[name] == pytest.approx(sum(row[name] for row in rows) / 3, rel=1e-4, abs=1e-6)
-        assert name in ("mu", "entropy_low") or len({round(row[name], 9) for row in rows}) == 3
+        assert name == "H_low" or len({round(row[name], 9) for row in rows}) == 3
 
 
 def test_a_tensor_for_a_temperature_is_a_float() -> None:
@@ -413,7 +422,7 @@ def test_the_temperature_follows_the_ratio_of_the_batch_before(
     for _ in range(4):
         trainer.step()
     own = seen[::2]  # between them an update from the buffer, which the temperature does not follow
-    ratios = [figures_by_hand(scores, batch, trainer.config.entropy)["ratio"] for scores, batch in own]
+    ratios = [figures_by_hand(scores, batch, trainer.config.entropy)["r_gamma"] for scores, batch in own]
     assert heats[:2] == [1.5, 1.5]  # the guess of log Z and the first batch have none before them
     assert heats[2:] == pytest.approx([1.5 * ratio for ratio in ratios[:-1]], rel=1e-5)
     assert float(trainer.entropy_ratio) == pytest.approx(ratios[-1], rel=1e-5)

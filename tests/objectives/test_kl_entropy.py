@@ -368,7 +368,7 @@ def test_each_weight_alone_changes_training(weight: str) -> None:
 def test_config_chooses_base_and_weights(base: str, form: str) -> None:
     config = TrainConfig().with_(objective="kl-entropy", entropy__base=base, form=form, kl__flow="db", kl__weight=3.0)
     assert scored_as(config) == ("outcome" if base == "kl" else form)
-    assert {name for name, _ in BASED} == set(bases(OBJECTIVES["kl-entropy"]))
+    assert {"vargrad", *(name for name, _ in BASED)} == set(bases(OBJECTIVES["kl-entropy"]))
     scorer, batch, kernel = balanced("grid-2D-3", 0.5, "marginal")
     scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, scored_as(config), kernel)
     plain = make_objective(config.with_(objective=base))(scores, batch)
@@ -418,5 +418,5 @@ def test_a_run_keeps_every_intermediate(tmp_path: Path) -> None:
     rows = sgfn.Run(path=tmp_path / "run").rows()
     assert len(rows) >= 2
     assert all(math.isfinite(row[name]) for row in rows for name in ENTROPY_METERS)
-    assert all(1 <= row["ratio"] <= 2 and 0 < row["rho"] < 1 for row in rows)
+    assert all(1 <= row["r_gamma"] <= 2 and 0 < row["rho"] < 1 for row in rows)
     assert {"entropy", "ratio", "visits", "policy_kl", "dynamics_balance"} == set(EntropyTerms.__annotations__)

@@ -11,13 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import StepPatch
 from matplotlib.text import Text
-from small_runs import complaint, contents, small
+from small_runs import complaint, contents, small, small_on
 
 import sgfn
 from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.reports.axes import lay_out
 from sgfn.reports.figures import draw, report
+from sgfn.runs.metrics import RENAMED
 
+TERMS = ("base_loss", "policy_kl_term", "log_z", "log_pf", "log_pb", "end_flow")
+"""What is drawn beside the entropy's figures of a run of `kl-entropy` on the grid; the dynamics balance is in both."""
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -88,7 +91,7 @@ def test_one_run(grid_run: Path) -> None:
 
 def test_several_runs_in_one_figure(grid_run: Path, words_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "all.png"
-    for runs, rows in (([words_run], 1), ([grid_run, words_run], 2)):
+    for runs, rows in (([words_run], 2), ([grid_run, words_run], 4)):
         height, width, _ = picture(report(runs, out)).shape
         assert round(height / width * 13.5 / 3.9) == rows
     assert not (grid_run / "report.png").exists()
@@ -142,73 +145,107 @@ def test_each_figure_of_the_entropy_is_drawn_as_the_file_has_it(entropy_run: Pat
     rows = metrics(entropy_run)
     for _ in range(2):
         drawn = curves(figure := draw([entropy_run]))
-        assert len(figure.axes) == 3 + 4  # three panels in each row, and a strip for mu
-        assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS}
-        for name in ("loss", *ENTROPY_METERS):
+        assert len(figure.axes) == 3 + 2 + 3  # loss, scores and distance; terms of loss and balance; the entropy
+        assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS, *TERMS}
+        for name in ("loss", *ENTROPY_METERS, *TERMS):
             assert drawn[name] == [[row["step"], row[name]] for row in rows]
         for row, name in zip(rows, ENTROPY_METERS, strict=False):  # other numbers in the file, other curves
             row[name] *= 0.75
         assert any(drawn[name] != [[row["step"], row[name]] for row in rows] for name in ENTROPY_METERS)
         put(entropy_run, rows)
     pixels = picture(report([entropy_run]))
-    assert round(pixels.shape[0] / pixels.shape[1] * 13.5 / 3.9) == 2
+    assert round(pixels.shape[0] / pixels.shape[1] * 13.5 / 3.9) == 3
 
 
 def test_labels_say_where_curves_end_and_what_they_are(entropy_run: Path) -> None:
     figure, last = draw([entropy_run]), metrics(entropy_run)[-1]
     shown = {name: f"\N{RIGHTWARDS ARROW} {last[name]:#.3g}".replace("-", "\N{MINUS SIGN}") for name in ENTROPY_METERS}
-    assert names(panel(figure, "entropy")) == [
-        f"$H_{{high}}$ (0.9 quantile) {shown['entropy_high']}",
-        f"$H_{{low}}$ (0.1 quantile) {shown['entropy_low']}",
-        f"H, mean under $\\mu$ {shown['entropy']}",
+    assert names(panel(figure, "H_mean")) == [
+        f"$H_{{high}}$ (0.9 quantile) {shown['H_high']}",
+        f"$H_{{low}}$ (0.1 quantile) {shown['H_low']}",
+        f"H, mean under $\\mu$ {shown['H_mean']}",
     ]
     assert [label.partition(" \N{RIGHTWARDS ARROW}")[0] for label in names(panel(figure, "policy_kl"))] == [
         "policy KL",
         "dynamics balance",
-        "R \N{MINUS SIGN} KL per trajectory",
+        "mean R \N{MINUS SIGN} policy KL",
     ]
-    assert panel(figure, "rho") is panel(figure, "ratio")
-    (text,) = (text.get_text() for text in panel(figure, "mu").texts)
-    assert text.startswith(f"$\\mu$ {shown['mu']}, weight of each of about {1 / last['mu']:.0f} visited")
+    assert panel(figure, "rho") is panel(figure, "r_gamma")
+    terms = [label.partition(" \N{RIGHTWARDS ARROW}")[0] for label in names(panel(figure, "base_loss"))]
+    assert terms == ["base", "policy KL \N{MINUS SIGN} log $r_\\gamma$, weight 0.5", "dynamics balance, weight 0.25"]
+    assert names(panel(figure, "end_flow"))[0].startswith("log Z \N{RIGHTWARDS ARROW}")
     assert figure.axes[0].get_title("left").endswith("25% noise: kl-entropy on marginal tb")
     assert panel(figure, "policy_kl").get_title("left").endswith("\N{GREEK SMALL LETTER LAMDA} 0.5 and 0.25")
     configure(entropy_run, objective="tb", exploration="entropy")
     figure = draw([entropy_run])
     assert figure.axes[0].get_title("left").endswith("25% noise: marginal tb")
     assert panel(figure, "policy_kl").get_title("left").endswith("not in the loss")
-    assert panel(figure, "ratio").get_title("left").startswith("Ratio that sets the temperature")
+    assert panel(figure, "r_gamma").get_title("left").startswith("Ratio that sets the temperature")
 
 
 @pytest.mark.parametrize("gamma", [0.001, 0.3, 0.999])
-@pytest.mark.parametrize("variant", ["quantile", "per-state", "exponential"])
+@pytest.mark.parametrize("variant", ["quantile", "trajectory", "per-state", "exponential"])
 def test_the_ratio_has_its_bounds_where_it_has_any(variant: str, gamma: float, entropy_run: Path) -> None:
     configure(entropy_run, "entropy", variant=variant, gamma=gamma)
-    axis = panel(draw([entropy_run]), "ratio")
+    axis = panel(draw([entropy_run]), "r_gamma")
     bounds = [line.get_ydata()[0] for line in axis.lines if not line.get_gid()]  # type: ignore[index]
     assert bounds == ([] if variant == "exponential" else [1.0, 1 / gamma])
     low, high = axis.get_ylim()
-    assert all(low < value < high for value in [*bounds, *(row["ratio"] for row in metrics(entropy_run))])
+    assert all(low < value < high for value in [*bounds, *(row["r_gamma"] for row in metrics(entropy_run))])
 
 
-def test_runs_without_these_figures_have_one_row(grid_run: Path, entropy_run: Path) -> None:
+def test_runs_without_these_figures_have_fewer_panels(grid_run: Path, entropy_run: Path) -> None:
     plain = draw([grid_run])
-    assert len(plain.axes) == 3
-    assert curves(plain).keys() == {"loss", "tv"}
-    for missing in (ENTROPY_METERS, ENTROPY_METERS[-1:]):  # as written before they were measured
+    assert len(plain.axes) == 4
+    assert curves(plain).keys() == {"loss", "tv", "log_z", "log_pf", "log_pb", "end_flow"}
+    bare = [{k: v for k, v in row.items() if k not in (*TERMS, *ENTROPY_METERS)} for row in metrics(entropy_run)]
+    put(grid_run, bare)  # as written before they were measured
+    assert curves(draw([grid_run])).keys() == {"loss", "tv"}
+    for missing in (ENTROPY_METERS, ENTROPY_METERS[-1:]):
         put(entropy_run, [{k: v for k, v in row.items() if k not in missing} for row in metrics(entropy_run)])
-        assert curves(draw([entropy_run])).keys() == {"loss", "tv"}
+        assert "r_gamma" not in curves(draw([entropy_run]))
+
+
+def test_old_names_of_figures_are_still_drawn(entropy_run: Path) -> None:
+    """A folder of before: other names for entropies and ratio, and the weight mu, which is no longer logged."""
+    rows, old = metrics(entropy_run), {new: name for name, new in RENAMED.items()}
+    put(entropy_run, [{old.get(k, k): v for k, v in row.items() if k not in TERMS} | {"mu": 0.1} for row in rows])
+    drawn = curves(draw([entropy_run]))
+    assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS}
+    assert drawn["r_gamma"] == [[row["step"], row["r_gamma"]] for row in rows]
+
+
+def test_every_term_of_the_kl_objective_is_drawn_with_exponent_and_noise(tmp_path: Path) -> None:
+    run = tmp_path / "kl"
+    changes = {"kl__flow": "db", "kl__weight": 0.5, "reward__ramp": 2.0, "beta": 2.0}
+    config = small_on("words", objective="kl", log__exact_every=0, **changes)
+    sgfn.train("words", config, run, device="cpu")
+    sgfn.evaluate(run, samples=50, device="cpu", max_states=1)
+    figure, rows = draw([run]), metrics(run)
+    drawn = curves(figure)
+    wanted = ("flow_loss", "projection_kl", "log_flow", "log_pf", "end_flow", "beta")
+    assert all(drawn[name] == [[row["step"], row[name]] for row in rows] for name in wanted)
+    assert any(", weight 0.5" in label for label in names(panel(figure, "projection_kl")))
+    titles = [axis.get_title("left") for axis in figure.axes]
+    assert any(title.startswith("Noise: true and full model, mean TV") for title in titles)
+    found = json.loads((run / "exact.json").read_text())["kernel"]
+    assert found["intentions"] == found["outcomes"] == [*"ACGT", "stop"]
+    assert found["true"][0] == pytest.approx([0.8125, 0.0625, 0.0625, 0.0625, 0.0])
+    assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in found["learned"] if row[0] is not None)
+    assert found["learned"] != found["true"]
 
 
 def test_runs_of_both_kinds_in_one_figure(grid_run: Path, words_run: Path, entropy_run: Path) -> None:
     odd = entropy_run.rename(entropy_run.parent / "a $b$ c_\N{HIRAGANA LETTER A}")  # neither a formula nor in the font
     figure = draw([grid_run, odd, words_run])
-    assert len(figure.axes) == 3 + 7 + 3
-    assert figure.get_size_inches().tolist() == pytest.approx([13.5, 4 * 3.9 + 0.3])
+    assert len(figure.axes) == 4 + 8 + 4
+    assert figure.get_size_inches().tolist() == pytest.approx([13.5, 7 * 3.9 + 0.3])
     titles = [axis.get_title("left").replace("\n", " ") for axis in figure.axes]
     assert titles[0] == "grid: grid, 25% noise: marginal tb"
-    assert titles[3] == "a $b$ c_?: grid, 25% noise: kl-entropy on marginal tb"
-    assert titles[6] == "a $b$ c_?: entropy of the policy, quantile ends"
-    assert titles[10] == "words: words, 25% noise: marginal tb"
+    assert titles[3] == "grid: terms of the balance, means"
+    assert titles[4] == "a $b$ c_?: grid, 25% noise: kl-entropy on marginal tb"
+    assert titles[7] == "a $b$ c_?: terms of the loss, before their weights"
+    assert titles[12] == "words: words, 25% noise: marginal tb"
     picture(report([odd], odd / "out.png"))
 
 
@@ -224,7 +261,7 @@ def test_legends_cover_nothing_and_titles_keep_to_their_places(grid_run: Path, e
     shutil.copy(grid_run / "exact.json", entropy_run)
     figure = draw([grid_run, entropy_run, entropy_run])
     legends = [(axis, legend) for axis in figure.axes if (legend := axis.get_legend())]
-    assert len(legends) == 2 + 5 + 5
+    assert len(legends) == 3 + 7 + 7
     assert all(reach(axis) > legend.get_window_extent().y0 for axis, legend in legends)  # before room is made for them
     lay_out(figure).draw_without_rendering()
     boxes = [(axis, legend.get_window_extent()) for axis, legend in legends]
@@ -232,7 +269,7 @@ def test_legends_cover_nothing_and_titles_keep_to_their_places(grid_run: Path, e
     assert all(axis.bbox.x0 <= box.x0 < box.x1 <= axis.bbox.x1 for axis, box in boxes)
     texts = [(axis.get_title("left"), axis.findobj(Text)) for axis in figure.axes]
     titles = [t.get_window_extent() for title, some in texts for t in some if t.get_text() == title != ""]  # type: ignore[attr-defined]
-    assert len(titles) == 3 + 6 + 6
+    assert len(titles) == 5 + 9 + 9  # with a panel for the noise model, which evaluate tells of
     assert not any(a.overlaps(b) for i, a in enumerate(titles) for b in titles[:i])
     assert all(box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in titles)
 

@@ -1,6 +1,7 @@
 """Code of a user's that fails in the middle of a training leaves the state after the last whole step."""
 
 import itertools
+import math
 import shlex
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,8 @@ def affinity(texts):
 LINE = 11
 ERRORS = {"ZeroDivisionError('x')": "ZeroDivisionError: x", "SystemExit(0)": "SystemExit: 0"}
 ERRORS |= {"KeyboardInterrupt": "KeyboardInterrupt", "GeneratorExit": "GeneratorExit"}
-CASES = [(error, 8, 0) for error in ERRORS] + [(next(iter(ERRORS)), *case) for case in ((1, 0), (2, 2), (9, 2))]
-"""Error, call of the objective that raises it, and further updates in each step, among which it may fall."""
+CASES = [(error, 9, 0) for error in ERRORS] + [(next(iter(ERRORS)), *case) for case in ((2, 0), (3, 2), (10, 2))]
+"""Error, call of the objective that raises it (the first is the check before training), updates after each step."""
 COUNT = itertools.count()
 
 
@@ -71,7 +72,7 @@ def test_a_run_goes_on_as_if_nothing_had_been(
 ) -> None:
     broken(module, error, at)
     words = train("grid", "run", objective=f"{module}:loss", grid__side=3, replay__updates=replay)
-    line, done = complaint(capsys, words), (at - 1) // (1 + replay)
+    line, done = complaint(capsys, words), (at - 2) // (1 + replay)
     command = f"sgfn train grid --resume --objective {module}:loss --out run"
     kept = f"the run is kept as it was after step {done}; mend the code, then continue with: {command}"
     assert line == f"{module}.py, line {LINE}: {ERRORS[error]}; {kept}"
@@ -95,7 +96,7 @@ def test_a_reward_that_fails_leaves_a_checkpoint(module: str, capsys: pytest.Cap
 
 @pytest.mark.parametrize("error", ["SystemExit(0)", "KeyboardInterrupt"])
 def test_a_cell_of_a_comparison_fails_and_is_tried_again(error: str, module: str) -> None:
-    broken(module, error, 8)
+    broken(module, error, 9)
     config = small(objective=f"{module}:loss")
     job = {"task": "grid", "config": to_dict(config), "path": "cell", "samples": 16, "copies": {}}
     job |= {"device": "cpu", "accelerate": "auto"}
@@ -110,7 +111,7 @@ def test_weights_that_are_not_finite_are_not_kept(grid_run: Path) -> None:
     run = Run(path=grid_run)
     learner, written = run.load(CPU), list[Any]()
     with pytest.raises(NonFiniteError), kept_on_failure(learner, {}, written.append):
-        learner._complain(1.0, 1)
+        learner.raise_non_finite({"loss": math.nan}, 1)
     with pytest.raises(ValueError, match="x") as caught, kept_on_failure(learner, {}, written.append):
         raise ValueError("x")
     assert len(written) == 1

@@ -122,3 +122,25 @@ def test_other_formats_are_refused_before_anything_is_done(
     line = complaint(capsys, ["report", str(grid_run), "--out", str(tmp_path / name)])
     assert line.startswith(f"{tmp_path / name}: reports are written as .png, .pdf, .svg, .html or .htm, not as ")
     assert contents(tmp_path) == before  # not even evaluated
+
+
+@pytest.mark.parametrize(
+    ("histogram", "right"),
+    [
+        ({}, True),
+        ({"edges": [0.0, 0.5, 1.0], "target": [0.5, 0.5], "samples": [1.0, 0.0]}, True),
+        ({"edges": [0.0, 0.5, 0.5], "target": [0.5, 0.5]}, False),
+        ({"edges": [0.0, 1.0], "target": [-1.0]}, False),
+        ({"edges": [0.0, 10**400], "target": [1.0]}, False),
+        ({"edges": [0.0, 1.0], "others": [1.0]}, False),
+        ({"edges": [1.0], "target": []}, False),
+        ({"edges": [], "target": [1.0]}, False),
+    ],
+)
+def test_a_histogram_can_be_drawn(histogram: dict[str, list[float]], right: bool, tmp_path: Path) -> None:
+    (tmp_path / "exact.json").write_text(json.dumps({"step": 1, "samples": 1, "histogram": histogram, "tv": 10**400}))
+    if right:
+        assert read_results(tmp_path) == {"step": 1, "samples": 1, "histogram": histogram, "tv": None}
+    else:
+        with pytest.raises(ValueError, match="histogram must be edges in rising order"):
+            read_results(tmp_path)

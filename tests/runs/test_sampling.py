@@ -19,7 +19,7 @@ import sgfn
 from sgfn.cli.commands import main
 from sgfn.envs import SequenceEnv
 from sgfn.evaluation import orders
-from sgfn.evaluation.orders import as_orders, best_orders, expected_scores
+from sgfn.evaluation.orders import as_orders, best_orders, expectation, scored_by
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.offline import read_objects
 from sgfn.learning import learner
@@ -53,14 +53,19 @@ def rates_of(env: SequenceEnv) -> Tensor | None:
     return torch.from_numpy(stats.beta(a, c - a).ppf(RATES))
 
 
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def expected_scores(env: SequenceEnv, landscape: Landscape, orders: Tensor) -> Tensor:
+    """Expected scores, which are exact in these small spaces."""
+    found = expectation(env, orders, scored_by(landscape))
+    assert found.exact
+    assert not found.error.any()
+    return found.mean[:, 0].float()
 
 
 def mean_of_draws(env: SequenceEnv, landscape: Landscape, orders: Tensor) -> Tensor:
-    """100 draws of 40 copies of each order."""
-    copies = expected_scores(env, landscape, orders.repeat(40, 1), generator(), draws=100)
-    return copies.reshape(40, -1).mean(0)
+    """4,000 draws of each order, without any table."""
+    found = expectation(env, orders, scored_by(landscape), draws=4000, limit=0)
+    assert not found.exact
+    return found.mean[:, 0].float()
 
 
 @pytest.mark.parametrize("stop", [False, True])
@@ -103,11 +108,11 @@ def test_expected_scores_equal_enumeration(noise: type[UniformSlip], alpha: floa
     task = tiny_task(configured())
     env = SequenceEnv(length=3, alphabet="ABC", noise=noise(alpha=alpha))
     orders = env.all_objects()
-    found = expected_scores(env, task.landscape, orders, generator())
+    found = expected_scores(env, task.landscape, orders)
     wanted = [by_enumeration(env, task.landscape, order) for order in env.decode(orders)]
     assert_close(found, torch.tensor(wanted))
     other = SequenceEnv(length=3, alphabet="ABC", noise=noise(alpha=alpha + 0.1))
-    assert not torch.allclose(expected_scores(other, task.landscape, orders, generator()), found, atol=1e-3)
+    assert not torch.allclose(expected_scores(other, task.landscape, orders), found, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["confusion-L3-V3", "position-L3-V2", "hidden-L3-V2"])
@@ -117,12 +122,11 @@ def test_expected_scores_under_every_noise(name: str) -> None:
     env = SequenceEnv(length=3, alphabet=alphabet, noise=noise)
     landscape = tiny_task(configured(), alphabet=alphabet).landscape
     orders = env.all_objects()
-    found = expected_scores(env, landscape, orders, generator())
+    found = expected_scores(env, landscape, orders)
     wanted = [by_enumeration(env, landscape, order) for order in env.decode(orders)]
     assert_close(found, torch.tensor(wanted), atol=1e-3 if "hidden" in name else 1e-6, rtol=0)
     slip = SequenceEnv(length=3, alphabet=alphabet, noise=UniformSlip(alpha=0.4))
-    assert not torch.allclose(expected_scores(slip, landscape, orders, generator()), found, atol=2e-3)
-    env.num_objects = 10**9
+    assert not torch.allclose(expected_scores(slip, landscape, orders), found, atol=2e-3)
     assert_close(mean_of_draws(env, landscape, orders), found, atol=0.03, rtol=0)
 
 
@@ -132,7 +136,7 @@ def test_the_chance_to_stay_intact_is_a_mean_over_hidden_rates() -> None:
     assert isinstance(env, SequenceEnv)
     first, second, third = 1.2 / 3, 1.2 * 2.2 / (3 * 4), 1.2 * 2.2 * 3.2 / (3 * 4 * 5)
     wanted = 1 - 1.5 * first + 0.75 * second - third / 8
-    assert orders._intact(env, env.all_objects()).tolist() == pytest.approx([wanted] * 8, abs=1e-12)
+    assert orders.intact(env, env.all_objects()).tolist() == pytest.approx([wanted] * 8, abs=1e-12)
     assert wanted != pytest.approx(0.8**3, abs=1e-2)
 
 
@@ -147,8 +151,7 @@ def test_expected_scores_by_draws_come_near_the_exact_ones() -> None:
     task = tiny_task(configured(noise__alpha=0.3))
     env, orders = task.env, task.env.all_objects()
     assert isinstance(env, SequenceEnv)
-    exact = expected_scores(env, task.landscape, orders, generator())
-    env.num_objects = 10**9  # too many for a table, one would think
+    exact = expected_scores(env, task.landscape, orders)
     drawn = mean_of_draws(env, task.landscape, orders)
     assert not torch.equal(drawn, exact)
     assert_close(drawn, exact, atol=0.03, rtol=0)  # four standard errors at the very most
@@ -178,15 +181,16 @@ def test_best_orders_are_what_they_say(stop: bool) -> None:
     assert expected == sorted(expected, reverse=True)
     assert expected != sorted(expected)
     assert len({order.order for order in orders}) == 8
-    meant = set(task.env.decode(as_orders(task.env, drawn.intended)))
+    every = set(task.env.decode(task.env.all_objects()))
     for order in orders:
-        assert order.order in meant
+        assert order.order in every
         assert order.intact == pytest.approx((1 - 0.3 + 0.3 / 3) ** len(order.order))
         assert order.score == pytest.approx(float(task.landscape.scores(task.env.parse([order.order]))[0]))
         exact = by_enumeration(task.env, task.landscape, order.order)
-        assert order.expected == pytest.approx(exact, abs=0.1 if stop else 1e-6)
+        assert order.expected == pytest.approx(exact, abs=1e-6)
+        assert order.error == order.violates == 0.0
     everything = best_orders(task.env, task.landscape, drawn, count=10**6)
-    assert {order.order for order in everything} == {text for text in meant if stop or len(text) == 3}
+    assert {order.order for order in everything} == every
     assert max(order.expected for order in everything) == orders[0].expected
 
 
@@ -197,6 +201,7 @@ def test_where_expectations_are_drawn_the_best_intact_scores_are_looked_at(monke
         task, drawn = trainer.task, trainer.draw(500, seed=0)
         all_orders = best_orders(task.env, task.landscape, drawn, count=10**6)
         monkeypatch.setattr("sgfn.evaluation.orders.SHORTLIST", 3)
+        monkeypatch.setattr("sgfn.evaluation.orders.LARGEST_TABLE", 0 if stop else 10**6)
         short = best_orders(task.env, task.landscape, drawn, count=3)
         best_intact = sorted((order.score for order in all_orders), reverse=True)[:3]
         assert (sorted((order.score for order in short), reverse=True) == best_intact) == stop

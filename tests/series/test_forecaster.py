@@ -286,10 +286,10 @@ def test_levels_of_a_prediction(fitted: Forecaster) -> None:
         fitted.predict(levels=(0.5, 1.0))
 
 
-def test_numbers_of_steps_words_and_constants() -> None:
+def test_numbers_of_steps_words_and_constants(tmp_path: Path) -> None:
     """What people have, from the table to the forecast: steps come back as numbers, a constant stays one."""
     steps, rng = np.arange(60), np.random.default_rng(0)
-    words = rng.choice(["sun", "rain"], size=60)
+    words = rng.choice(["sun", "rain, heavy"], size=60)
     part = {"ds": steps, "sky": words}
     frame = pd.concat(
         [
@@ -309,6 +309,10 @@ def test_numbers_of_steps_words_and_constants() -> None:
     assert (found.paths[1] == 7.0).all()
     assert (found.mean[1] == 7.0).all()
     assert np.ptp(found.quantiles()[0]) > 0
+    made.save(tmp_path / "run")
+    again = Forecaster.load(tmp_path / "run").predict(samples=3)
+    assert np.allclose(again.quantiles(), found.quantiles())
+    assert again.to_frame()["ds"].equals(table["ds"])
     later = frame.assign(sky=["snow"] + ["sun"] * 119)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -1,6 +1,7 @@
 """The command line: parsing and printing only."""
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +14,8 @@ from tyro.conf import Fixed, Positional, Suppress, arg
 import sgfn
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.forecast import Forecast, run_forecast
-from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words
+from sgfn.cli.order import Order, run_order
+from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
 from sgfn.cli.streams import Output, in_one_line, open_streams, silence
@@ -33,7 +35,16 @@ from sgfn.config.checks import one_of
 from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
-from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.tasks import (
+    BitsConfig,
+    CallableConfig,
+    ConstraintsConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    RnaConfig,
+    TableConfig,
+)
 from sgfn.config.user_code import user_errors
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -47,6 +58,7 @@ class TaskFlags:
     beta: float | None = None
     """Reward exponent; by default the task's own."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     motif: MotifConfig = field(default_factory=MotifConfig)
@@ -113,6 +125,10 @@ class Evaluate:
     """Where to run."""
     max_states: int = 2_000_000
     """Largest space that is enumerated."""
+    mode_distance: int = 2
+    """A mode lies further than this from every better one: Hamming distance, or steps on a grid."""
+    mode_level: float | None = None
+    """Lowest score of a mode; by default the task's own."""
     json: bool = False
     """Print JSON."""
     named: Trusting = field(default_factory=Named)
@@ -172,8 +188,11 @@ def run_train(args: Train) -> None:
     options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
     options |= {"baseline": PRESETS[args.preset], "trust": args.trust or named_again(args)}
     if args.json:
+        told: list[str] = []
+        options["progress"] = lambda _, row: told.extend([row["notice"]] if "notice" in row else [])
         run = sgfn.train(args.task, args.config, folder, **options)
-        return print_json(last_row(run, steps) | {"run": str(folder)})
+        notices = {"notices": told} if told else {}
+        return print_json(last_row(run, steps) | notices | {"run": str(folder)})
     columns = [TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
     columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
     with Progress(*columns, console=err, refresh_per_second=4, disable=not err.is_terminal) as bar:
@@ -193,7 +212,17 @@ def run_train(args: Train) -> None:
     last = last_row(run, steps)
     tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
     out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
+    if words := trained_words(args.config):
+        out.print(words, soft_wrap=True)
     return out.print(f"next: {next_command(run)}", soft_wrap=True)
+
+
+def trained_words(config: TrainConfig) -> str:
+    """What a flow network's loss was made of, where that is more than one term; else empty."""
+    from sgfn.objectives.making import loss_words  # torch is slow to import
+
+    words = loss_words(config) if config.method == "gfn" else ""
+    return words if " + " in words or "; off" in words or config.objective == "kl-entropy" else ""
 
 
 def named_again(args: Train) -> dict[str, str]:
@@ -240,11 +269,18 @@ def run_evaluate(args: Evaluate) -> None:
         seed=args.seed,
         device=args.device,
         max_states=args.max_states,
+        mode_distance=args.mode_distance,
+        mode_level=args.mode_level,
         trust=trust,
     )
     if args.json:
-        return print_json(result)
+        return print_json(dict(result))
     print_result(result)
+    from sgfn.runs.advice import little_learned  # torch is slow to import
+
+    known = result["tv"] is not None and result["bound_by_floor"]
+    if known and (line := little_learned(result["tv"], result["tv_uniform"], result["tv_floor"])):
+        out.print(line, soft_wrap=True)
     steps = sgfn.Run(path=args.run, trust=trust).read_config()[1].steps
     if result["step"] < steps:
         out.print(f"training is not finished: step {result['step']:,} of {steps:,}")
@@ -281,6 +317,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "tasks": (Tasks, run_tasks),
     "train": (Train, run_train),
     "sample": (Sample, run_sample),
+    "order": (Order, run_order),
     "evaluate": (Evaluate, run_evaluate),
     "report": (Report, run_report),
     "compare": (Compare, run_compare),
@@ -297,6 +334,7 @@ def usage() -> str:
 
 def parse(kind: type, command: str, words: list[str]) -> Any:
     """Flags to dataclass; whatever is wrong with them comes back as one line."""
+    words = spelled_out(kind, aimed(words))
     check_choices(kind, words)
     default, preset = None, flag_value(words, "preset")
     if kind in (Train, Compare) and preset is not None:
@@ -308,6 +346,16 @@ def parse(kind: type, command: str, words: list[str]) -> Any:
         again = parse_words(with_default(kind, own), command, words)  # so that what is not said is as it was
         return replace(again, named=args.config)
     return args
+
+
+def aimed(words: list[str]) -> list[str]:
+    """Flags with `--beta auto` as `--aim auto`, which it is another name of.
+
+    >>> aimed(["train", "--beta", "auto", "--beta=3"])
+    ['train', '--aim', 'auto', '--beta=3']
+    """
+    text = "\0".join(words)
+    return re.sub(r"(^|\0)--beta(\0|=)auto(?=\0|$)", r"\1--aim\2auto", text).split("\0") if words else words
 
 
 def with_default(kind: type, config: TrainConfig | None) -> type:
@@ -338,7 +386,8 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     try:
         act(words)
-        sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
+        if sys.stdout is not None:  # a function of the user's may have taken it away
+            sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt as stop:
         return fail(str(stop) or "stopped")
     except MemoryError:
@@ -349,9 +398,11 @@ def main(words: list[str] | None = None) -> int:
         silence(sys.stdout)  # whoever read our output has gone: say nothing more
         return 0
     except OSError as error:
-        if error.filename is None:
+        gone = isinstance(error, FileNotFoundError)  # of no file: somebody has removed the folder we are in
+        if error.filename is None and not gone:
             silence(sys.stdout)
-        return fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        nameless = "the current folder" if gone else "standard output"
+        return fail(f"{error.filename or nameless}: {error.strerror or error}")
     except RuntimeError as error:
         said = explained(error, words)
         if said is None:
@@ -364,6 +415,7 @@ LESS = {
     "tasks": "--max-states, or take a smaller task",
     "train": "--batch, --net.hidden or --replay.capacity",
     "sample": "-n",
+    "order": "-n or --samples",
     "evaluate": "--samples or --max-states",
     "compare": "--jobs, --batch, --net.hidden or --replay.capacity",
     "forecast": "--batch, --net.hidden, --context, --season or --samples",

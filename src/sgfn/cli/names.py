@@ -12,7 +12,7 @@ from sgfn.learning.registry import REGISTRIES
 
 def names_panel(kind: type) -> Panel | None:
     """Names and what they are, for each flag of a command that takes them; None where none does."""
-    has = [field for field in REGISTRIES if _reaches(get_type_hints(kind).get("config"), field)]
+    has = [field for field in REGISTRIES if reaches(get_type_hints(kind).get("config"), field)]
     if not has:
         return None
     rows = Table.grid(padding=(0, 1))
@@ -25,8 +25,8 @@ def names_panel(kind: type) -> Panel | None:
     return Panel(rows, title="names", title_align="left", border_style="dim")
 
 
-def _reaches(component: Any, field: str) -> bool:
+def reaches(component: Any, field: str) -> bool:
     """Whether a component of flags has a field, by its path."""
     first, _, rest = field.partition(".")
     hints = get_type_hints(component) if is_dataclass(component) else {}
-    return first in hints and (not rest or _reaches(hints[first], rest))
+    return first in hints and (not rest or reaches(hints[first], rest))

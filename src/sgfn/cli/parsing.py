@@ -4,15 +4,20 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import tyro
 
-from sgfn.cli.names import names_panel
+from sgfn.cli.names import names_panel, reaches
 from sgfn.cli.tables import out
+from sgfn.config import TrainConfig as TrainConfig
 from sgfn.config.checks import one_of
+from sgfn.config.names import hint
+from sgfn.config.reading import read_text
 from sgfn.config.shell import quoted
+from sgfn.config.tasks import ConstraintsConfig
 from sgfn.learning.registry import check_name, choices
 
 FLAT = ("config", "settings", "named")
@@ -23,6 +28,7 @@ WANTED = {
     r"^(\S+): could not convert string to float": "must be a number",
     r"^(\S+): no type matching \{None\}\|INT could": "must be a whole number, or None",
     r"^(\S+): no type matching \{None\}\|FLOAT could": "must be a number, or None",
+    r"^(\S+): no type matching \{None\}\|FLOAT\|\{auto\} could": "must be a number, auto or None",
     r"^(\S+): no type matching \{None\}\|\{\[FLOAT": "must be numbers with blanks between them, or None",
     r"^(\S+): Could not find valid parse": "must be numbers with blanks between them",
 }
@@ -45,6 +51,56 @@ def parse_words(kind: type, command: str, words: list[str]) -> Any:
                 out.print(panel)
             raise
         raise UsageError(one_line(caught.getvalue(), words)) from None
+
+
+CONSTRAINTS = {f"--{part.name.replace('_', '-')}": part.name for part in fields(ConstraintsConfig)}
+"""Short forms of the flags of constraints."""
+
+
+def spelled_out(kind: type, words: list[str]) -> list[str]:
+    """Words with the short flags of constraints in full, where a command has them; the parent read from its file.
+
+    >>> spelled_out(TrainConfig, ["--gc", "0.4:0.6", "--max-run=4"])
+    ['--constraints.gc', '0.4:0.6', '--constraints.max-run=4']
+    """
+    if not reaches(get_type_hints(kind).get("config", kind), "constraints.forbid"):
+        return words
+    found = []
+    for word in words:
+        name, joined, value = word.partition("=")
+        short = name.replace("_", "-")
+        found.append(f"--constraints.{short[2:]}{joined}{value}" if short in CONSTRAINTS else word)
+    return _with_parent(found)
+
+
+def _with_parent(words: list[str]) -> list[str]:
+    """Words in which a file that holds the parent has given way to the sequence in it."""
+    flag, found = "--constraints.parent", list(words)
+    for place, word in enumerate(words):
+        if word == flag and place + 1 < len(words):
+            found[place + 1] = read_parent(words[place + 1])
+        elif word.startswith(f"{flag}="):
+            found[place] = f"{flag}={read_parent(word.removeprefix(f'{flag}='))}"
+    return found
+
+
+def read_parent(value: str) -> str:
+    """The one sequence in a file (plain text or FASTA); a value that is no file is the sequence itself."""
+    path = Path(value)
+    try:
+        there = path.exists()
+    except OSError:  # longer than any name of a file
+        there = False
+    if not there:
+        if not value.isalnum():
+            raise UsageError(f"--parent {value}: no such file, and no sequence: name a file with one sequence")
+        return value
+    lines = [line.strip() for line in read_text(path, f"--parent {value}").splitlines()]
+    named = sum(line.startswith(">") for line in lines)
+    letters = "".join(line for line in lines if line and not line.startswith(">"))
+    if not letters.isalnum() or named > 1 or (not named and sum(map(bool, lines)) > 1):
+        raise UsageError(f"--parent {value}: must hold one sequence of letters, as plain text or FASTA")
+    return letters
 
 
 def flag_value(words: list[str], name: str) -> str | None:
@@ -84,17 +140,19 @@ def check_choices(kind: type, words: list[str]) -> None:
 
 def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
     """Flags with a fixed set of values, those of nested components included."""
-    for name, hint in get_type_hints(kind).items():
-        if get_origin(hint) is Literal:
-            yield prefix + name.replace("_", "-"), get_args(hint)
-        elif is_dataclass(hint):
-            yield from literal_fields(cast(type, hint), prefix if name in FLAT else f"{prefix}{name}.")
+    for name, type_hint in get_type_hints(kind).items():
+        if get_origin(type_hint) is Literal:
+            yield prefix + name.replace("_", "-"), get_args(type_hint)
+        elif is_dataclass(type_hint):
+            yield from literal_fields(cast(type, type_hint), prefix if name in FLAT else f"{prefix}{name}.")
 
 
 def one_line(box: str, words: list[str]) -> str:
     """The parser's framed message, without frame, headings and help text."""
     text = re.sub(r"[\u2500-\u257f]", " ", re.sub(r"\x1b\[[0-9;]*m", "", box))
     text = " ".join(text.split())
+    if "Unrecognized" in text and (told := foreign(text, words)):
+        return told
     text = re.sub(
         r"^(Value error|Parsing error|Required options|Unrecognized options|Invalid \w+|Missing argument) (?=\S)",
         "",
@@ -105,6 +163,12 @@ def one_line(box: str, words: list[str]) -> str:
     text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0].strip(" -")
     text = unread_value(text, words) or missing_value(text, words) or text
     return text or "the command line could not be read"
+
+
+def foreign(text: str, words: list[str]) -> str:
+    """What to say of unknown flags that other systems have: what they are called here; empty where none is known."""
+    named = [(word.partition("=")[0], hint(word)) for word in words if word.partition("=")[0] in text]
+    return "; ".join(dict.fromkeys(f"{flag} is unknown: {said}" for flag, said in named if said))
 
 
 def unread_value(text: str, words: list[str]) -> str:
@@ -125,7 +189,7 @@ def missing_value(text: str, words: list[str]) -> str:
     flag, values = found[1], flag_values(words, found[1])
     dashed = [word for word in words if word.startswith("-")]
     if flag.startswith("-"):
-        hint = f"; one that begins with - is given as {flag}={quoted(values[0])}" if values else ""
-        return f"{flag} needs a value{hint}"
-    hint = f"; a name that begins with - is given as {quoted(f'./{dashed[0]}')}" if dashed else ""
-    return f"{flag.upper()} is missing{hint}"
+        way = f"; one that begins with - is given as {flag}={quoted(values[0])}" if values else ""
+        return f"{flag} needs a value{way}"
+    way = f"; a name that begins with - is given as {quoted(f'./{dashed[0]}')}" if dashed else ""
+    return f"{flag.upper()} is missing{way}"

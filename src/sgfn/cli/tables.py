@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
 
 from sgfn.cli.streams import Output
+from sgfn.config.names import BLIND
 
 out = Output()
 
@@ -97,18 +99,24 @@ def formula_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def print_result(result: dict[str, Any]) -> None:
+def print_result(result: Mapping[str, Any]) -> None:
     """The table of a run's figures."""
     table = Table("", "policy", "best reachable", "target", box=None, header_style="bold", title_justify="left")
     for line in result_lines(result):
         table.add_row(*line)
     out.print(table)
     out.print(f"greedy modes: {result['modes_greedy_rule']}; best reachable: {result.get('floor_kind', 'not known')}")
+    if result["tv"] is not None and result["tv_blind"] is not None:
+        out.print(f"ignoring noise: {BLIND}", soft_wrap=True)
+    if result.get("tv_absent"):
+        out.print(f"no TV to the target: {result['tv_absent']}", soft_wrap=True)
+    if result["novelty"] is not None:
+        out.print("novelty: mean distance of a sample to the nearest object known beforehand", soft_wrap=True)
     if not result["bound_by_floor"]:
         out.print("a chain looks at what came out before it accepts: the best reachable law does not bind it")
 
 
-def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+def result_lines(r: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """Rows of the table of a run's figures."""
     lines = []
     if r["tv"] is not None:
@@ -137,19 +145,27 @@ def result_lines(r: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
         ("modes, greedy", str(r["modes_greedy"]), "", ""),
         ("modes, known ones found", modes, "", ""),
+        *([] if r["diversity"] is None else [("diversity, mean distance of two", number(r["diversity"]), "", "")]),
+        *([] if r["novelty"] is None else [("novelty", number(r["novelty"]), "", "")]),
         ("noise model, mean TV to truth", number(r["dynamics_tv"]), "", ""),
     ]
 
 
-def print_orders(result: dict[str, Any]) -> None:
+def print_orders(result: Mapping[str, Any]) -> None:
     """Print the best orders and what to expect of each."""
     if not result["orders"]:
         return
-    table = Table("order", "expect", "comes out intact", "score if intact", box=None, header_style="bold")
-    for o in result["orders"]:
-        table.add_row(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}")
-    out.print("\nBest to order (expect: mean score of what is realised under the noise)", soft_wrap=True)
-    out.print(table)
+    rows = [(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}") for o in result["orders"]]
+    out.print("\nBest new ones to order (expect: mean score of what comes out under the noise)", soft_wrap=True)
+    print_aligned(("order", "expect", "comes out intact", "score if intact"), rows)
+
+
+def print_aligned(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Rows under a header, in columns as wide as they need: no sequence is cut, however narrow the terminal."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for row in (header, *rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        out.print(f" {line}", soft_wrap=True, markup=False, highlight=False, style="bold" if row is header else None)
 
 
 def print_comparison(summary: list[dict[str, Any]]) -> None:

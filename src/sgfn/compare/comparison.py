@@ -11,7 +11,7 @@ from sgfn.compare.contestants import CHOSEN, changes_of, contestant, refusing
 from sgfn.compare.results import Rows, result_row, summarise, write_results
 from sgfn.compare.workers import SharedSettings, run_cells
 from sgfn.config import Accelerate, TrainConfig, differing, from_dict, to_dict
-from sgfn.config.checks import in_range, one_of, require
+from sgfn.config.checks import in_range, one_of, quoted, require, whole_number
 from sgfn.config.files import sweep, write_json
 from sgfn.config.reading import check_named
 from sgfn.evaluation.measure import MOST_SAMPLES
@@ -250,7 +250,8 @@ def read_plan(out: Path, trust: bool = False) -> Plan:
         for method, _, _ in keys:
             if ":" not in method:
                 changes_of(method)  # raises where it is unknown; code is not imported here
-        plain = {"task": str(data["task"]), "samples": int(data["samples"]), "files": read_files(data)}
+        whole_number("samples", data["samples"], 1, MOST_SAMPLES)
+        plain = {"task": str(data["task"]), "samples": data["samples"], "files": read_files(data)}
         return Plan(**plain, config=from_dict(TrainConfig, data["config"]), keys=keys)
 
     return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")
@@ -262,7 +263,7 @@ def _key(cell: Any) -> tuple[str, float, int]:
         case [str(method), float() | int() as alpha, int(seed)]:
             TrainConfig().with_(noise__alpha=float(alpha), seed=int(seed))  # raises where one is out of range
             return method, float(alpha), int(seed)
-    raise ValueError(f"each of cells must be a list of method, noise level and seed, got {cell!r}")
+    raise ValueError(f"each of cells must be a list of method, noise level and seed, got {quoted(cell)}")
 
 
 class Pictures:

@@ -14,6 +14,8 @@ from sgfn.learning.learner import Learner
 from sgfn.learning.methods import METHODS, MethodEntry, check_objective, without_unread
 from sgfn.objectives import OBJECTIVES
 
+BUILT_ON = "#6b520a"
+"""Colour of an objective on another one than its usual one."""
 CHOSEN = ("method", "objective", "form")
 """What the name of a method decides; no flag of its own has a say."""
 CONTESTANTS = known()
@@ -55,7 +57,10 @@ def style_of(name: str) -> Style:
     changes = changes_of(name)
     if changes["method"] != "gfn":
         return METHODS[changes["method"]].drawn
-    own, form = OBJECTIVES[changes["objective"]].drawn, FORMS[changes["form"]].style
+    entry = OBJECTIVES[changes["objective"]]
+    own, form = entry.drawn, FORMS[changes["form"]].style
+    if entry.base is not None and (base := changes.get(entry.base[1].replace(".", "__"))) is not None:
+        own = Style(colour=BUILT_ON, line=OBJECTIVES[base].drawn.line)
     return own if form is None else Style(colour=form.colour, line=own.line)
 
 

@@ -11,7 +11,10 @@ PLAIN = "marginal"
 
 
 def known() -> dict[str, dict[str, str]]:
-    """Name -> changes of the TrainConfig. Each sets the same fields, so that nothing of another method is left over."""
+    """Name -> changes of the TrainConfig. Each sets the same fields, so that nothing of another method is left over.
+
+    NAME-on-BASE also sets what the objective is built on, which is as configured under the plain name.
+    """
     plain = {name: flow_changes(name) for name, entry in OBJECTIVES.items() if PLAIN in entry.forms}
     formed = {
         f"{form}-{name}": flow_changes(name, form)
@@ -19,7 +22,14 @@ def known() -> dict[str, dict[str, str]]:
         for name, entry in OBJECTIVES.items()
         if form != PLAIN and form in entry.forms
     }
-    return plain | formed | {name: peer_changes(name) for name, entry in METHODS.items() if entry.compared}
+    built = {
+        f"{name}-on-{base}": changes | {entry.base[1].replace(".", "__"): base}
+        for name, changes in (plain | formed).items()
+        if (entry := OBJECTIVES[changes["objective"]]).base is not None
+        for base in entry.compared
+        if changes["form"] == PLAIN or OBJECTIVES[base].balance  # what has a form of its own has no other
+    }
+    return plain | formed | built | {name: peer_changes(name) for name, entry in METHODS.items() if entry.compared}
 
 
 def flow_changes(objective: str, form: str = PLAIN) -> dict[str, str]:

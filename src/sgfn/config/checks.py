@@ -52,6 +52,18 @@ def shorten(text: str, width: int = 40) -> str:
     return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
 
 
+def quoted(value: object) -> str:
+    """A value in a few words, whatever it is: numbers without end and things that cannot be told have their kind.
+
+    >>> quoted("a"), quoted(10**9999)
+    ("'a'", 'int of a kind that cannot be written')
+    """
+    try:
+        return shorten(repr(value))
+    except Exception:  # of a user's own class, or an integer of more digits than Python writes
+        return f"{type(value).__name__} of a kind that cannot be written"
+
+
 def divides(name: str, value: int, whole_name: str, whole: int) -> None:
     """Check that one field divides another, and say which values would."""
     if whole % value:

@@ -21,6 +21,11 @@ ASIDE = re.compile(r"\..+\.sgfn-[a-z0-9_]{8}(\.[^.]*)?", re.DOTALL)
 """Names of the files that `replacing` writes."""
 
 
+def resolved(path: Path) -> Path:
+    """Where a path leads, absolute and without links; a link in a circle, which leads nowhere, stays as it is."""
+    return Path(os.path.realpath(path))
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Errors of the disk that name the file: a failed write does not, and a temporary name tells nobody anything."""

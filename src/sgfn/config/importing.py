@@ -49,7 +49,9 @@ def find(name: str, what: str) -> Any:
     """
     home, colon, path = name.partition(":")
     if home.endswith(".py"):
-        raise ValueError(f"{what} {name!r}: name the module without .py, as {home[:-3].replace('/', '.')}:{path}")
+        raise ValueError(
+            f"{what} {name!r}: name the module without .py, as {home[:-3].replace('/', '.')}:{path.removesuffix('()')}"
+        )
     if not colon or not all(part.isidentifier() for part in f"{home}.{path}".split(".")):
         raise ValueError(f"{what} {name!r}: must be module:{what}, such as scores:affinity for affinity in scores.py")
     found: Any = _import(home, f"{what} {name!r}")

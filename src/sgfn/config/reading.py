@@ -20,6 +20,8 @@ LARGEST_JSON = 2**28
 """Bytes at most of a JSON file."""
 DEEPEST_JSON = 64
 """Arrays and objects inside each other at most; ours have five."""
+MOST_COLUMNS = 2**14
+"""Columns at most of a table, as many as a spreadsheet has."""
 LARGEST_COUNT = 2**25
 """Cells at most of a table in text: each takes some 100 bytes of memory."""
 CHUNK = 2**20
@@ -56,6 +58,12 @@ def check_count(name: str, cells: int) -> None:
     """Raise where a text has more cells than memory should be asked for."""
     if cells > LARGEST_COUNT:
         raise located(name, f"more than {LARGEST_COUNT:,} cells; keep only the columns and rows you need")
+
+
+def check_columns(name: str, columns: int) -> None:
+    """Raise where a table has more columns than anybody names."""
+    if columns > MOST_COLUMNS:
+        raise located(name, f"more than {MOST_COLUMNS:,} columns; keep only those you need, each object in a row")
 
 
 # Bytes
@@ -174,6 +182,11 @@ def parse_json(text: str | bytes, name: str = "JSON") -> Any:
         raise located(name, f"not valid JSON ({brief(error).partition(':')[0]})") from None
     if _depth(data) > DEEPEST_JSON:
         raise _too_deep(name)
+    if "\\ud" in (text if isinstance(text, str) else text.decode()).lower():  # half a character may be written so
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise located(name, f"holds {error.object[error.start]!a}, which is no character of a text") from None
     return data
 
 

@@ -26,7 +26,7 @@ class When:
         value = attrgetter(self.field)(config)
         if self.given is not None:
             return (value not in (None, "")) == self.given
-        return value > self.above if self.above is not None else value in self.values
+        return value > self.above if self.above is not None else any(one in self.values for one in joined(value))
 
     @property
     def words(self) -> str:
@@ -41,7 +41,7 @@ class When:
             return f"--{self.field}" if self.given else f"no --{self.field}"
         if self.above is not None:
             return f"--{self.field} above {self.above:g}"
-        return f"--{self.field} {listed(self.values, 'or')}"
+        return f"--{self.field}" if self.values == (True,) else f"--{self.field} {listed(self.values, 'or')}"
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,15 @@ def readers(lines: Iterable[Reads], name: str, config: Any, facts: Mapping[str, 
         first = When(field, tuple(dict.fromkeys(values)), least, there)
         told.append(" and ".join(when.words for when in (first, *rest)))
     return ", or ".join(told)
+
+
+def joined(value: Any) -> tuple[Any, ...]:
+    """The choices that a value joins by `+`; any other value is one.
+
+    >>> joined("local+best"), joined(3)
+    (('local+best', 'local', 'best'), (3,))
+    """
+    return (value, *value.split("+")) if isinstance(value, str) and "+" in value else (value,)
 
 
 def listed(values: Iterable[Any], last: str) -> str:

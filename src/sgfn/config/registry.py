@@ -15,8 +15,8 @@ from sgfn.config.importing import find
 from sgfn.config.reads import Reads
 from sgfn.config.user_code import raised_by_user
 
-SOLID, DASHED, DOTTED = "-", (0, (5, 2)), (0, (1.5, 1.5))
-Line = str | tuple[int, tuple[float | int, float | int]]
+SOLID, DASHED, DOTTED, DASH_DOTTED = "-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (5, 2, 1.5, 2))
+Line = str | tuple[int, tuple[float | int, ...]]
 PALETTE = ("#2f855a", "#805ad5", "#b7791f", "#2c7a7b", "#97266d", "#5a67d8")
 """Colours of what brings none of its own."""
 

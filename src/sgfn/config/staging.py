@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sgfn.config.files import flush_folder, naming, read_json, refuse_irregular, write_json
+from sgfn.config.files import flush_folder, naming, read_json, refuse_irregular, resolved, write_json
 
 NEW, READY = ".sgfn-new", ".sgfn-ready"
 GONE = ".gone.json"
@@ -55,8 +55,11 @@ def take_over(folder: Path, gone: Iterable[str]) -> None:
 
 
 def unsettled(folder: Path) -> bool:
-    """Whether somebody was killed before all new files of a folder were in their places."""
-    return (folder / READY).is_dir()
+    """Whether somebody was killed before all new files of a folder were in their places.
+
+    A link was not put there by us: what lies behind it belongs to somebody else.
+    """
+    return (folder / READY).is_dir() and not (folder / READY).is_symlink()
 
 
 def put_into_place(folder: Path) -> None:
@@ -89,6 +92,6 @@ def _inside(folder: Path, name: str) -> Path:
     """A path inside the folder; a name or a link that leads out of it is refused."""
     path, parts = folder / name, Path(name).parts
     plain = parts and ".." not in parts and not Path(name).is_absolute()
-    if not plain or path.parent.resolve() != folder.resolve().joinpath(*parts[:-1]):
+    if not plain or resolved(path.parent) != resolved(folder).joinpath(*parts[:-1]):
         raise ValueError(f"{path} leads out of {folder}: remove {folder / READY}")
     return path

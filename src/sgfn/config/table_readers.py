@@ -14,7 +14,17 @@ import pandas as pd
 
 from sgfn.config.csv_cells import unmarked
 from sgfn.config.extras import optional
-from sgfn.config.reading import brief, check_count, check_file, check_size, lines_of, located, read_bytes, read_text
+from sgfn.config.reading import (
+    brief,
+    check_columns,
+    check_count,
+    check_file,
+    check_size,
+    lines_of,
+    located,
+    read_bytes,
+    read_text,
+)
 
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 SHEET_ROWS = 2**20
@@ -74,6 +84,7 @@ def _split(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[str
     try:
         for record in reader:
             fields = [unmarked(field.strip()) for field in record]
+            check_columns(name, len(fields))
             check_count(name, cells := cells + len(fields))
             if any(fields):
                 yield line, fields
@@ -130,6 +141,7 @@ def parquet_frame(path: Path, name: str) -> pd.DataFrame:
     with _readable(name, "Parquet file"):
         facts = parquet.read_metadata(path)
         packed = sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
+    check_columns(name, facts.num_columns)
     check_size(name, max(packed, 8 * facts.num_rows * facts.num_columns))  # a repeated value takes next to no room
     with _readable(name, "Parquet file"):
         frame = pd.read_parquet(path)

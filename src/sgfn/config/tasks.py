@@ -10,6 +10,7 @@ Scale = Literal["none", "minmax"]
 Duplicates = Literal["error", "mean", "max"]
 MotifScore = Literal["sum", "best"]
 BitsDistance = Literal["edit", "hamming"]
+GridShape = Literal["corners", "deceptive"]
 RnaMode = Literal["bind", "fold"]
 TableUnseen = Literal["lowest", "nearest"]
 LONGEST = 512
@@ -17,15 +18,65 @@ LONGEST = 512
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConstraintsConfig:
+    """What sequences must satisfy, in every task of sequences; each flag may be given without `constraints.`."""
+
+    forbid: str | None = None
+    """Motifs that may stand nowhere, with commas between them: GAATTC,GGTCTC; letters of IUPAC too."""
+    gc: str | None = None
+    """Least and greatest share of G and C, as 0.4:0.6."""
+    max_run: int | None = None
+    """Most times that one letter may stand in a row."""
+    pattern: str | None = None
+    """What each position may hold, from the first to the last, as NNNATGNNN: letters, those of IUPAC, `.` for any."""
+    parent: str | None = None
+    """A sequence that is kept but for --max-mutations; a file that holds it on the command line."""
+    max_mutations: int | None = None
+    """Most differences from the parent."""
+    min_length: int | None = None
+    """Fewest letters, where the task has several lengths."""
+    max_length: int | None = None
+    """Most letters."""
+
+    def __post_init__(self) -> None:
+        if self.gc is not None:
+            gc_range(self.gc)
+        for name, least in (("max_run", 1), ("max_mutations", 0), ("min_length", 1), ("max_length", 1)):
+            if (value := getattr(self, name)) is not None:
+                in_range(f"constraints.{name}", value, least, LONGEST)
+
+
+def gc_range(text: str) -> tuple[float, float]:
+    """Least and greatest share of G and C, from LOW:HIGH.
+
+    >>> gc_range("0.4:0.6")
+    (0.4, 0.6)
+    """
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        low, high = 1.0, 0.0
+    if not 0.0 <= low <= high <= 1.0:
+        raise ValueError(f"--gc must be LOW:HIGH with 0 <= LOW <= HIGH <= 1, such as 0.4:0.6, got {text!r}")
+    return low, high
+
+
+@dataclass(frozen=True, kw_only=True)
 class GridConfig:
-    """Size of the `grid` task."""
+    """Size and reward of the `grid` task."""
 
     ndim: int = 2
     """Number of coordinates."""
     side: int = 8
     """Cells along each coordinate."""
+    r0: float = 1e-3
+    """Reward of the plain between the corners; the smaller, the harder they are to find. Not below reward.minimum."""
+    shape: GridShape = "corners"
+    """`corners`: a ring and a peak in each corner (published); `deceptive`: peaks there, and a lure in the middle."""
 
     def __post_init__(self) -> None:
+        in_range("grid.r0", self.r0, 0.0, 1.0)
+        one_of("grid.shape", self.shape, get_args(GridShape))
         in_range("grid.ndim", self.ndim, 1, 16)
         in_range("grid.side", self.side, 2, 4096)
 

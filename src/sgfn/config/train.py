@@ -6,18 +6,29 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from sgfn.config.checks import divides, in_range, one_of
+from sgfn.config.checks import divides, in_range, one_of, quoted, require
+from sgfn.config.exploration import ArchiveConfig, LocalConfig, NoveltyConfig, SurpriseConfig
 from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
-from sgfn.config.tasks import BitsConfig, CallableConfig, EhrlichConfig, GridConfig, MotifConfig, RnaConfig, TableConfig
+from sgfn.config.tasks import (
+    BitsConfig,
+    CallableConfig,
+    ConstraintsConfig,
+    EhrlichConfig,
+    GridConfig,
+    MotifConfig,
+    RnaConfig,
+    TableConfig,
+)
 
-EntropyVariant = Literal["quantile", "per-state", "exponential"]
-Exploration = Literal["constant", "entropy"]
+EntropyVariant = Literal["quantile", "trajectory", "per-state", "exponential"]
 Accelerate = Literal["auto", "eager", "compile", "graph"]
 Activation = Literal["relu", "gelu", "silu"]
 DynamicsMode = Literal["batch", "replay", "known"]
 DynamicsModel = Literal["auto", "shared", "positional", "full"]
-Preset = Literal["none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast"]
+Preset = Literal[
+    "none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast", "explore"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +114,8 @@ class DynamicsConfig:
     """Its own gradient-norm clip; 0 is none."""
     rounds: int = 4
     """Updates per step in `replay` mode."""
+    batch: int = 0
+    """Past trajectories in each of those updates; 0 is the batch size of the rollouts."""
 
     def __post_init__(self) -> None:
         one_of("dynamics.mode", self.mode, get_args(DynamicsMode))
@@ -112,6 +125,7 @@ class DynamicsConfig:
         in_range("dynamics.lr", self.lr, 0.0, 10.0)
         in_range("dynamics.clip", self.clip, 0.0)
         in_range("dynamics.rounds", self.rounds, 1, 1000)
+        in_range("dynamics.batch", self.batch, 0, 10**7)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,9 +195,11 @@ class EntropyConfig:
     """The entropy ratio r_gamma: of the `kl-entropy` objective, and of exploration guided by it."""
 
     base: str = "tb"
-    """What `kl-entropy` adds its terms to: a balance in the chosen form, or the `kl` objective."""
+    """What `kl-entropy` adds its terms to: a balance in the chosen form, the `kl` objective, or `none`: its terms
+    alone, which do not know the reward."""
     variant: EntropyVariant = "quantile"
-    """High and low entropy: quantiles of the batch; each state's own, capped; or decaying exponentially with it."""
+    """High and low entropy: quantiles of the batch, or of each `trajectory`; each state's own, capped; or decaying
+    exponentially with it."""
     gamma: float = 0.5
     """Share of the high end in the mixture: r_gamma lies in [1, 1/gamma]."""
     quantile: float = 0.9
@@ -192,7 +208,7 @@ class EntropyConfig:
     """b_high of the exponential variant."""
     rate_low: float = 2.0
     """b_low of the exponential variant."""
-    weight_kl: float = 0.0
+    weight_kl: float = 0.1
     """lambda_kl: weight of the policy KL with entropy ratio; 0 is none."""
     weight_dynamics: float = 0.1
     """lambda_dyn: weight of the dynamics balance; 0 is none."""
@@ -240,6 +256,8 @@ class LogConfig:
     """Steps between exact evaluations on enumerable tasks; 0 is never."""
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
+    entropy: bool = False
+    """Log the policy's entropy, its ratio r_gamma and the terms made of them, whatever the objective."""
 
     def __post_init__(self) -> None:
         in_range("log.every", self.every, 1)
@@ -261,6 +279,9 @@ class TrainConfig:
     """lambda of SubTB."""
     beta: float | None = None
     """Reward exponent; by default the task's own, which `sgfn tasks` lists."""
+    aim: float | Literal["auto"] | None = None
+    """Mean score that samples should reach, in units of the score: the exponent is then found while training, from
+    --beta on. `auto`: half-way between the first batch's mean and the best score so far."""
     steps: int = 5000
     """Training steps, each with one batch of rollouts."""
     batch: int = 64
@@ -271,10 +292,10 @@ class TrainConfig:
     """Probability of a uniform action while sampling."""
     temperature: float = 1.0
     """Sampling temperature: above 1 flattens the policy while exploring."""
-    exploration: Exploration = "constant"
-    """`constant`: the temperature as it is; `entropy`: times the entropy ratio r_gamma of the batch before (at least 1
-    but for the exponential variant: it heats, and does not cool)."""
+    exploration: str = "constant"
+    """Ways to explore, joined by `+` where there are several: local+best; or `module:Way`, yours."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     grid: GridConfig = field(default_factory=GridConfig)
     motif: MotifConfig = field(default_factory=MotifConfig)
     bits: BitsConfig = field(default_factory=BitsConfig)
@@ -293,6 +314,10 @@ class TrainConfig:
     entropy: EntropyConfig = field(default_factory=EntropyConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     offline: OfflineConfig = field(default_factory=OfflineConfig)
+    archive: ArchiveConfig = field(default_factory=ArchiveConfig)
+    local: LocalConfig = field(default_factory=LocalConfig)
+    surprise: SurpriseConfig = field(default_factory=SurpriseConfig)
+    novelty: NoveltyConfig = field(default_factory=NoveltyConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
@@ -316,12 +341,15 @@ class TrainConfig:
         in_range("subtb_lambda", self.subtb_lambda, 0.0, 2.0)
         if self.beta is not None:
             in_range("beta", self.beta, 0.0, 1e3)
+        if self.aim is not None and self.reward.ramp > 0:
+            raise ValueError("aim finds the exponent, and reward.ramp sets it: leave one of them out")
+        if isinstance(self.aim, float):
+            in_range("aim", self.aim, 1e-30)
         in_range("steps", self.steps, 1, 10**9)
         in_range("batch", self.batch, 1, 10**7)
         in_range("seed", self.seed, 0, 2**31 - 1)
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
-        one_of("exploration", self.exploration, get_args(Exploration))
         if self.thought.layers > 0 and self.dynamics.mode == "known":
             raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
         share = self.offline.share
@@ -332,8 +360,13 @@ class TrainConfig:
 
     @property
     def watches_entropy(self) -> bool:
-        """Whether the entropy ratio has a part in the run."""
-        return self.objective == "kl-entropy" or self.exploration == "entropy"
+        """Whether the entropy ratio has a part in the run, or is logged."""
+        return self.objective == "kl-entropy" or "entropy" in self.explorations or self.log.entropy
+
+    @property
+    def explorations(self) -> tuple[str, ...]:
+        """The ways to explore, one by one."""
+        return tuple(self.exploration.split("+"))
 
     def with_(self, **changes: Any) -> "TrainConfig":
         """A copy with some fields changed; `noise__alpha=0.1` reaches into a component."""
@@ -349,6 +382,8 @@ class TrainConfig:
 
 
 T = TypeVar("T")
+LARGEST = 10**300
+"""No number of a configuration is larger."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -395,16 +430,19 @@ def _changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
 def _value(hint: Any, value: Any, where: str) -> Any:
     if is_dataclass(hint):
         return from_dict(typing.cast(type, hint), value, where)
-    options = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    options = get_args(hint) if union else (hint,)
     if value is None and type(None) in options:
         return None
     if Path in options and isinstance(value, str):
+        require("\0" not in value, where, "be the path of a file", quoted(value))
         return Path(value)
     if float in options and isinstance(value, int | float) and not isinstance(value, bool):
+        require(not isinstance(value, int) or abs(value) < LARGEST, where, "be a number", quoted(value))
         return float(value)
-    if typing.get_origin(hint) is Literal and isinstance(value, str):
-        one_of(where, value, get_args(hint))
+    for option in (o for o in options if typing.get_origin(o) is Literal and isinstance(value, str)):
+        one_of(where, value, get_args(option))
         return value
     if options[0] in (int, str, bool) and type(value) is options[0]:
         return value
-    raise ValueError(f"{where} has the wrong type: {value!r}")
+    raise ValueError(f"{where} has the wrong type: {quoted(value)}")

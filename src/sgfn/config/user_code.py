@@ -70,7 +70,11 @@ def brief(error: BaseException) -> str:
     >>> brief(SystemExit(0)), brief(KeyError())
     ('SystemExit: 0', 'KeyError')
     """
-    return shorten(f"{type(error).__name__}: {error}", LONGEST, placeholder=" ...").removesuffix(":")
+    try:
+        said = str(error)
+    except Exception:  # a class of the user's, whose text fails
+        said = ""
+    return shorten(f"{type(error).__name__}: {said}", LONGEST, placeholder=" ...").removesuffix(":")
 
 
 def raised_by_user(error: BaseException) -> bool:

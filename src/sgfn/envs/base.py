@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sgfn.envs.automaton import Automaton
 from sgfn.noise import Noise, UniformSlip
 from sgfn.noise.operators import DenseKernel, Kernel
 
@@ -39,6 +40,8 @@ class Env(ABC):
     noise: Noise = UniformSlip(alpha=0.0)
     unmasked: bool = False
     """Whether every action is legal, and every outcome possible, in every state."""
+    automaton: Automaton | None = None
+    """Which objects satisfy the constraints on sequences, where there are some."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

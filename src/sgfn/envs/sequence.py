@@ -8,7 +8,9 @@ from torch import Tensor
 
 from sgfn.config.checks import shorten
 from sgfn.envs.base import Enumerable, one_hot
+from sgfn.envs.constraints import Constraints
 from sgfn.noise import Noise
+from sgfn.noise.operators import Identity
 
 
 class SequenceEnv(Enumerable):
@@ -16,12 +18,26 @@ class SequenceEnv(Enumerable):
 
     Codes in a state: 0..V-1 tokens, V not written yet, V+1 stopped here. With `stop`, action V ends the sequence
     (not before `min_length` tokens); a sequence that reaches `length` ends by itself.
+
+    Under `constraints` only tokens are legal after which a sequence that satisfies them can still be finished, and
+    stop only where one is. What is intended is masked so, what comes out is not: noise may break a constraint, and
+    after that everything is legal, because nothing can be mended (`Task.log_reward` is at its floor there). Without
+    noise every rollout ends in a sequence that satisfies them.
     """
 
     tree = True
     distance = "hamming"
 
-    def __init__(self, *, length: int, alphabet: str, noise: Noise, stop: bool = False, min_length: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        length: int,
+        alphabet: str,
+        noise: Noise,
+        stop: bool = False,
+        min_length: int = 1,
+        constraints: Constraints | None = None,
+    ) -> None:
         if not isinstance(noise, Noise):
             rate = "must be a noise object such as sgfn.UniformSlip(alpha=0.1); sgfn.Sequences takes a rate too"
             raise ValueError(f"noise {rate}, got {noise!r}")
@@ -37,7 +53,12 @@ class SequenceEnv(Enumerable):
         self.actions = noise.intentions(self.outcomes)
         if stop and self.actions != self.outcomes:
             raise ValueError("mixtures are for sequences of one length: a stop action has none")
-        self.unmasked = not stop and type(self).legal is SequenceEnv.legal
+        self.constraints = constraints
+        shortest = min_length if stop else length
+        self.automaton = constraints.compile(alphabet, shortest, length) if constraints else None
+        if self.automaton is not None and self.actions != self.outcomes:
+            raise ValueError("constraints are for sequences that are intended letter by letter: mixtures have none")
+        self.unmasked = not stop and self.automaton is None and type(self).legal is SequenceEnv.legal
         self.horizon = self.width = self.object_width = length
         self.symbols = self.vocab + 2 * int(stop)  # blanks need a code of their own only beside an end mark
         self.features = length * self.symbols + length + 1
@@ -59,7 +80,15 @@ class SequenceEnv(Enumerable):
         return (state != self.blank).all(-1) | (state == self.end).any(-1)
 
     def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
-        """Every token at any time; stop once the minimum length is reached."""
+        """Every token at any time, and stop once the minimum length is reached; under constraints those of them that
+        the automaton allows."""
+        if self.automaton is None:
+            return self._unconstrained(state)
+        allowed = self.automaton.legal(state)[..., : self.actions]
+        return self._unconstrained(state) & (allowed | self.done(state)[..., None])
+
+    def _unconstrained(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
+        """What is legal where nothing but the minimum length is asked for."""
         legal = torch.ones(*state.shape[:-1], self.actions, dtype=torch.bool, device=state.device)
         if self.stop:
             legal[..., self.vocab] = (self.written(state) >= self.min_length) | self.done(state)
@@ -68,15 +97,21 @@ class SequenceEnv(Enumerable):
     def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
         """All tokens, and stop where noise acts on it and it is legal; nothing once done."""
         if self.noise.stop:
-            return self.legal(state) & ~self.done(state)[..., None]
+            return self._unconstrained(state) & ~self.done(state)[..., None]
         tokens = torch.arange(self.outcomes, device=state.device) < self.vocab
         return tokens & ~self.done(state)[..., None]
 
     def possible(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
-        """The tokens at any time, stop where it is legal."""
+        """The tokens at any time, stop from the minimum length on: constraints are on what is intended, and noise may
+        break them; without noise, what is legal."""
         if self.outcomes == self.actions:
-            return self.legal(state)
+            return self.legal(state) if self.automaton is None or self._silent else self._unconstrained(state)
         return torch.ones(*state.shape[:-1], self.outcomes, dtype=torch.bool, device=state.device)
+
+    @property
+    def _silent(self) -> bool:
+        """Whether there is no noise anywhere."""
+        return not self.noise_by_state and isinstance(self.operator(self.initial(1)), Identity)
 
     def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
         """Number of tokens written."""

@@ -57,7 +57,8 @@ class TabulatedEnv(Enumerable):
     @cached_property
     def possible_table(self) -> Bool[Tensor, "R K"]:
         """Which outcomes may happen, by state."""
-        return self.legal_table if self.outcomes == self.actions else self._made(self.env.possible)
+        same = self.outcomes == self.actions and self.env.automaton is None
+        return self.legal_table if same else self._made(self.env.possible)
 
     @cached_property
     def slippable_table(self) -> Bool[Tensor, "R A"]:

@@ -55,6 +55,11 @@ def concatenate(first: Trajectories, second: Trajectories) -> Trajectories:
     return Trajectories(**{name: torch.cat([getattr(first, name), getattr(second, name)]) for name in names})
 
 
+def first_of(batch: Trajectories, count: int) -> Trajectories:
+    """The first trajectories of a batch."""
+    return Trajectories(**{field.name: getattr(batch, field.name)[:count] for field in fields(Trajectories)})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Samples:
     """Finished objects with what was intended, step by step (-1 on padded steps)."""

@@ -1,6 +1,7 @@
 """Figures of a trained policy against the exact answer, and facts of a task that are known before training."""
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.checks import in_range, require
+from sgfn.config.checks import in_range, require, whole_number
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Samples
@@ -17,6 +18,7 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law, mean_and_error
 from sgfn.evaluation.metrics import samples as metrics
 from sgfn.evaluation.orders import best_orders
+from sgfn.evaluation.result import Evaluation
 from sgfn.landscapes.offline import known_objects
 from sgfn.landscapes.tasks import Task, make_task, task_entry, task_names
 from sgfn.learning.learner import Learner
@@ -43,16 +45,36 @@ def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.ReferenceL
     """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
     objects = laws.check_size(task.env, max_states).all_objects()
     scores = task.landscape.scores(objects)
-    return exact.reference(task.env, scores, task.log_reward(objects), task.beta, max_states)
+    return exact.reference(task.env, scores, task.log_target(objects), task.beta, max_states)
 
 
-def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
-    """All figures of a trained policy, as written to JSON.
+@dataclass(frozen=True, kw_only=True)
+class ModeRule:
+    """What counts as a mode of samples: a score from `level` on, and more than `distance` away from better ones."""
 
-    Exact distances where the space is enumerable (else null), then figures of samples, of the noise model and of
-    orders.
+    distance: int = MODE_DISTANCE
+    level: float | None = None
+    """In units of the score; None is the landscape's own."""
+
+    def __post_init__(self) -> None:
+        whole_number("mode_distance", self.distance, 0, 10**6)
+        if self.level is not None:
+            in_range("mode_level", self.level, -1e300, 1e300)
+
+
+def measure(
+    learner: Learner,
+    samples: int = 2048,
+    seed: int = 0,
+    max_states: int = laws.MAX_STATES,
+    modes: ModeRule | None = None,
+) -> Evaluation:
+    """All figures of a trained policy.
+
+    Exact distances where the space is enumerable (else null, and `tv_absent` says why), then figures of samples, of the
+    noise model and of orders.
     """
-    task = learner.task
+    task = replace(learner.task, beta=learner.exponent)
     check_count(learner, samples, "samples")
     check_limit(max_states)
     in_range("seed", seed, 0, 2**31 - 1)
@@ -66,14 +88,36 @@ def measure(learner: Learner, samples: int = 2048, seed: int = 0, max_states: in
     if laws.enumerable(task.env, max_states):
         known, law = reference(task, max_states), learner.law() if learner.has_law else None
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
+        result |= {"tv_absent": learner.why_no_law} if law is None else {}
         result["histogram"] = histogram(known, law, drawn)
     else:
         result |= estimated_kl(learner, samples, seed) | {"histogram": sample_histogram(drawn.scores)}
-    result |= sample_figures(task, drawn, max_states)
-    result |= calibrated | {"bound_by_floor": learner.bound_by_floor}
+        result["tv_absent"] = why_not_enumerated(task, max_states)
+    result |= sample_figures(task, drawn, max_states, modes)
+    result |= calibrated | {"bound_by_floor": learner.bound_by_floor, "beta": task.beta}
+    if (kernels := learner.kernels(min(samples, 2048), seed + 1)) is not None:
+        result["kernel"] = named_letters(task) | kernels
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(learner.device)
-    return result
+    return Evaluation(task=task.name, step=learner.done, samples=samples, seed=seed, **result)
+
+
+def why_not_enumerated(task: Task, max_states: int) -> str:
+    """Why there are no exact distances on a task, in a few words."""
+    if not isinstance(task.env, Enumerable):
+        return "the environment does not list its states and objects"
+    return f"{task.env.num_states + task.env.num_objects:,} states and objects are more than {max_states:,}"
+
+
+def named_letters(task: Task) -> dict[str, list[str]]:
+    """Names of intentions and of outcomes, for the picture of a kernel."""
+    env = task.env
+    letters = [*env.alphabet, "stop"] if isinstance(env, SequenceEnv) else []
+    names = {"intentions": env.actions, "outcomes": env.outcomes}
+    return {
+        what: letters[:count] if len(letters) >= count else [str(at) for at in range(count)]
+        for what, count in names.items()
+    }
 
 
 def check_count(learner: Learner, count: int, name: str) -> None:
@@ -92,10 +136,10 @@ def check_limit(max_states: int) -> None:
 
 def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
     """KL from the target to the policy's law, as a mean over exact samples of the target, with its standard error."""
-    task = learner.task
+    task = replace(learner.task, beta=learner.exponent)
     drawn = task.landscape.draw_target(samples, task.beta, torch.Generator().manual_seed(seed))
     log_policy = learner.state_policy()
-    if drawn is None or not task.env.tree or log_policy is None:
+    if drawn is None or not task.env.tree or log_policy is None or task.env.automaton is not None:
         return {}
     objects, log_target = drawn
     log_found = [log_law(learner.env, log_policy, o.to(learner.device)).cpu() for o in objects.split(4096)]
@@ -106,7 +150,7 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
 def sample_histogram(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
     """Histogram of the scores of samples, for a space whose laws are not known."""
     low, high = float(scores.min()), float(scores.max())
-    edges = torch.linspace(low, max(high, low + 1e-6), bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, max(high, low + 1e-6 * max(1.0, abs(low))), bins + 1, dtype=torch.float64)
     counts = torch.bucketize(scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
     return {"edges": edges.tolist(), "samples": (counts.double() / counts.sum()).tolist()}
 
@@ -116,7 +160,7 @@ def histogram(
 ) -> dict[str, list[float]]:
     """Histogram of scores under the target, under the policy's exact law where it is known, and in samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
-    edges = torch.linspace(low, high + 1e-9, bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, high + 1e-9 * max(1.0, abs(high)), bins + 1, dtype=torch.float64)
     row = torch.bucketize(known.scores, edges[1:-1], right=True)
     counts = torch.bucketize(drawn.scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
     laws = {"target": known.target} | ({} if law is None else {"law": law})
@@ -125,14 +169,16 @@ def histogram(
     return {"edges": edges.tolist()} | {name: share.tolist() for name, share in shares.items()}
 
 
-def sample_figures(task: Task, drawn: Samples, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
+def sample_figures(
+    task: Task, drawn: Samples, max_states: int = laws.MAX_STATES, rule: ModeRule | None = None
+) -> dict[str, Any]:
     """Top-100 scores, modes by two definitions, diversity and novelty of samples, with the thresholds used."""
+    rule = rule or ModeRule()
     objects, scores = drawn.objects.numpy(), drawn.scores.numpy()
     top = metrics.top_k(objects, scores, 100)
-    level = task.landscape.mode_level - 1e-6
-    modes = metrics.greedy_modes(
-        objects, scores, threshold=MODE_DISTANCE, level=level, distance="l1" if task.env.distance == "l1" else "hamming"
-    )
+    level = task.landscape.mode_level if rule.level is None else rule.level
+    kind = "l1" if task.env.distance == "l1" else "hamming"
+    modes = metrics.greedy_modes(objects, scores, threshold=rule.distance, level=level - 1e-6, distance=kind)
     found, total = modes_reference(task, drawn.objects, max_states) or (None, None)
     distinct, ranked = metrics.unique_objects(objects, scores)
     return {
@@ -141,7 +187,7 @@ def sample_figures(task: Task, drawn: Samples, max_states: int = laws.MAX_STATES
         "top100_median": top.median,
         "top100_count": top.count,
         "modes_greedy": len(modes),
-        "modes_greedy_rule": f"score >= {task.landscape.mode_level:g}, {task.env.distance} distance > {MODE_DISTANCE}",
+        "modes_greedy_rule": f"score >= {level:g}, {task.env.distance} distance > {rule.distance}",
         "modes_reference": found,
         "modes_reference_total": total,
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
@@ -181,13 +227,16 @@ def modes_reference(task: Task, objects: Int[Tensor, "N O"], max_states: int) ->
 def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tensor, "M O"] | None:
     """Known maxima of a landscape, None where it is too large to enumerate.
 
-    Local maxima in the top 1 % of a complete table of sequences, else every object with the highest score.
+    Local maxima in the top 1 % of a complete table of sequences, else every object with the highest score; of objects
+    that satisfy the constraints, where there are some.
     """
     env = task.env
     if not laws.enumerable(env, max_states):
         return None
     objects = env.all_objects()
     scores = task.landscape.scores(objects)
+    if env.automaton is not None:
+        scores = torch.where(env.automaton.feasible(objects), scores, scores.min())
     if isinstance(env, SequenceEnv) and not env.stop:
         table = scores.double().numpy()
         maxima = torch.from_numpy(
@@ -224,8 +273,8 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
 
 def known_facts(task: Task) -> dict[str, Any]:
     """Facts that the landscape knows without enumeration, at the configured reward norm."""
-    if task.env.noise_by_state:
-        return {}  # a landscape's own formulas know noise by position
+    if task.env.noise_by_state or task.env.automaton is not None:
+        return {}  # a landscape's own formulas know noise by position, and no constraints
     facts = task.landscape.facts(task.beta, task.env.noise)
     if "log_z" in facts:
         facts["log_z"] -= task.beta * math.log(task.config.reward.norm)

@@ -1,25 +1,51 @@
-"""Orders: whole sequences intended at once, under noise that is not observed on the way, and what they give."""
+"""Orders: whole sequences fixed before anything is made, and what comes out of them under noise (method, 12).
 
+The intentions of a stepwise policy are no order: they answer errors that were already seen. Here nothing is seen on the
+way, and an order's value is the mean score of what comes out, $V(o) = E[f(x)|o]$.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from sgfn.envs import Env, SequenceEnv
+from sgfn.envs import Automaton, Env, SequenceEnv
 from sgfn.envs.base import one_hot
+from sgfn.envs.laws import law
 from sgfn.envs.trajectories import Samples
+from sgfn.envs.violations import violation_probabilities
 from sgfn.evaluation.likelihood import log_law
 from sgfn.landscapes.base import Landscape
 from sgfn.learning.rollout import LogPolicy, RolloutDraws, act, clocks, no_reward
+from sgfn.noise.operators import Identity
 
 LARGEST_TABLE = 2_000_000
+"""Sequences in a complete table of scores at most."""
+LARGEST_LAWS = 20_000_000
+"""Probabilities of outcomes, orders times sequences, that are computed one by one at most."""
 SHORTLIST = 64
 """Number of orders whose expectation is estimated from draws: those that score best if they come out intact."""
+BLOCK = 2_000_000
+"""Letters that are realised at once."""
+
+Score = Callable[[Int[Tensor, "N O"]], Float[Tensor, "N C"]]
+"""Sequences as rows to C figures of each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """Means of figures over what comes out of each order."""
+
+    mean: Float64[Tensor, "N C"]
+    error: Float64[Tensor, "N C"]
+    """Standard error of the mean; zero where it is exact."""
+    exact: bool
 
 
 def as_orders(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N O"]:
-    """Rows of intentions as sequences to order, with blanks from the first stop or padded step on.
+    """Rows of intentions as sequences that could be ordered, with blanks from the first stop or padded step on.
 
     Where a stop slipped into a token the policy went on intending; an order ends at that stop all the same.
     """
@@ -27,50 +53,151 @@ def as_orders(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N 
     return torch.where(ended, env.blank, intended)
 
 
-@torch.no_grad()
-def expected_scores(
-    env: SequenceEnv, landscape: Landscape, orders: Int[Tensor, "N O"], generator: torch.Generator, draws: int = 256
-) -> Float[Tensor, " N"]:
-    r"""Mean score of what comes out when a whole sequence is ordered at once, $E[R(x)\,|\,a_1 \dots a_L]$.
+# expectations
 
-    Exact where the score table is small (the kernel is applied to one position after the other), else a mean over
-    draws.
+
+@torch.no_grad()
+def expectation(
+    env: SequenceEnv,
+    orders: Int[Tensor, "N O"],
+    score: Score,
+    *,
+    draws: int = 256,
+    seed: int = 0,
+    limit: int | None = None,
+) -> Expectation:
+    r"""$E[f(x)|o]$ of each order, for every figure f that `score` gives.
+
+    Exact without noise, where all sequences of an order's length can be scored (`limit` of them at most: the kernel is
+    applied to one position after the other), and where the laws of what comes out are small; else a mean over draws
+    that are the same for all orders, so that orders are compared under the same errors.
     """
-    if tabulable(env):
-        return _exact_expectation(env, landscape)[env.object_index(orders)].float()
-    total = torch.zeros(orders.shape[0])
-    for start in range(0, draws, 16):  # a few at a time: fewer calls, and memory stays flat
-        copies = min(16, draws - start)
-        total += landscape.scores(_realise(env, orders.repeat(copies, 1), generator)).view(copies, -1).sum(0)
-    return total / draws
+    limit = LARGEST_TABLE if limit is None else limit
+    if silent(env):
+        return _exact(score(orders))
+    if separate(env):
+        lengths = env.written(orders)
+        if all(env.vocab ** int(n) <= limit for n in lengths.unique()):
+            return _exact(_by_length(env, orders, lengths, score))
+    elif env.num_objects <= limit and env.num_objects * orders.shape[0] <= LARGEST_LAWS:
+        return _exact(outcome_laws(env, orders) @ score(env.all_objects()).double())
+    return _estimated(env, orders, score, draws, seed)
+
+
+def _exact(values: Float[Tensor, "N C"]) -> Expectation:
+    return Expectation(mean=values.double(), error=torch.zeros_like(values, dtype=torch.float64), exact=True)
+
+
+def silent(env: SequenceEnv) -> bool:
+    """Whether what is ordered comes out."""
+    return not env.noise_by_state and isinstance(env.operator(env.initial(1)), Identity) and not env.noise.by_position
+
+
+def separate(env: SequenceEnv) -> bool:
+    """Whether noise acts on each position by itself and leaves lengths alone."""
+    return not env.noise_by_state and not env.noise.stop
 
 
 def tabulable(env: SequenceEnv) -> bool:
-    """Whether expectations are computed from a complete table of scores."""
-    return not env.stop and not env.noise_by_state and env.num_objects <= LARGEST_TABLE
+    """Whether the values of all orders can be computed from a complete table of scores."""
+    return separate(env) and env.num_objects <= LARGEST_TABLE
 
 
-def _exact_expectation(env: SequenceEnv, landscape: Landscape) -> Float[Tensor, " N"]:
-    scores = landscape.scores(env.all_objects()).double().reshape((env.vocab,) * env.length)
+def _of_length(env: SequenceEnv, length: int) -> SequenceEnv:
+    """Sequences of one length under the same noise."""
+    return SequenceEnv(length=length, alphabet=env.alphabet, noise=env.noise)
+
+
+def _by_length(
+    env: SequenceEnv, orders: Int[Tensor, "N O"], lengths: Int[Tensor, " N"], score: Score
+) -> Float64[Tensor, "N C"]:
+    """Expectations of orders, from a table of all sequences for each length among them."""
+    found: Tensor | None = None
+    for length in lengths.unique().tolist():
+        chosen, own = lengths == length, _of_length(env, length)
+        values = expectation_table(own, _padded_scores(env, own, score))
+        found = torch.zeros(orders.shape[0], values.shape[1], dtype=torch.float64) if found is None else found
+        found[chosen] = values[own.object_index(orders[chosen, :length])]
+    assert found is not None
+    return found
+
+
+def _padded_scores(env: SequenceEnv, own: SequenceEnv, score: Score) -> Float[Tensor, "M C"]:
+    """Figures of all sequences of one length, written as rows of an environment that may have longer ones."""
+    objects = own.all_objects()
+    blanks = torch.full((objects.shape[0], env.length - own.length), env.blank)
+    return score(torch.cat([objects, blanks], 1))
+
+
+def expectation_table(env: SequenceEnv, values: Float[Tensor, "M C"]) -> Float64[Tensor, "M C"]:
+    """Expectations of all orders of one length from figures of all sequences, both in the order of `object_index`."""
+    table = values.double().T.reshape(-1, *(env.vocab,) * env.length)  # C V .. V
     roots = [states[:1] for states in env.levels()]  # noise may depend on the position, not on the tokens
-    total = torch.zeros_like(scores)
+    total = torch.zeros_like(table)
     for rate, weight in env.noise.rates(env.horizon):
-        table = scores
-        for axis, root in enumerate(roots):
+        expected = table
+        for axis, root in enumerate(roots, start=1):
             kernel = env.operator(root, torch.float64, rate)
-            table = kernel.expected(table.movedim(axis, -1)).movedim(-1, axis)
-        total += weight * table
-    return total.reshape(-1)
+            expected = kernel.expected(expected.movedim(axis, -1)).movedim(-1, axis)
+        total += weight * expected
+    return total.reshape(values.shape[1], -1).T
 
 
-def _realise(env: SequenceEnv, orders: Int[Tensor, "N O"], generator: torch.Generator) -> Int[Tensor, "N O"]:
-    """What comes out of each order, drawn once."""
-    count, rate = orders.shape[0], env.noise.draw_rates(orders.shape[0], generator)
-    clock = torch.ones(env.horizon, 2, count, max(env.actions, env.outcomes))  # an order leaves no choice of intentions
-    for times in clock[:, 1, :, : env.outcomes]:
-        times.copy_(clocks((count, env.outcomes), generator))
-    draws = RolloutDraws(clock=clock, rate=rate, explore=0.0, temperature=1.0)
-    return env.objects(act(env, order_policy(env, orders), no_reward, draws).states[:, -1])
+def outcome_laws(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float64[Tensor, "N M"]:
+    """Probability of everything that may come out of each order, in the order of `all_objects`; for small spaces."""
+    rows = [law(env, lambda states, one=one: order_policy(env, one.expand_as(states))(states).exp()) for one in orders]
+    return torch.stack(rows)
+
+
+def _estimated(env: SequenceEnv, orders: Int[Tensor, "N O"], score: Score, draws: int, seed: int) -> Expectation:
+    count, total, squares = orders.shape[0], 0.0, 0.0
+    for part in order_draws(env, draws, seed).split(max(1, BLOCK // max(1, count * env.length))):
+        came, place = realised(env, orders, part).flatten(0, 1).unique(dim=0, return_inverse=True)
+        values = score(came).double()[place].view(part.count, count, -1)
+        total, squares = total + values.sum(0), squares + values.square().sum(0)
+    mean = torch.as_tensor(total) / draws
+    spread = (torch.as_tensor(squares) / draws - mean.square()).clamp(min=0.0) / max(1, draws - 1)
+    return Expectation(mean=mean, error=spread.sqrt(), exact=False)
+
+
+@dataclass(frozen=True)
+class OrderDraws:
+    """Random numbers of several draws of what comes out; all orders that are drawn with them meet the same errors."""
+
+    clock: Float[Tensor, "D T K"]
+    rate: Float[Tensor, " D"] | None
+    """The hidden rate of each draw, where noise has one."""
+
+    @property
+    def count(self) -> int:
+        """D: number of draws."""
+        return self.clock.shape[0]
+
+    def split(self, size: int) -> "list[OrderDraws]":
+        """The same draws, so many at a time."""
+        clocks = self.clock.split(size)
+        rates = [None] * len(clocks) if self.rate is None else self.rate.split(size)
+        return [OrderDraws(clock, rate) for clock, rate in zip(clocks, rates, strict=True)]
+
+
+def order_draws(env: SequenceEnv, count: int, seed: int) -> OrderDraws:
+    """Random numbers for so many draws."""
+    generator = torch.Generator().manual_seed(seed)
+    return OrderDraws(clocks((count, env.horizon, env.outcomes), generator), env.noise.draw_rates(count, generator))
+
+
+def realised(env: SequenceEnv, orders: Int[Tensor, "N O"], draws: OrderDraws) -> Int[Tensor, "D N O"]:
+    """What comes out of each order in each draw."""
+    count, steps = orders.shape[0], draws.clock.transpose(0, 1)  # T D K
+    times = torch.stack([torch.ones_like(steps), steps], 1)  # an order leaves no choice of intentions
+    rolled = RolloutDraws(
+        clock=times[:, :, :, None].expand(-1, -1, -1, count, -1).flatten(2, 3),
+        rate=None if draws.rate is None else draws.rate.repeat_interleave(count),
+        explore=0.0,
+        temperature=1.0,
+    )
+    policy = order_policy(env, orders.repeat(draws.count, 1))
+    return env.objects(act(env, policy, no_reward, rolled).states[:, -1]).view(draws.count, count, -1)
 
 
 def order_policy(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> LogPolicy:
@@ -84,6 +211,28 @@ def order_policy(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> LogPolicy:
     return log_policy
 
 
+def intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float64[Tensor, " N"]:
+    """Probability that each order comes out as it is, averaged over hidden rates."""
+    return log_law(env, order_policy(env, orders), orders).exp()
+
+
+def violations(
+    env: SequenceEnv, orders: Int[Tensor, "N O"], automaton: Automaton | None = None, draws: int = 1024
+) -> Float64[Tensor, " N"]:
+    """Probability that what comes out of each order breaks a constraint, by default of the environment's own; exact,
+    but for noise that reads the state, where it is the share among draws."""
+    automaton = env.automaton if automaton is None else automaton
+    if automaton is None:
+        return torch.zeros(orders.shape[0], dtype=torch.float64)
+    if not env.noise_by_state:
+        return violation_probabilities(automaton, orders, env.noise)
+    broken = _estimated(env, orders, lambda rows: (~automaton.feasible(rows))[:, None].double(), draws, 0)
+    return broken.mean[:, 0]
+
+
+# the best orders of a task
+
+
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """A sequence to order, with its expected score and its probability of coming out unchanged."""
@@ -91,37 +240,59 @@ class Order:
     order: str
     expected: float
     """Mean score of what is realised."""
+    error: float
+    """Standard error of that mean; zero where it is exact."""
     intact: float
     """Probability that it comes out as ordered."""
+    violates: float
+    """Probability that what comes out breaks a constraint."""
     score: float
-    """Score if it does."""
+    """Score if it comes out intact."""
 
 
 def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 10, seed: int = 0) -> list[Order]:
-    """The distinct sequences the policy intended and those measured beforehand, best expected score first.
+    """New sequences with the best expected scores, those that were measured beforehand left out.
 
-    Empty where a task has no sequences to order (a grid). Where expectations must be estimated from draws, only a
-    shortlist is considered, and fewer draws are made where scoring is slow.
+    Where all orders can be ranked exactly they are; else those are considered that came out of the policy or that it
+    intended, and of them a shortlist by their scores if they come out intact, with fewer draws where scoring is slow.
+    Empty where a task has no sequences to order (a grid).
     """
     if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
         return []
-    orders, known = as_orders(env, samples.intended), landscape.offline_objects()
-    orders = (orders if known is None else torch.cat([orders, known.to(orders.device)])).unique(dim=0)
-    lengths = env.written(orders)
-    orders = orders[lengths >= (env.min_length if env.stop else env.length)]
+    orders = candidates(env, samples)
+    orders = orders[is_new(landscape, orders)]
+    if not orders.shape[0]:
+        return []
     if not tabulable(env):
         orders = orders[landscape.scores(orders).argsort(descending=True, stable=True)[: max(count, SHORTLIST)]]
-    generator, draws = torch.Generator().manual_seed(seed), 64 if landscape.on_host else 256
-    expected = expected_scores(env, landscape, orders, generator, draws)
-    best = expected.argsort(descending=True, stable=True)[:count]
+    found = expectation(env, orders, scored_by(landscape), draws=64 if landscape.on_host else 256, seed=seed)
+    best = found.mean[:, 0].argsort(descending=True, stable=True)[:count]
     orders = orders[best]
-    figures = (expected[best], _intact(env, orders), landscape.scores(orders))
-    return [
-        Order(order=text, expected=float(e), intact=float(i), score=float(s))
-        for text, e, i, s in zip(env.decode(orders), *figures, strict=True)
-    ]
+    figures = (found.mean[best, 0], found.error[best, 0], intact(env, orders), violations(env, orders))
+    rows = zip(env.decode(orders), *figures, landscape.scores(orders), strict=True)
+    names = ("expected", "error", "intact", "violates", "score")
+    return [Order(order=text, **dict(zip(names, map(float, own), strict=True))) for text, *own in rows]
 
 
-def _intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float[Tensor, " N"]:
-    """Probability that every token comes out as ordered, averaged over hidden rates."""
-    return log_law(env, order_policy(env, orders), orders).exp()
+def scored_by(landscape: Landscape) -> Score:
+    """The landscape's scores as one figure of each sequence."""
+    return lambda rows: landscape.scores(rows)[:, None]
+
+
+def candidates(env: SequenceEnv, samples: Samples) -> Int[Tensor, "N O"]:
+    """Sequences that may be ordered: all of them where their values can be tabulated, else those of the samples."""
+    if tabulable(env):
+        found = env.all_objects()
+    else:
+        found = torch.cat([as_orders(env, samples.intended), samples.objects]).unique(dim=0)
+        found = found[env.written(found) >= (env.min_length if env.stop else env.length)]
+    return found if env.automaton is None else found[env.automaton.feasible(found)]
+
+
+def is_new(landscape: Landscape, orders: Int[Tensor, "N O"]) -> Bool[Tensor, " N"]:
+    """Which orders were not measured beforehand."""
+    known, count = landscape.offline_objects(), orders.shape[0]
+    if known is None or not count:
+        return torch.ones(count, dtype=torch.bool)
+    _, place = torch.cat([orders, known.to(orders.device)]).unique(dim=0, return_inverse=True)
+    return ~torch.isin(place[:count], place[count:])

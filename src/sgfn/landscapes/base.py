@@ -35,6 +35,10 @@ class Landscape(ABC):
 
     # Optional knowledge
 
+    def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """Standard deviation of each score, where scores are predictions; zero where they are known."""
+        return torch.zeros(objects.shape[:-1], device=objects.device)
+
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """Facts known without enumeration at reward norm 1: `log_z`, `optimum`, expected scores of target and floor."""
         return {}
@@ -52,6 +56,10 @@ class Landscape(ABC):
     def offline_objects(self) -> Int[Tensor, "N O"] | None:
         """Objects whose scores were measured beforehand; None where the landscape was not made from any."""
         return None
+
+    def start_objects(self) -> Int[Tensor, "N O"] | None:
+        """Objects that a search may begin with: those measured beforehand, unless the landscape knows others."""
+        return self.offline_objects()
 
     def to(self, device: torch.device) -> None:
         """Move the landscape's tensors to a device."""

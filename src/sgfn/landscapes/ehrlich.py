@@ -51,6 +51,8 @@ class Ehrlich(Landscape):
     """c motifs of k letters."""
     offsets: tuple[tuple[int, ...], ...]
     """For each motif, where its letters stand after the first: 0 = s_1 < s_2 < ..."""
+    start: Int[Tensor, "1 O"]
+    """A feasible sequence to begin a search with."""
     allowed: Bool[Tensor, "V+1 V+1"]
     """Which letter may follow which; the blank of a sequence too short may follow, and precede, none."""
 
@@ -66,6 +68,7 @@ class Ehrlich(Landscape):
         self.motifs = tuple(walk[i : i + motif_length] for i in range(0, len(walk), motif_length))
         self.offsets = tuple(draw_offsets(length // motifs, motif_length, generator) for _ in range(motifs))
         self.allowed = torch.nn.functional.pad(allowed, (0, 1, 0, 1))
+        self.start = torch.tensor(draw_walk(allowed, length, generator, stays=True))[None]
         self.maximum, self.mode_level = 1.0, 1.0
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
@@ -82,6 +85,10 @@ class Ehrlich(Landscape):
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """One best sequence, under `optimum`."""
         return {"optimum": "".join(self.alphabet[i] for i in self.optimum().tolist())}
+
+    def start_objects(self) -> Int[Tensor, "1 O"]:
+        """One feasible sequence, a walk along allowed transitions, as the reference code's search begins with one."""
+        return self.start
 
     def optimum(self) -> Int[Tensor, " O"]:
         """A feasible sequence with score 1; there are others."""
@@ -121,9 +128,11 @@ def draw_allowed(vocab: int, generator: torch.Generator) -> Bool[Tensor, "V V"]:
     return torch.ones(vocab, vocab, dtype=torch.bool).scatter_(1, banned, False)
 
 
-def draw_walk(allowed: Bool[Tensor, "V V"], steps: int, generator: torch.Generator) -> tuple[int, ...]:
-    """A random walk along allowed transitions, all equally likely, that never repeats a letter at once."""
-    moves = allowed.float().fill_diagonal_(0.0)
+def draw_walk(
+    allowed: Bool[Tensor, "V V"], steps: int, generator: torch.Generator, *, stays: bool = False
+) -> tuple[int, ...]:
+    """A random walk along allowed transitions, all equally likely; unless it `stays`, no letter follows itself."""
+    moves = allowed.float() if stays else allowed.float().fill_diagonal_(0.0)
     letters = [int(torch.randint(len(allowed), (), generator=generator))]
     while len(letters) < steps:
         letters.append(int(torch.multinomial(moves[letters[-1]], 1, generator=generator)))

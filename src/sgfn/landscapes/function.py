@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from sgfn.config.checks import quoted
 from sgfn.config.importing import find, function_label
 from sgfn.config.user_code import brief, in_user_code
 from sgfn.landscapes.base import Landscape
@@ -80,7 +81,7 @@ def checked(answer: Any, texts: list[str], name: str) -> Float64[np.ndarray, " N
     count = len(texts)
     try:
         values = np.asarray(answer.detach().cpu() if isinstance(answer, Tensor) else answer, dtype=np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # whatever an object of the user's own does when it is asked for numbers
         values = None
     if values is None or values.ndim != 1:
         refuse_words(answer, texts, name)
@@ -103,8 +104,8 @@ def refuse_words(answer: Any, texts: list[str], name: str) -> None:
     for text, value in zip(texts, answer, strict=True):
         try:
             float(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} gave {text!r} the score {value!r}, must be a number") from None
+        except Exception:
+            raise ValueError(f"{name} gave {text!r} the score {quoted(value)}, must be a number") from None
 
 
 def first_failure(

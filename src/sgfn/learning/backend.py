@@ -18,9 +18,11 @@ from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.optimisation import Optimiser
+from sgfn.learning.rollout import Actor, Policy
 from sgfn.nets.dynamics import NoiseModel
 from sgfn.nets.heads import FlowNets
-from sgfn.objectives.entropy import entropy_figures, entropy_terms
+from sgfn.objectives.entropy import entropy_parts, entropy_terms
+from sgfn.objectives.parts import Parts, balance_parts
 from sgfn.objectives.scores import Scores
 
 Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
@@ -47,7 +49,11 @@ class Setup:
     reads_flow: bool
     """Whether the objective reads flows of states between root and end."""
     reads_intentions: bool
-    """Whether the objective, or exploration, reads the policy at all intentions."""
+    """Whether the objective, exploration or the log reads the policy at all intentions."""
+    balance_terms: tuple[str, ...] = ()
+    """Terms of the balance that are logged, by the names of `objectives.parts.balance_parts`."""
+    behaviour: Callable[[Policy], Actor] | None = None
+    """Changes the actor of the agent's own rollouts, where a way to explore does; the general backend asks for it."""
 
     @property
     def config(self) -> TrainConfig:
@@ -60,11 +66,23 @@ class Setup:
         return self.nets.log_z.device
 
     @torch.no_grad()
-    def entropy(self, scores: Scores, batch: Episodes) -> Float[Tensor, " N"] | None:
-        """`ENTROPY_METERS` of a batch; None where the run does not record them."""
-        if not self.config.watches_entropy:
-            return None
-        return entropy_figures(entropy_terms(scores, batch, self.config.entropy), batch)
+    def parts(self, scores: Scores, batch: Episodes, raised: Episodes, own: Parts) -> Parts:
+        """Everything that is logged of a batch beside its loss, by name: the objective's own parts, and ours.
+
+        `raised` is the batch at the reward exponent. Where the run watches the entropy and the objective does not tell
+        of it already, its figures are computed here.
+        """
+        found = own | balance_parts(scores, raised, self.balance_terms)
+        if self.config.watches_entropy:
+            if "r_gamma" not in found:
+                found |= entropy_parts(entropy_terms(scores, batch, self.config.entropy), batch)
+            found["reward_minus_kl"] = batch.log_reward.exp().mean() - found["policy_kl"]
+        return found
+
+
+def stacked(parts: Parts) -> Float[Tensor, " P"] | None:
+    """Parts as one tensor, in their order; None where there are none."""
+    return torch.stack([value.detach().to(torch.float32) for value in parts.values()]) if parts else None
 
 
 class Learned(NamedTuple):
@@ -73,8 +91,8 @@ class Learned(NamedTuple):
     loss: Float[Tensor, ""]
     noise_loss: Float[Tensor, ""]
     """Negative log-likelihood of the outcomes under the noise model."""
-    entropy: Float[Tensor, " N"] | None
-    """`ENTROPY_METERS` of the batch; None where the run does not record them."""
+    parts: Float[Tensor, " P"] | None
+    """`Setup.parts` of the batch, in the order of their names; None where there are none."""
     pending: Any
     """Argument of `update_noise_model`; None where the noise model is updated already."""
 

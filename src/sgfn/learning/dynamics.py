@@ -38,6 +38,23 @@ def calibration(env: Env, kernel: KernelOf, batch: Trajectories) -> dict[str, fl
     }
 
 
+@torch.no_grad()
+def mean_kernels(env: Env, kernel: KernelOf, batch: Trajectories) -> dict[str, list[list[float | None]]]:
+    """Mean law of the outcome for each intention over the visited steps, true and learned; None where never meant."""
+    states = batch.states[:, :-1]
+    rate = env.noise.posterior_rates(env.slippable(states), batch.intended, batch.realised)
+    rows = {"true": env.operator(states, torch.float64, rate), "learned": kernel(states)}
+    meant = batch.intended[batch.valid].cpu()
+    found = {}
+    for name, operator in rows.items():
+        law = operator.row(batch.intended).double()[batch.valid].cpu()  # N K
+        total = torch.zeros(env.actions, env.outcomes, dtype=torch.float64).index_add_(0, meant, law)
+        seen = meant.bincount(minlength=env.actions)[:, None]
+        means = torch.where(seen > 0, total / seen.clamp(min=1), torch.nan)
+        found[name] = [[None if p != p else round(p, 6) for p in row] for row in means.tolist()]
+    return found
+
+
 def count_estimate(env: Env, batch: Trajectories) -> Float64[Tensor, "A K"]:
     r"""The kernel as counts tell it, pooled over all states where the intention can slip: $\hat P(k|a) = n_{ak}/n_a$.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, tempered
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Past, Setup
+from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
 from sgfn.learning.kernels.mlp_actor import MLPActor, rollout_kernel
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.optimisation import step_together
@@ -22,6 +22,7 @@ from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets
 from sgfn.noise.operators import DenseKernel, Kernel
 from sgfn.objectives import reads_scores, scored_as
+from sgfn.objectives.parts import explain
 from sgfn.objectives.scores import Scores
 
 MAX_BATCH_UNSHARED = 4096
@@ -112,6 +113,8 @@ class GeneralBackend(Backend):
     def collect(self, states: FlowNets | SharedStateScorer, draws: BatchDraws) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share."""
         actor = states if isinstance(states, SharedStateScorer) else self.actor()
+        if self.setup.behaviour is not None:
+            actor = self.setup.behaviour(actor)
         own = act(self.env, actor, self.setup.task.log_reward, draws.rollout)
         if self.setup.offline is None or draws.rows is None or draws.clock is None:
             return own, own
@@ -138,22 +141,41 @@ class GeneralBackend(Backend):
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
             nll = dynamics.negative_log_likelihood(kernel, batch, own.valid.shape[0])
         scores, raised = self.scored(self.scorer(states, thoughts), batch, beta, kernel)
-        loss = self.setup.objective(scores, raised).mean()
+        found = explain(self.setup.objective, scores, raised)
+        loss = found.loss.mean()
         if learn_noise:
             step_together([(self.setup.optimiser, loss), (self.setup.noise_optimiser, nll)], rate)
         else:
             self.setup.optimiser.step(loss, rate)
-        entropy = self.setup.entropy(scores, batch)
-        return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), entropy=entropy, pending=None)
+        parts = stacked(self.setup.parts(scores, batch, raised, found.parts))
+        return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=parts, pending=None)
+
+    @torch.no_grad()
+    def part_names(self, batch: Trajectories, beta: Float[Tensor, ""]) -> tuple[str, ...]:
+        """Names of what is logged of a batch beside its loss, found by scoring one."""
+        thoughts = self.thoughts(batch)
+        kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
+        with torch.enable_grad():
+            scores, raised = self.scored(self.scorer(self.nets, thoughts), batch, beta, kernel)
+            own = explain(self.setup.objective, scores, raised).parts
+        return tuple(self.setup.parts(scores, batch, raised, own))
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """Update policy and flow on past trajectories."""
+        self.setup.optimiser.step(self._loss_of(past, beta).mean(), rate)
+
+    @torch.no_grad()
+    def losses(self, past: Past, beta: Float[Tensor, ""]) -> Float[Tensor, " B"]:
+        """The present loss of each past trajectory."""
+        return self._loss_of(past, beta)
+
+    def _loss_of(self, past: Past, beta: Float[Tensor, ""]) -> Float[Tensor, " B"]:
         batch = rebuild(self.env, *past)
         with torch.no_grad():
             thoughts = self.thoughts(batch)
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
         scorer = self.scorer(self.state_scorer(batch.valid.shape[0]), thoughts)
-        self.setup.optimiser.step(self.setup.objective(*self.scored(scorer, batch, beta, kernel)).mean(), rate)
+        return self.setup.objective(*self.scored(scorer, batch, beta, kernel))
 
     def scored(
         self, scorer: Scorer, batch: Trajectories, beta: Float[Tensor, ""], kernel: Kernel

@@ -133,6 +133,11 @@ class Learner(ABC):
         raise NotImplementedError(f"{type(self).__name__} cannot be compiled")
 
     @property
+    def exponent(self) -> float:
+        """The reward exponent of the target that is trained towards; waits for the device where it is being found."""
+        return self.task.beta
+
+    @property
     def trajectories(self) -> int:
         """Environment calls made so far."""
         return self.done * self.config.batch
@@ -194,6 +199,15 @@ class Learner(ABC):
     def calibrated(self, batch: int, seed: int) -> dict[str, float | None]:
         """Kind, likelihood and distance of the noise model on the policy's trajectories; None without a model."""
         return dict.fromkeys(("dynamics_model", "dynamics_nll", "dynamics_entropy", "dynamics_tv"))
+
+    def kernels(self, batch: int, seed: int) -> dict[str, list[list[float | None]]] | None:
+        """Mean true and learned noise by intention on the policy's trajectories; None where none is learned."""
+        return None
+
+    @property
+    def why_no_law(self) -> str:
+        """Why `law` is not to be had, where it is not; empty where it is."""
+        return "" if self.has_law else "the method has no policy of the state"
 
     # laws and samples
 
@@ -288,7 +302,8 @@ class Learner(ABC):
         for name in sorted({key.partition(".")[0] for key in state} - named | memory.keys()):
             copy_into(memory.get(name, {}), part_of(state, name), name)
         self.index.copy_(mine["index"])
-        self.meters.copy_(mine["meters"])
+        if mine["meters"].shape == self.meters.shape:  # else of a version that logged other figures
+            self.meters.copy_(mine["meters"])
         self.done = int(mine["done"])
         self.generator.set_state(mine["generator"].cpu())
 

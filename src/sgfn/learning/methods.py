@@ -7,12 +7,14 @@ from torch import Tensor
 from sgfn.config import TrainConfig
 from sgfn.config.registry import called_as, of_kind
 from sgfn.landscapes.tasks import Task
+from sgfn.learning.exploration.registry import check_ways
 from sgfn.learning.forms import FORMS, form_entry
 from sgfn.learning.learner import Learner
 from sgfn.learning.registry import METHODS, MethodEntry, check_names
 from sgfn.learning.trainer import Trainer, check_task
 from sgfn.learning.unread import refuse_unread, unread, without_unread
 from sgfn.objectives import OBJECTIVES, scored_as
+from sgfn.objectives.registry import chain
 
 __all__ = [
     "METHODS",
@@ -49,6 +51,7 @@ def check_flows(task: Task) -> None:
     """Refuse an objective, a form or a network that the task's states do not suit."""
     check_task(task)
     check_objective(task.config)
+    check_ways(task.config)
 
 
 def check_objective(config: TrainConfig) -> None:
@@ -57,6 +60,9 @@ def check_objective(config: TrainConfig) -> None:
     if form.name in entry.refuses:
         use = " or ".join(name for name in FORMS if name not in entry.refuses)
         raise ValueError(f"objective {entry.name!r} weighs intentions, which form {form.name!r} ignores: use {use}")
+    least = max((one.least_batch for one in chain(config)), default=1)
+    if config.batch < least:
+        raise ValueError(f"objective {entry.name!r} compares trajectories of a batch: set --batch to {least} or more")
     if config.thought.layers > 0 and not entry.memory:
         raise ValueError(
             f"thought.layers: objective {entry.name!r} has no history of the children it imagines: use tb or kl"

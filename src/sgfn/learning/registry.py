@@ -9,10 +9,11 @@ from sgfn.config import TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.reads import above, reads
 from sgfn.config.registry import DASHED, DOTTED, SOLID, Entry, Registry, Style, imported, refuse_arguments
+from sgfn.learning.exploration.registry import EXPLORATIONS
 from sgfn.learning.forms import FORMS
 from sgfn.nets.registry import ENCODERS
 from sgfn.noise.registry import NOISES
-from sgfn.objectives.registry import OBJECTIVES, bases
+from sgfn.objectives.registry import NO_BASE, OBJECTIVES, bases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,8 @@ def wrap(name: str, found: Any) -> MethodEntry:
 LEARNING = (
     *("objective", "form", "subtb_lambda", "explore", "temperature", "exploration", "reward.ramp", "net", "dynamics"),
     *("thought", "rl", "chain", "kl", "entropy", "replay", "offline.share", "optim", "log.exact_every"),
+    *("archive", "local", "surprise", "novelty"),
+    *("log.entropy", "aim"),
 )
 """Settings of learning, all methods together."""
 _EXACT = reads("log.exact_every")
@@ -60,17 +63,17 @@ _PLAIN_NET = reads("net.encoder", "net.hidden", "net.layers", "net.activation")
 _ACTOR = (_EXACT, _PLAIN_NET, reads("reward.ramp", "optim.lr", *_FADING, "rl.temperature"))
 _ON_POLICY = (*_ACTOR, reads("rl.trace", "rl.value_weight"))
 _FLOWS = (
-    reads("objective", "explore", "temperature", "exploration", "reward.ramp", "offline.share", "optim"),
-    reads("dynamics.mode", "thought.layers", "replay.updates"),
+    reads("objective", "explore", "temperature", "exploration", "reward.ramp", "aim", "offline.share", "optim"),
+    reads("dynamics.mode", "thought.layers", "replay.updates", "log.entropy"),
     reads("dynamics.model", "dynamics.lr", "dynamics.clip", dynamics__mode=("batch", "replay")),
     reads("dynamics.hidden", "dynamics.layers", dynamics__mode=("batch", "replay"), dynamics__model=("auto", "full")),
-    reads("dynamics.rounds", dynamics__mode="replay"),
+    reads("dynamics.rounds", "dynamics.batch", dynamics__mode="replay"),
     reads("thought.width", "thought.heads", thought=above("thought.layers", 0)),
     reads("replay.capacity", "replay.batch", replay=above("replay.updates", 0)),
     reads("replay.capacity", dynamics__mode="replay"),
-    reads("entropy.variant", "entropy.gamma", exploration="entropy"),
-    reads("entropy.quantile", exploration="entropy", entropy__variant="quantile"),
-    reads("entropy.rate_high", "entropy.rate_low", exploration="entropy", entropy__variant="exponential"),
+    reads("entropy.variant", "entropy.gamma", log__entropy=True),
+    reads("entropy.quantile", log__entropy=True, entropy__variant=("quantile", "trajectory")),
+    reads("entropy.rate_high", "entropy.rate_low", log__entropy=True, entropy__variant="exponential"),
 )
 PURPLE, GREEN = "#540477", "#3c8b6b"
 
@@ -154,13 +157,14 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "form": FORMS,
     "noise.kind": NOISES,
     "net.encoder": ENCODERS,
+    "exploration": EXPLORATIONS,
 }
 """The registry that each field takes its names from."""
 
 
 def choices() -> dict[str, list[str]]:
     """The names of ours that each field takes."""
-    built_on = {entry.base[1]: bases(entry) for _, entry in OBJECTIVES.items() if entry.base is not None}
+    built_on = {e.base[1]: bases(e) + [NO_BASE] * e.alone for _, e in OBJECTIVES.items() if e.base is not None}
     return {field: list(registry) for field, registry in REGISTRIES.items()} | built_on
 
 
@@ -172,5 +176,6 @@ def check_names(config: TrainConfig, where: str = "") -> None:
 
 def check_name(field: str, name: str, where: str = "") -> None:
     """Refuse a field's name that is neither ours nor `module:name`, and suggest the nearest."""
-    if ":" not in name:
-        one_of(f"{where}{field}", name, choices()[field])
+    for part in name.split("+") if field == "exploration" else [name]:
+        if ":" not in part:
+            one_of(f"{where}{field}", part, choices()[field])

@@ -7,13 +7,18 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
+from sgfn.config.checks import is_ours
 from sgfn.envs import histories
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.landscapes.base import beta_at
+from sgfn.envs.trajectories import Episodes, Trajectories, first_of
+from sgfn.landscapes.base import Landscape, beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Objective, Setup
+from sgfn.learning.aim import AimedExponent, refuse_own_reward
+from sgfn.learning.backend import Backend, Objective, Past, Setup
 from sgfn.learning.compilation import compiled
+from sgfn.learning.exploration.explorer import Explorer
+from sgfn.learning.exploration.registry import chosen_ways
 from sgfn.learning.forms import form_entry
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.kernels import fixed_length
@@ -31,9 +36,13 @@ from sgfn.nets.heads import FlowNets
 from sgfn.nets.registry import ENCODERS
 from sgfn.objectives import OBJECTIVES, reads_scores, scored_as
 from sgfn.objectives.checks import CheckedObjective
-from sgfn.objectives.entropy import ENTROPY_METERS
 from sgfn.objectives.making import make_objective
+from sgfn.objectives.registry import chain
 
+MOST_DRAWN = 900
+"""Entries of the largest kernel that is drawn."""
+FEW = 4
+"""Trajectories by which the parts of an objective are found."""
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
 
@@ -58,6 +67,7 @@ class StepRemainder(NamedTuple):
     nll: Float[Tensor, ""]
     log_reward: Float[Tensor, " B"]
     length: Int[Tensor, " B"]
+    parts: Float[Tensor, " P"] | None
 
 
 class Trainer(Learner):
@@ -76,23 +86,29 @@ class Trainer(Learner):
         objective: Objective | None = None,
         encoder: nn.Module | None = None,
     ) -> None:
-        super().__init__(task, device, METERS + (ENTROPY_METERS if task.config.watches_entropy else ()))
+        super().__init__(task, device, METERS)
         check_task(task)
         self.offline, self.encoder = None if offline is None else offline.to(device), encoder
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
-        self.entropy_figures = torch.zeros(len(ENTROPY_METERS), device=device)  # `ENTROPY_METERS` of the newest batch
+        self.part_names: tuple[str, ...] = ()
+        self._first: Trajectories | None = None  # some trajectories, by which parts of an objective are found
         self.entropy_ratio = torch.ones((), device=device)  # r_gamma of the batch before, where exploration follows it
         self.schedule_values = torch.zeros(2, device=device)  # see `update_schedules`
         self.steps = torch.tensor(float(self.config.steps), device=device, dtype=torch.float64)  # for schedules
+        self.aimed = self._aimed()
         self.update_schedules()
         self.side_stream: SideStream | None = None
         self.is_compiled = False
+        ways = chosen_ways(self.config)
+        self.explorer = Explorer(task, self.env, device) if any(way.way for way in ways) else None
+        self.changes_behaviour = any(way.behaviour for way in ways)
         needs_buffer = self.config.replay.updates > 0 or self.config.dynamics.mode == "replay"
         self.buffer = Replay(self.env, self.config.replay.capacity, device) if needs_buffer else None
         self._configured = make_objective(self.config)
         self.objective = objective or self._configured
         self._guess_log_z()
+        self.start_calls = 0 if self.explorer is None else self.explorer.begin(self.general, self.generator)
 
     # the objective, and the backends that serve it
 
@@ -119,6 +135,8 @@ class Trainer(Learner):
             objective=CheckedObjective(objective) if own else objective,
             reads_flow=own or reads_scores(self.config, "flow"),
             reads_intentions=own or self.config.watches_entropy,
+            balance_terms=self._balance_terms(own),
+            behaviour=self.explorer.actor if self.explorer is not None and self.changes_behaviour else None,
         )
         self.general = GeneralBackend(setup)
         self.fixed_length = self._fixed_length(setup)
@@ -126,10 +144,29 @@ class Trainer(Learner):
         self.backend: Backend = (
             self.general if self.fixed_length is None or general_until_compiled else self.fixed_length
         )
+        if self._first is not None:
+            self._name_parts(self._first)
+
+    def _balance_terms(self, own: bool) -> tuple[str, ...]:
+        """Terms of the balance that are logged: none where there is no balance, and none that is always zero."""
+        if not own and not any(entry.balance for entry in chain(self.config)):
+            return ()
+        form = form_entry(scored_as(self.config))
+        flows = own or reads_scores(self.config, "flow")
+        noisy = form.joint_backward or not is_ours(form.scoring)
+        shown = {"log_flow": flows, "log_pf": True, "log_dynamics": noisy, "log_pb": noisy or self.nets.reads_final}
+        return (*(name for name, wanted in shown.items() if wanted), "end_flow")
+
+    def _name_parts(self, batch: Trajectories) -> None:
+        """Give every part that is logged a meter."""
+        self._first = batch
+        self.part_names = self.general.part_names(batch, self.schedule_values[0])
+        self.meter_names = (*METERS, *self.part_names)
+        self.meters = torch.zeros(len(self.meter_names) + 1, device=self.device)
 
     def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
         """The backend for sequences of one length, where it fits."""
-        if not fixed_length.fits(setup):
+        if self.changes_behaviour or not fixed_length.fits(setup):
             return None
         backend = FixedLengthBackend(setup)
         if self.general.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:
@@ -161,6 +198,19 @@ class Trainer(Learner):
             Optimiser([(list(self.dynamics.parameters()), model.lr)], model.clip, self.device),
         )
 
+    def _aimed(self) -> AimedExponent | None:
+        """What finds the reward exponent while training; None where it is given."""
+        config, landscape = self.config, self.task.landscape
+        if config.aim is None:
+            return None
+        refuse_own_reward(type(landscape).log_reward is Landscape.log_reward, self.task.name)
+        return AimedExponent(config.aim, self.task.beta, config.reward.norm, config.steps).to(self.device)
+
+    @property
+    def exponent(self) -> float:
+        """The reward exponent of the target: as given, or as found so far."""
+        return super().exponent if self.aimed is None else float(self.aimed.beta)
+
     @property
     def hidden_rate(self) -> bool:
         """Whether each episode has its own noise rate, which tables and the rollout kernel cannot represent."""
@@ -180,6 +230,7 @@ class Trainer(Learner):
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
         if isinstance(objective := general.setup.objective, CheckedObjective):
             objective.refuse_unfinite(*general.scored(scorer, batch, beta, kernel))
+        self._name_parts(first_of(batch, FEW))
 
     # steps
 
@@ -202,7 +253,7 @@ class Trainer(Learner):
         rounds = config.dynamics.rounds if config.dynamics.mode == "replay" else 0
         size = config.replay.batch or config.batch
         replay = [uniform_draws(size, self.generator) for _ in range(config.replay.updates)]
-        refits = [uniform_draws(config.batch, self.generator) for _ in range(rounds)]
+        refits = [uniform_draws(config.dynamics.batch or config.batch, self.generator) for _ in range(rounds)]
         rollouts = self.backend.draw(self.generator, self.temperature)
         return StepDraws(rollouts=rollouts, replay=replay, refits=refits)
 
@@ -214,18 +265,34 @@ class Trainer(Learner):
         """Roll out, update policy and flow (also on replayed batches); returns the rest of the step for `finish`."""
         beta, rate = self.schedule_values.unbind()
         own, found = self.backend.learn(draws.rollouts, beta, rate)
-        self._keep_entropy(found)
+        if found.parts is not None and "r_gamma" in self.part_names:  # for the temperature of the next rollouts
+            self.entropy_ratio.copy_(found.parts[self.part_names.index("r_gamma")])
         pending, nll = found.pending, found.noise_loss
+        if pending is not None and (self.buffer is not None or self.explorer is not None):
+            self.backend.update_noise_model(pending, rate)  # past batches are scored by the noise model as it is then
+            pending = None
         if self.buffer is not None:
-            if pending is not None:  # past batches are scored by the noise model as it is then
-                self.backend.update_noise_model(pending, rate)
-                pending = None
             self.buffer.add(own)
+        if self.explorer is not None:
+            self._explore(self.explorer, own, beta)
+        if self.buffer is not None:
             for uniform in draws.replay:
-                self.backend.relearn(self.buffer.pick(uniform), beta, rate)
+                self.backend.relearn(self._past(self.buffer, uniform, beta), beta, rate)
             for uniform in draws.refits:
                 nll = self.backend.refit_noise_model(self.buffer.pick(uniform), rate)
-        return StepRemainder(pending=pending, loss=found.loss, nll=nll, log_reward=own.log_reward, length=own.length)
+        return StepRemainder(pending, found.loss, nll, own.log_reward, own.length, found.parts)
+
+    def _explore(self, explorer: Explorer, own: Episodes, beta: Float[Tensor, ""]) -> None:
+        """Let the ways to explore learn from a batch, and keep the trajectories that they add to it."""
+        for more in explorer.advance(own, self.general, beta, self.generator):
+            if self.buffer is not None:
+                self.buffer.add(more)
+
+    def _past(self, buffer: Replay, uniform: Float64[Tensor, " B"], beta: Float[Tensor, ""]) -> Past:
+        """Past trajectories for an update: uniformly from the buffer, unless a way to explore picks others."""
+        if self.explorer is None:
+            return buffer.pick(uniform)
+        return self.explorer.pick(len(uniform), buffer, self.general, beta, self.generator)
 
     def finish(self, rest: StepRemainder) -> None:
         """Do the rest of a step: update the noise model, record the meters and advance the schedules."""
@@ -234,13 +301,18 @@ class Trainer(Learner):
         if self.optimiser.caller_advances_count:
             self.optimiser.advance_count()
         self._record(rest)
+        if self.aimed is not None:
+            self.aimed.update(rest.log_reward, self.index)
         self.index += 1.0
         self.update_schedules()
 
     def update_schedules(self) -> None:
         """Compute the next step's reward exponent and factor of the learning rates, into `schedule_values`."""
-        beta = beta_at(self.index, self.task.beta, self.config.reward.ramp)
+        beta = self.aimed.beta if self.aimed is not None else self._ramped()
         self.schedule_values.copy_(torch.stack([beta, schedule(self.index, self.steps, self.config.optim)]))
+
+    def _ramped(self) -> Float[Tensor, ""]:
+        return beta_at(self.index, self.task.beta, self.config.reward.ramp)
 
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state."""
@@ -251,22 +323,17 @@ class Trainer(Learner):
     def temperature(self) -> float | Tensor:
         """Temperature of sampling: constant, or multiplied by the entropy ratio of the batch before."""
         config = self.config
-        return config.temperature * self.entropy_ratio if config.exploration == "entropy" else config.temperature
-
-    def _keep_entropy(self, found: Learned) -> None:
-        """Keep a batch's entropy figures for the meters, and the ratio for the temperature of the next rollout."""
-        if found.entropy is not None:
-            self.entropy_figures.copy_(found.entropy)
-            self.entropy_ratio.copy_(found.entropy[ENTROPY_METERS.index("ratio")])
+        return config.temperature * self.entropy_ratio if "entropy" in config.explorations else config.temperature
 
     def _record(self, rest: StepRemainder) -> None:
         log_reward = rest.log_reward
         plain = [rest.loss, rest.nll, log_reward.mean(), rest.length.float().mean(), log_reward.exp().mean()]
-        self.record(*plain, *(self.entropy_figures.unbind() if self.config.watches_entropy else ()))
+        self.record(*plain, *(() if rest.parts is None else rest.parts.unbind()))
 
     def readings(self) -> dict[str, Tensor]:
-        """log Z as learned."""
-        return {"log_z": self.nets.log_z}
+        """The reward exponent, log Z as learned, unless the objective tells another, and what ways to explore found."""
+        found = {"beta": self.schedule_values[0]} | ({} if self.explorer is None else self.explorer.found())
+        return found if "log_z" in self.part_names else {"log_z": self.nets.log_z} | found
 
     def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
         """Kind of the noise model, its likelihood and distance from the true kernel on the policy's trajectories."""
@@ -276,17 +343,40 @@ class Trainer(Learner):
         with torch.no_grad():
             return {"dynamics_model": kind, **dynamics.calibration(self.env, self.general.kernel_along(own), own)}
 
+    def kernels(self, batch: int, seed: int) -> dict[str, list[list[float | None]]] | None:
+        """Mean true and learned noise by intention; None where the kernel is known, or too large for a picture."""
+        if self.config.dynamics.mode == "known" or self.env.actions * self.env.outcomes > MOST_DRAWN:
+            return None
+        generator = torch.Generator(self.device).manual_seed(seed)
+        with torch.no_grad():
+            own = rollout(self.env, self.actor(), self.task.log_reward, batch=batch, generator=generator)
+            return dynamics.mean_kernels(self.env, self.general.kernel_along(own), own)
+
+    @property
+    def why_no_law(self) -> str:
+        """Why the law of a policy with memory is not to be had; empty where it is."""
+        count = histories.count(self.task.env)
+        most = histories.MAX_HISTORIES
+        return "" if self.has_law else f"the policy remembers, and {count:.3g} histories are more than {most:,}"
+
     @property
     def trajectories(self) -> int:
         """Environment calls so far, with one batch for the first log Z; offline trajectories are not counted."""
-        return (self.done + 1) * (self.config.batch - self.config.offline_batch)
+        own = (self.done + 1) * (self.config.batch - self.config.offline_batch)
+        return own if self.explorer is None else own + self.done * self.explorer.proposals + self.start_calls
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a step may be captured in a CUDA graph: not where a way to explore waits for the device."""
+        return super().capturable and self.explorer is None
 
     # compiling
 
     @property
     def compilable(self) -> bool:
         """Whether sequences have one length and scores are in a table (compiling an edit distance takes minutes)."""
-        return self.fixed_length is not None and self.fixed_length.rewards is not None
+        plain = self.explorer is None  # ways to explore are not part of a compiled step
+        return plain and self.fixed_length is not None and self.fixed_length.rewards is not None
 
     def compile(self) -> None:
         """Compile a step but for its random numbers and for rollouts by a GPU kernel."""
@@ -347,17 +437,21 @@ class Trainer(Learner):
         return torch.cat(policies), torch.cat(kernels)
 
     def modules(self) -> dict[str, nn.Module]:
-        """Networks by name."""
-        return {"nets": self.nets, "dynamics": self.dynamics}
+        """Networks by name, and the reward exponent where it is found while training."""
+        found: dict[str, nn.Module] = {"nets": self.nets, "dynamics": self.dynamics}
+        found |= {} if self.aimed is None else {"exponent": self.aimed}
+        return found | ({} if self.explorer is None else self.explorer.modules())
 
     def optimisers(self) -> dict[str, Optimiser]:
         """Optimisers by name: of the balance, and of the noise model."""
-        return {"optimiser": self.optimiser, "dynamics_optimiser": self.dynamics_optimiser}
+        more = {} if self.explorer is None else self.explorer.optimisers()
+        return {"optimiser": self.optimiser, "dynamics_optimiser": self.dynamics_optimiser} | more
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
         """The replay buffer, and the entropy ratio for the next temperature (`exploration.heat` in checkpoints)."""
         ratio = {"exploration": {"heat": self.entropy_ratio}} if self.config.watches_entropy else {}
-        return ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()})
+        explored = {} if self.explorer is None else self.explorer.memory()
+        return ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()}) | explored
 
 
 def check_task(task: Task) -> None:

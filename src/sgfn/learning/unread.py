@@ -10,6 +10,7 @@ from sgfn.config.reads import Reads, When, leaves, readers, reads, unread_fields
 from sgfn.config.registry import Registry
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.tasks import TASKS, Task, is_known, make_task, task_entry
+from sgfn.learning.exploration.registry import EXPLORATIONS
 from sgfn.learning.registry import METHODS, check_names
 from sgfn.nets.registry import ENCODERS
 from sgfn.noise import NOISES
@@ -45,6 +46,9 @@ def reading_lines(config: TrainConfig, task: str | None = None) -> Iterator[Read
     for name, entry in _chosen(OBJECTIVES, config.objective):
         for line in objective_reads(entry, config):
             yield line.also(When("objective", (name,)), learned)
+    for name, entry in _ways(config):
+        for line in entry.reads:
+            yield line.also(When("exploration", (name,)), When("method", ("gfn",)))
     encoded = When("method", tuple(name for name, entry in methods.items() if entry.encoder))
     for name, entry in _chosen(ENCODERS, config.net.encoder):
         for line in entry.reads:
@@ -56,6 +60,14 @@ def _chosen(registry: Registry[Any], name: str) -> Iterator[tuple[str, Any]]:
     yield from registry.items()
     if name not in registry:
         yield name, registry[name]
+
+
+def _ways(config: TrainConfig) -> Iterator[tuple[str, Any]]:
+    """All ways to explore, and the chosen ones where they are given by `module:name`."""
+    yield from EXPLORATIONS.items()
+    for name in config.explorations:
+        if name not in EXPLORATIONS:
+            yield name, EXPLORATIONS[name]
 
 
 def facts_of(name: str, task: Task | None = None) -> dict[str, Any]:

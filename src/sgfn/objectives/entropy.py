@@ -10,7 +10,8 @@ from torch import Tensor
 
 from sgfn.config import EntropyConfig
 from sgfn.envs.trajectories import Episodes
-from sgfn.objectives.scores import Scores, masked_mean
+from sgfn.objectives.parts import Parts, step_means
+from sgfn.objectives.scores import Scores
 
 TINY = 1e-10  # probabilities and entropies are kept above this before a logarithm is taken
 LOG_TINY = math.log(TINY)
@@ -26,12 +27,20 @@ def masked_quantile(
     values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], q: tuple[float, ...]
 ) -> Float[Tensor, " Q"]:
     """Quantiles of the entries where the mask is true: linear between neighbours, differentiable, of fixed shapes."""
-    ordered = torch.where(mask, values, torch.inf).flatten().sort().values
-    last = mask.sum() - 1
-    place = torch.stack([last.double() * share for share in q])
+    return row_quantiles(values.flatten()[None], mask.flatten()[None], q)[:, 0]
+
+
+def row_quantiles(
+    values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"], q: tuple[float, ...]
+) -> Float[Tensor, "Q B"]:
+    """The same for each row by itself; a row without true entries is not asked for."""
+    ordered = torch.where(mask, values, torch.inf).sort(-1).values
+    last = (mask.sum(-1) - 1).clamp(min=0)  # B
+    place = torch.stack([last.double() * share for share in q])  # Q B
     below = place.floor().long()
     above = torch.minimum(below + 1, last)
-    return torch.lerp(ordered[below], ordered[above], (place - below).to(values.dtype))
+    found = [ordered.gather(1, at.t()).t() for at in (below, above)]  # Q B each
+    return torch.lerp(found[0], found[1], (place - below).to(values.dtype))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +95,14 @@ def quantile_ends(
     return high.expand_as(entropy), low.expand_as(entropy)
 
 
+def trajectory_ends(
+    entropy: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"], actions: int, config: EntropyConfig
+) -> Ends:
+    """H_high and H_low as the q and 1-q quantiles over the states of each trajectory: one ratio for each of them."""
+    high, low = row_quantiles(entropy, valid, (config.quantile, 1.0 - config.quantile))
+    return high[:, None].expand_as(entropy), low[:, None].expand_as(entropy)
+
+
 def per_state_ends(
     entropy: Float[Tensor, "B T"], valid: Bool[Tensor, "B T"], actions: int, config: EntropyConfig
 ) -> Ends:
@@ -102,6 +119,7 @@ def exponential_ends(
 
 ENDS: dict[str, Callable[[Tensor, Tensor, int, EntropyConfig], Ends]] = {
     "quantile": quantile_ends,
+    "trajectory": trajectory_ends,
     "per-state": per_state_ends,
     "exponential": exponential_ends,
 }
@@ -114,7 +132,7 @@ class EntropyTerms:
     entropy: Float[Tensor, "B T"]
     ratio: EntropyRatio
     visits: Float[Tensor, "B T"]
-    """mu: the weight of each valid state, summing to one over the batch."""
+    """mu: the weight of each valid state, 1/(B T) in a batch of B where its trajectory has T; they sum to one."""
     policy_kl: Float[Tensor, "B T"]
     r"""KL from the policy to the inferred intentions, $\sum_a \pi(a|s_t)\log[\pi(a|s_t)/\pi_B(a|s_{t+1})]$."""
     dynamics_balance: Float[Tensor, "B T"]
@@ -134,41 +152,35 @@ def entropy_terms(scores: Scores, batch: Episodes, config: EntropyConfig) -> Ent
     return EntropyTerms(
         entropy=entropy,
         ratio=ratio,
-        visits=batch.valid / batch.valid.sum().to(entropy.dtype),
+        visits=batch.valid / (batch.valid.shape[0] * batch.valid.sum(1, keepdim=True).clamp(min=1)).to(entropy.dtype),
         policy_kl=torch.where(batch.valid, policy_kl, 0.0),
         dynamics_balance=torch.where(batch.valid, balance, 0.0),
     )
 
 
 ENTROPY_METERS = (
-    "entropy_high",
-    "entropy_low",
-    "entropy",
-    "ratio",
+    "H_high",
+    "H_low",
+    "H_mean",
+    "r_gamma",
     "rho",
-    "mu",
     "policy_kl",
     "dynamics_balance",
     "reward_minus_kl",
 )
+"""Names of what is logged of the policy's entropy; the last is `reward` less `policy_kl`, see `objectives.parts`."""
 
 
-def entropy_figures(terms: EntropyTerms, batch: Episodes) -> Float[Tensor, " N"]:
-    """Means over visited states, in the order of ENTROPY_METERS; `mu` is the weight of one visited state."""
-
-    def mean(values: Tensor) -> Tensor:
-        return (terms.visits * values).sum()
-
-    worth = batch.log_reward.exp() - masked_mean(terms.policy_kl, batch.valid)  # R - KL of each trajectory
+def entropy_parts(terms: EntropyTerms, batch: Episodes) -> Parts:
+    """Means over visited states, weighted with mu: all of ENTROPY_METERS but the last, which needs the reward."""
+    ratio = terms.ratio
     figures = {
-        "entropy_high": mean(terms.ratio.high),
-        "entropy_low": mean(terms.ratio.low),
-        "entropy": mean(terms.entropy),
-        "ratio": mean(terms.ratio.log_ratio.exp()),
-        "rho": mean(terms.ratio.rho),
-        "mu": terms.visits.amax(),
-        "policy_kl": mean(terms.policy_kl),
-        "dynamics_balance": mean(terms.dynamics_balance),
-        "reward_minus_kl": worth.mean(),
+        "H_high": ratio.high,
+        "H_low": ratio.low,
+        "H_mean": terms.entropy,
+        "r_gamma": ratio.log_ratio.exp(),
+        "rho": ratio.rho,
+        "policy_kl": terms.policy_kl,
+        "dynamics_balance": terms.dynamics_balance,
     }
-    return torch.stack([figures[name].to(torch.float32) for name in ENTROPY_METERS])
+    return step_means(batch, figures)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sgfn.config import TrainConfig
 from sgfn.config.reads import Reads, When, reads
-from sgfn.config.registry import DASHED, DOTTED, SOLID, Entry, Registry, Style, imported, refuse_arguments
+from sgfn.config.registry import DASH_DOTTED, DASHED, DOTTED, SOLID, Entry, Registry, Style, imported, refuse_arguments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +24,32 @@ class ObjectiveEntry(Entry):
     """The form that a batch is scored in; None is the configured one."""
     forms: tuple[str, ...] = ("marginal",)
     """Forms under which `compare` has a name for it."""
+    compared: tuple[str, ...] = ()
+    """Objectives that it is built on under names of their own in `compare`: NAME-on-BASE."""
     refuses: tuple[str, ...] = ()
     """Forms that make no sense for it."""
     base: tuple[str, str] | None = None
     """For an objective on top of another: its keyword for that one, and the setting that names it."""
+    alone: bool = False
+    """Whether that setting may be `none`: its terms without another objective."""
+    base_label: str = "base_loss"
+    """What the loss of the one it is built on is called in metrics."""
+    terms: Callable[..., Any] | str | None = None
+    """`(scores, trajectories, config) -> (terms, parts)`: what it adds to the one it is built on, one value per
+    trajectory by name, and further means to log."""
+    weights: Callable[[TrainConfig], dict[str, float]] = lambda config: {}
+    """Weights of those terms."""
+    parts: Callable[..., Any] | str | None = None
+    """`(scores, trajectories) -> means by name` that are logged beside the loss."""
     balance: bool = False
     """Whether it is a balance equation, which others may be built on."""
     tree: bool = False
     """Whether it needs environments without joins."""
     memory: bool = True
     """Whether it stays sound where the policy remembers (`thought`)."""
+
+    least_batch: int = 1
+    """Trajectories that a batch must have for a gradient."""
 
     @property
     def loss(self) -> Callable[..., Any]:
@@ -48,6 +64,8 @@ def wrap(name: str, found: Any) -> ObjectiveEntry:
     return ObjectiveEntry(name=name, function=function, forms=ALL_FORMS, balance=True)
 
 
+NO_BASE = "none"
+"""Stands for no objective where one may be built on another."""
 ALL_FORMS = ("marginal", "published", "blind")
 BLUE, RED = "#224eb1", "#992b6f"
 
@@ -62,6 +80,17 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
         scores=(),
         forms=ALL_FORMS,
         balance=True,
+    ),
+    ObjectiveEntry(
+        name="vargrad",
+        about="trajectory balance with the log Z that each batch tells",
+        function="sgfn.objectives.vargrad:log_variance",
+        parts="sgfn.objectives.vargrad:log_z_part",
+        style=Style(colour=BLUE, line=DASH_DOTTED),
+        scores=(),
+        forms=ALL_FORMS,
+        balance=True,
+        least_batch=2,
     ),
     ObjectiveEntry(
         name="db",
@@ -91,6 +120,9 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
         scores=("projection",),
         form="outcome",
         base=("flow", "kl.flow"),
+        base_label="flow_loss",
+        terms="sgfn.objectives.kl:kl_terms",
+        weights=lambda config: {"projection_kl": config.kl.weight},
     ),
     ObjectiveEntry(
         name="eflow",
@@ -101,6 +133,7 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
         form="marginal",
         tree=True,
         memory=False,
+        parts="sgfn.objectives.parts:expected_parts",
     ),
     ObjectiveEntry(
         name="kl-entropy",
@@ -110,12 +143,20 @@ OBJECTIVES: Registry[ObjectiveEntry] = Registry(
         style=Style(colour=RED, line=DASHED),
         reads=(
             reads("entropy.base", "entropy.variant", "entropy.gamma", "entropy.weight_kl", "entropy.weight_dynamics"),
-            reads("entropy.quantile", entropy__variant="quantile"),
+            reads("entropy.quantile", entropy__variant=("quantile", "trajectory")),
             reads("entropy.rate_high", "entropy.rate_low", entropy__variant="exponential"),
         ),
         scores=("policy", "intentions"),
+        forms=("marginal", "published"),
         refuses=("blind",),
         base=("base", "entropy.base"),
+        alone=True,
+        terms="sgfn.objectives.kl_entropy:kl_entropy_terms",
+        weights=lambda config: {
+            "policy_kl_term": config.entropy.weight_kl,
+            "dynamics_balance": config.entropy.weight_dynamics,
+        },
+        compared=("db", "kl"),
     ),
 )
 
@@ -125,7 +166,9 @@ def base_of(entry: ObjectiveEntry, config: TrainConfig) -> ObjectiveEntry | None
     if entry.base is None:
         return None
     field, name = entry.base[1], attrgetter(entry.base[1])(config)
-    choices = bases(entry)
+    if entry.alone and name == NO_BASE:
+        return None
+    choices = bases(entry) + [NO_BASE] * entry.alone
     if ":" not in name and name not in choices:
         raise ValueError(f"{field} {name!r} is unknown: choose from {', '.join(choices)}")
     return OBJECTIVES[name]
@@ -164,6 +207,8 @@ def objective_reads(entry: ObjectiveEntry, config: TrainConfig, formed: bool = F
             yield reads("form")
         return
     field = entry.base[1]
+    if entry.alone and not formed:
+        yield reads("form").also(When(field, (NO_BASE,)))
     for name in dict.fromkeys([*bases(entry), attrgetter(field)(config)]):
         if name in bases(entry) or ":" in name:
             for line in objective_reads(OBJECTIVES[name], config, formed):

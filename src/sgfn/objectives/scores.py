@@ -44,3 +44,9 @@ Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
 def masked_mean(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, " B"]:
     """Mean of each row over the entries where the mask is true."""
     return torch.where(mask, values, 0.0).sum(1) / mask.sum(1).clamp(min=1)
+
+
+def log_ratio(scores: Scores, batch: Episodes) -> Float[Tensor, " B"]:
+    r"""$\sum_t [\log\pi + \log\hat P - \log\pi_B] - \log R^\beta$ of each trajectory: -log Z where all is balanced."""
+    steps = torch.where(batch.valid, scores.log_pf + scores.log_dynamics - scores.log_pb, 0.0)
+    return steps.sum(1) - batch.log_reward

@@ -1,5 +1,6 @@
 """The figure of run folders: a row of panels for each run, from its files only."""
 
+import math
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -20,25 +21,20 @@ from sgfn.reports.axes import (
 from sgfn.reports.curves import LEVELS, learning, scores_of
 from sgfn.reports.learning_figures import LabelledCurve, Level, draw_learning, draw_scores
 from sgfn.reports.looks import OURS, look_of
+from sgfn.reports.run_panels import Panel, run_panels
 from sgfn.reports.sources import Source, number, read_source
-from sgfn.reports.training_figures import (
-    draw_entropies,
-    draw_entropy_terms,
-    draw_loss,
-    draw_ratio,
-    draw_visits,
-    entropies_title,
-    entropy_terms_title,
-    ratio_title,
-)
+from sgfn.reports.training_figures import draw_loss
 from sgfn.runs.trust import Trust
+
+WIDTH = 3
+"""Panels beside each other."""
 
 
 def report(runs: list[Path], out: Path | None = None, *, trust: Trust = False) -> Path:
     """Write the figure of these runs, by default report.png in the first folder, and return its path.
 
-    Each run has a row: loss, scores of samples against the target, distance to the target with the floor. A run that
-    measured its entropy gets a second row: entropies, entropy ratio, policy KL with dynamics balance.
+    Each run has a row: loss, scores of samples against the target, distance to the target with the floor. Below it are
+    the panels of `run_panels`: what its loss is made of, its noise model, its entropy, as far as its files have them.
     """
     figure = lay_out(draw(runs, trust))
     return save(figure, Path(runs[0]) / "report.png" if out is None else out)
@@ -49,16 +45,25 @@ def draw(runs: list[Path], trust: Trust = False) -> Figure:
     if not runs:
         raise ValueError("name at least one run folder")
     sources = [read_source(Path(path), trust) for path in runs]
-    lines = sum(2 if source.watched else 1 for source in sources)
+    below = [run_panels(source) for source in sources]
+    lines = sum(1 + math.ceil(len(panels) / WIDTH) for panels in below)
     figure = new_figure(13.5, 3.9 * lines + 0.3)
-    grid = figure.add_gridspec(lines, 3)
-    cells = iter([[grid[line, column] for column in range(3)] for line in range(lines)])
-    for source in sources:
+    grid = figure.add_gridspec(lines, WIDTH)
+    cells = iter([[grid[line, column] for column in range(WIDTH)] for line in range(lines)])
+    for source, panels in zip(sources, below, strict=True):
         prefix = f"{source.name}: " if len(runs) > 1 else ""
         _draw_run(figure, next(cells), source, prefix)
-        if source.watched:
-            _draw_entropy_row(figure, next(cells), source, prefix)
+        for start in range(0, len(panels), WIDTH):
+            _draw_panels(figure, next(cells), panels[start : start + WIDTH], prefix)
     return figure
+
+
+def _draw_panels(figure: Figure, cells: list[SubplotSpec], panels: list[Panel], prefix: str) -> None:
+    """One row of panels; the first is told the run's name where there are several runs."""
+    for at, (cell, panel) in enumerate(zip(cells, panels, strict=False)):
+        axes, title = add_panel(figure, cell), panel.title
+        write_title(axes, f"{prefix}{title[0].lower()}{title[1:]}" if prefix and at == 0 else title)
+        panel.draw(axes)
 
 
 def _draw_run(figure: Figure, cells: list[SubplotSpec], source: Source, prefix: str) -> None:
@@ -100,23 +105,3 @@ def levels_of(results: dict[str, object]) -> list[Level]:
     """The levels that exact.json holds, each with its value in its label."""
     known = [(key, label, number(results.get(key))) for key, label in LEVELS.items()]
     return [Level(key=key, value=v, label=f"{label} {v:.3f}") for key, label, v in known if v is not None]
-
-
-def _draw_entropy_row(figure: Figure, cells: list[SubplotSpec], source: Source, prefix: str) -> None:
-    entropies, terms = add_panel(figure, cells[0]), add_panel(figure, cells[2])
-    title = entropies_title(source.config.entropy)
-    write_title(entropies, f"{prefix}{title[0].lower()}{title[1:]}" if prefix else title)
-    draw_entropies(entropies, source.watched, source.config.entropy)
-    halves = cells[1].subgridspec(2, 1, height_ratios=(5, 1))
-    ratio = draw_ratio_and_visits(figure, halves[0], halves[1], source)
-    write_title(ratio, ratio_title(source.config))
-    write_title(terms, entropy_terms_title(source.config))
-    draw_entropy_terms(terms, source.watched)
-
-
-def draw_ratio_and_visits(figure: Figure, upper: SubplotSpec, lower: SubplotSpec, source: Source) -> Axes:
-    """Draw the entropy ratio, and in a strip below it the weight of each visited state; returns the upper axes."""
-    ratio = add_panel(figure, upper)
-    draw_ratio(ratio, source.watched, source.config)
-    draw_visits(add_panel(figure, lower, above=ratio), source.watched)
-    return ratio

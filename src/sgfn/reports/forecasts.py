@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sgfn.config import TrainConfig, differing
-from sgfn.config.files import check_writable, nulls, refuse_irregular
+from sgfn.config.files import check_writable, nulls, refuse_irregular, resolved
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
 from sgfn.config.shell import command
@@ -194,10 +194,10 @@ def check_outputs(out: Path, config: SeriesConfig, panel: Panel, settings: Setti
     check_writable(out / PAGE)
     if settings.paths is None:
         return
-    target = settings.paths.resolve()
-    if config.file is not None and target == config.file.resolve():
+    target = resolved(settings.paths)
+    if config.file is not None and target == resolved(config.file):
         raise ValueError(f"--paths {settings.paths} is the data: give --paths another name")
-    if target.parent == (out / DATA).resolve() or target in [path.resolve() for path in ours]:
+    if target.parent == resolved(out / DATA) or target in [resolved(path) for path in ours]:
         raise ValueError(f"--paths {settings.paths} is a file that the run itself writes: give --paths another name")
     check_writable(settings.paths)
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from sgfn.config.checks import require
 from sgfn.config.files import nulls, write_json
 from sgfn.config.user_code import brief, in_user_code
 from sgfn.landscapes.function import load_function
@@ -18,7 +17,7 @@ from sgfn.series.files import Outcome, Scenarios, write_table
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.panel import Panel
 from sgfn.series.settings import Settings
-from sgfn.series.tilt import Cost, Tilted, tilt
+from sgfn.series.tilt import Cost, Tilted, checked_costs, tilt
 
 SCENARIOS, SUMMARY, PREFIX = "scenarios.csv", "tilt.json", "tilt-"
 LEAST = 2048
@@ -62,12 +61,7 @@ def check_cost(settings: Settings, panel: Panel, horizon: int) -> None:
     """Call the cost on two paths, so that a wrong one is refused before training."""
     values = panel.series[0].values
     paths = np.resize(values[~np.isnan(values)], (2, horizon))
-    try:
-        found = np.asarray(cost_of(settings)(paths), dtype=np.float64)
-    except TypeError:
-        raise ValueError(f"tilt {settings.tilt} must return one number for each path") from None
-    require(found.shape == (2,), f"tilt {settings.tilt}", "give one number for each of 2 paths", f"shape {found.shape}")
-    require(bool(np.isfinite(found).all()), f"tilt {settings.tilt}", "be finite", found.tolist())
+    checked_costs(cost_of(settings)(paths), len(paths), f"tilt {settings.tilt}")
 
 
 def write_tilted(out: Path, found: list[Tilted], outcome: Outcome, settings: Settings) -> tuple[str, ...]:

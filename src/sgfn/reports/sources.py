@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from sgfn.config import TrainConfig
+from sgfn.config.files import resolved
 from sgfn.noise import noise_words
 from sgfn.objectives import scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS
+from sgfn.objectives.making import loss_words
 from sgfn.runs.folder import Run, refuse_forecast
 from sgfn.runs.metrics import LARGEST
 from sgfn.runs.parts import words_of
@@ -40,12 +42,24 @@ class Source:
     @property
     def name(self) -> str:
         """The folder's name with a question mark for each sign that is not ASCII, which the font may lack."""
-        return "".join(c if " " <= c <= "~" else "?" for c in self.path.resolve().name)
+        return "".join(c if " " <= c <= "~" else "?" for c in resolved(self.path).name)
 
     @property
     def watched(self) -> Rows:
         """The lines of metrics that hold measurements of the entropy."""
         return [row for row in self.rows if row.keys() >= set(ENTROPY_METERS)]
+
+    @property
+    def terms_in_loss(self) -> bool:
+        """Whether the metrics hold terms that the loss is a weighted sum of, and not merely figures beside it."""
+        return "flow_loss" in self.rows[-1] or "policy_kl_term" in self.rows[-1]
+
+    @property
+    def loss_words(self) -> str:
+        """What the loss is made of, in words; empty for methods that are no flow networks."""
+        if self.config.method != "gfn" or "objective" in self.own:
+            return ""
+        return loss_words(self.config)
 
     @property
     def noise(self) -> str:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from sgfn.config import TrainConfig, from_dict, to_dict
+from sgfn.config.checks import quoted
 from sgfn.config.files import ASIDE, naming, read_json, refuse_irregular, replacing, sweep, write_json
 from sgfn.config.shell import command, flag
 from sgfn.config.staging import NEW, READY, discard, put_into_place, staging, take_over, unsettled
@@ -25,7 +26,7 @@ from sgfn.runs import metrics
 from sgfn.runs.background import Background
 from sgfn.runs.checkpoints import AGAIN, DONE, NotFinite, State, check_learner, check_networks, read_file, save_file
 from sgfn.runs.copies import DATA, KeptFile, checksums, copy_names, files_there, keeping, kept_paths, with_files
-from sgfn.runs.formats import FORMAT, MIGRATIONS, upgraded
+from sgfn.runs.formats import FORMAT, MIGRATIONS, file_records, upgraded
 from sgfn.runs.parts import FILE as PARTS
 from sgfn.runs.parts import make, named_parts, read_parts
 from sgfn.runs.trust import Trust, named, named_code, refuse_code, refuse_files, refuse_links, refuse_other, remember
@@ -62,6 +63,8 @@ def ours(path: Path, marker: str, own: tuple[str, ...], what: str) -> bool:
     """Whether a folder holds something of ours, told by a file; one that holds anything else is refused."""
     if path.is_file():
         raise ValueError(f"{path} is a file: give --out another name")
+    if path.is_symlink() and not path.exists():
+        raise ValueError(f"{path} is a link that leads nowhere: give --out another name")
     if (path / marker).exists():
         return True
     if holds_others(path, own):
@@ -75,9 +78,9 @@ def read_ours(file: Path, read: Callable[[dict[str, Any]], T], *names: str) -> T
     if not isinstance(data, dict) or not {"format", *names} <= data.keys():
         expected = f"format, {', '.join(names[:-1])} and {names[-1]}"
         raise ValueError(f"{file} was not written by sgfn: fields {expected} are expected")
-    if data["format"] not in [*MIGRATIONS, FORMAT]:
+    if type(data["format"]) is not int or data["format"] not in [*MIGRATIONS, FORMAT]:
         known = f"this version reads {min(MIGRATIONS)} to {FORMAT}"
-        raise ValueError(f"{file} has format {data['format']}, {known}: use the sgfn that wrote it")
+        raise ValueError(f"{file} has format {quoted(data['format'])}, {known}: use the sgfn that wrote it")
     try:
         return read(upgraded(data, file.parent))
     except (ValueError, TypeError, OverflowError) as error:
@@ -91,7 +94,7 @@ def read_ours(file: Path, read: Callable[[dict[str, Any]], T], *names: str) -> T
 
 def read_files(data: dict[str, Any]) -> dict[str, KeptFile]:
     """Records of the files that a run or a comparison was begun with."""
-    return {name: from_dict(KeptFile, record, f"files.{name}") for name, record in dict(data.get("files", {})).items()}
+    return {name: from_dict(KeptFile, record, f"files.{name}") for name, record in file_records(data).items()}
 
 
 def write_files(kept: Mapping[str, KeptFile]) -> dict[str, Any]:

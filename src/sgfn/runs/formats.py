@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sgfn.config.checks import quoted
+
 FORMAT = 2
 """Of what this version writes."""
 
@@ -63,12 +65,20 @@ def files_of_format_1(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     >>> files_of_format_1({"files": {"table.file": "ab12"}, "config": {}}, Path("run"))
     {'table.file': {'sha256': 'ab12', 'copy': None}}
     """
-    found = {name: {"sha256": sha256, "copy": None} for name, sha256 in dict(data.get("files", {})).items()}
+    found = {name: {"sha256": sha256, "copy": None} for name, sha256 in file_records(data).items()}
     series = data["config"].get("series") if isinstance(data["config"], dict) else None
     file = series.get("file") if isinstance(series, dict) else None
-    if file is not None and (folder / (copy := copy_of_format_1(Path(file)))).is_file():
+    if isinstance(file, str) and (folder / (copy := copy_of_format_1(Path(file)))).is_file():
         found["series.file"] = {"sha256": None} | found.get("series.file", {}) | {"copy": copy}
     return found
+
+
+def file_records(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a JSON file of ours says of the files that a run was begun with, by the field that names each."""
+    files = data.get("files", {})
+    if not isinstance(files, dict):
+        raise ValueError(f"files must be an object with a record for each field, got {quoted(files)}")
+    return files
 
 
 def copy_of_format_1(file: Path) -> str:

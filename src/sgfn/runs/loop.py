@@ -15,6 +15,7 @@ from sgfn.envs import laws
 from sgfn.evaluation import exact
 from sgfn.learning.execution import COMPILING, Stepper
 from sgfn.learning.learner import Learner
+from sgfn.runs.advice import advice
 from sgfn.runs.background import Background
 from sgfn.runs.last_step import State, calls_others_code, kept_on_failure
 
@@ -115,7 +116,7 @@ def loop(
             return kept_on_failure(learner, state, write) if careful else nullcontext()
 
         with kept():
-            known = _known_target(learner) if config.exact_every else None
+            known = _known_rewards(learner) if config.exact_every else None
         lines.start()
         if progress:
             progress(first, {"notice": advance.notice} if advance.notice else {})
@@ -136,6 +137,9 @@ def loop(
                 _save(record, learner, lines, background)
         if stop.asked and learner.done > first:
             _save(record, learner, lines, background)
+        if progress and learner.done == last:
+            for text in advice(learner, lines.last):
+                progress(last, {"notice": text})
 
 
 def _look(learner: Learner, lines: "Lines", known: torch.Tensor | None) -> None:
@@ -158,6 +162,7 @@ class Lines:
         self.late = learner.device.type == "cuda"
         self.waiting: tuple[dict[str, Any], Any, dict[str, float]] | None = None  # head, figures on their way, more
         self.rate = 0.0  # of the line that waits
+        self.last: dict[str, Any] = {}
 
     def start(self) -> None:
         """Training starts here."""
@@ -182,7 +187,7 @@ class Lines:
         if self.waiting is None:
             return
         (head, snapshot, more), self.waiting = self.waiting, None
-        row = head | self.learner.read_snapshot(snapshot) | more
+        self.last = row = head | self.learner.read_snapshot(snapshot) | more
         self.record.append(row)
         if self.progress:
             self.progress(snapshot.step, row | {"rate": self.rate})
@@ -202,16 +207,17 @@ def _save(record: Record, learner: Learner, lines: Lines, background: Background
 
 
 def _distance(learner: Learner, known: torch.Tensor) -> float:
-    """Exact distance to the target; finite weights may be so large that there is none."""
-    found = exact.total_variation(learner.law(), known)
+    """Exact distance to the target of the present exponent; finite weights may be so large that there is none."""
+    found = exact.total_variation(learner.law(), exact.target(known, learner.exponent))
     if math.isnan(found):
         learner.raise_non_finite({}, learner.done)
     return found
 
 
-def _known_target(learner: Learner) -> torch.Tensor | None:
+def _known_rewards(learner: Learner) -> torch.Tensor | None:
+    """Log-rewards of all objects before the exponent; None where the law or the objects cannot be had."""
     task = learner.task
     if not laws.enumerable(task.env) or not learner.has_law:
         return None
     objects = task.env.all_objects().to(learner.device)
-    return exact.target(task.log_reward(objects).cpu(), task.beta)
+    return task.log_target(objects).cpu()

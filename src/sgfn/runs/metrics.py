@@ -16,6 +16,8 @@ MANY_STEPS, LARGEST = 2**53, 1e300
 """What a step and a figure may be at most."""
 FEW = 500
 """A picture is drawn from so many lines at least, where there are as many, and from no more than twice of them."""
+RENAMED = {"entropy_high": "H_high", "entropy_low": "H_low", "entropy": "H_mean", "ratio": "r_gamma"}
+"""Names that older run folders have for figures, and those of today."""
 JUDGED = b'"tv"'
 """What only lines with an exact evaluation hold."""
 
@@ -143,7 +145,7 @@ def row_at(file: Path, number: int, line: bytes) -> Row:
 
 
 def row_of(line: bytes) -> Row:
-    """The row of a line: a step, and figures that are finite numbers."""
+    """The row of a line: a step, and figures that are finite numbers, by their names of today."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -155,7 +157,7 @@ def row_of(line: bytes) -> Row:
     for name, value in row.items():
         if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
             raise ValueError(f"{shown(name)} must be a finite number, got {shown(value)}")
-    return row
+    return {RENAMED.get(name, name): value for name, value in row.items()}
 
 
 def is_row(line: bytes) -> bool:

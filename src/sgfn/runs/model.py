@@ -21,7 +21,8 @@ from sgfn.envs.base import check_width, one_hot
 from sgfn.envs.trajectories import finished, gathered
 from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law
-from sgfn.evaluation.measure import check_count, measure
+from sgfn.evaluation.measure import MODE_DISTANCE, ModeRule, check_count, measure
+from sgfn.evaluation.result import Evaluation
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.execution import pick_device
 from sgfn.learning.learner import Learner, NonFiniteError
@@ -240,20 +241,29 @@ class Model:
         if target:
             there = objects.to(self.learner.device)
             columns["score"] = self.task.landscape.scores(there).cpu().numpy()
-            columns["target"] = exact.target(self.task.log_reward(there).cpu(), self.task.beta).numpy()
+            columns["target"] = exact.target(self.task.log_target(there).cpu(), self.learner.exponent).numpy()
         return pd.DataFrame(columns)
 
-    def evaluate(self, *, samples: int = 2048, seed: int = 0, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
+    def evaluate(
+        self,
+        *,
+        samples: int = 2048,
+        seed: int = 0,
+        max_states: int = laws.MAX_STATES,
+        mode_distance: int = MODE_DISTANCE,
+        mode_level: float | None = None,
+    ) -> Evaluation:
         """The figures of `sgfn evaluate`: exact distances where all objects can be listed, and those of samples.
 
-        To list them scores every one of them: where scores are dear, give a small `max_states`.
+        To list them scores every one of them: where scores are dear, give a small `max_states`. A mode is a sample of a
+        score from `mode_level` on (by default the task's own) that lies further than `mode_distance` from better ones.
         """
-        head = {"task": self.task.name, "step": self.step, "samples": samples, "seed": seed}
-        found = measure(self.learner, samples, seed, max_states)
-        if found["tv"] is not None and math.isnan(found["tv"]):
+        modes = ModeRule(distance=mode_distance, level=mode_level)
+        found = measure(self.learner, samples, seed, max_states, modes)
+        if found.tv is not None and math.isnan(found.tv):
             what = f"the networks of {self.task.name} give no probabilities: their weights are too large"
             raise NonFiniteError(what, "train the run again with a lower --optim.lr")
-        return head | nulls(found)
+        return Evaluation(**nulls(dict(found)))
 
     # folders
 

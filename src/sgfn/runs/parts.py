@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json, write_json
 from sgfn.config.importing import function_label, importable_name
-from sgfn.envs import Env, GridEnv, SequenceEnv
+from sgfn.envs import Constraints, Env, GridEnv, SequenceEnv
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.function import FunctionLandscape, load_function
 from sgfn.landscapes.measurements import resolve_alphabet
@@ -125,10 +125,16 @@ def describe_env(env: Env) -> Description:
     """What an environment can be made from again, or the facts by which one that is given is recognised."""
     if isinstance(env, SequenceEnv) and type(env) in (SequenceEnv, Sequences):
         least = env.min_length if env.stop else env.length
-        return {"kind": "sequences", "alphabet": env.alphabet, "length": env.length, "min_length": least}
+        facts = {"kind": "sequences", "alphabet": env.alphabet, "length": env.length, "min_length": least}
+        return facts if env.constraints is None else facts | {"constraints": _listed(asdict(env.constraints))}
     if isinstance(env, GridEnv) and type(env) in (GridEnv, Grid):
         return {"kind": "grid", "ndim": env.ndim, "side": env.side}
     return {"kind": "own", "label": _kind(env)} | _facts(env)
+
+
+def _listed(data: Description) -> Description:
+    """The same data with lists in place of tuples, as JSON has them."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
 
 
 def describe_noise(noise: Noise) -> Description:
@@ -204,6 +210,15 @@ def _naming_damage(file: Path) -> Iterator[None]:
         raise ValueError(f"{file} was not written by sgfn, or is damaged ({error}): save the model again") from None
 
 
+@contextmanager
+def naming_values(file: Path) -> Iterator[None]:
+    """Errors of values that begin with the file in which they stand."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
 def words_of(folder: Path) -> dict[str, str]:
     """What a report says of the noise and the objective of a saved model, where the settings do not say it."""
     data = _read(folder / FILE) if (folder / FILE).is_file() else {}
@@ -241,14 +256,23 @@ def _read_env(folder: Path, data: Description | None, given: Env | None) -> Env 
     if data["kind"] == "own":
         raise _ask(folder, "an environment", data["label"], "env")
     made = {name: value for name, value in data.items() if name != "kind"}
-    return Grid(**made) if data["kind"] == "grid" else Sequences(**made)
+    with naming_values(folder / FILE):
+        if "constraints" in made:
+            made["constraints"] = _read_constraints(made["constraints"])
+        return Grid(**made) if data["kind"] == "grid" else Sequences(**made)
+
+
+def _read_constraints(data: Description) -> Constraints:
+    """Constraints from JSON, which has lists in place of tuples."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return Constraints(**values)
 
 
 def _recognised(folder: Path, data: Description, given: Env) -> Env:
     """The environment that is given, if it has the facts of the one that was trained on."""
     found = describe_env(given)
-    for name, value in data.items():
-        if name != "label" and found.get(name) != value:
+    for name in {**data, **found}:
+        if name != "label" and found.get(name) != (value := data.get(name)):
             was = f"was trained on an environment with {name} {value!r}"
             raise ValueError(f"{folder} {was}, the one given has {found.get(name)!r}")
     return given
@@ -268,7 +292,8 @@ def _read_noise(folder: Path, data: Description | None, given: Noise | None, env
         values["matrix"] = torch.tensor(values["matrix"], dtype=torch.float64)
     if "alphas" in values:
         values["alphas"] = tuple(values["alphas"])
-    return NOISES[data["kind"]](**values)
+    with naming_values(folder / FILE):
+        return NOISES[data["kind"]](**values)
 
 
 def _refuse_other_noise(folder: Path, data: Description, noise: Noise) -> None:

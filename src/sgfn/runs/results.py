@@ -1,7 +1,7 @@
 """Results of `evaluate` in exact.json: read as far as figures, pages and comparisons need them, and checked for it."""
 
-import math
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,10 @@ from sgfn.config.files import read_json
 
 FILE = "exact.json"
 LONGEST_HISTOGRAM = 10_000
+DISTRIBUTIONS = ("target", "law", "samples")
 COUNTS = {"step": 0, "samples": 1}
 """Whole numbers that are always there, with the least that they may be."""
-TEXTS = ("task", "alphabet", "floor_kind", "modes_greedy_rule", "dynamics_model")
+TEXTS = ("task", "alphabet", "floor_kind", "modes_greedy_rule", "dynamics_model", "tv_absent")
 Check = Callable[[Any], bool]
 
 
@@ -32,7 +33,8 @@ def read_results(folder: Path) -> dict[str, Any]:
     for name in data.keys() - SHAPES.keys():
         if not isinstance(data[name], int | float | None):
             raise _problem(file, f"{name} must be a number or null, got {type(data[name]).__name__}")
-    return {name: None if isinstance(value, float) and not _number(value) else value for name, value in data.items()}
+    wild = {name for name, value in data.items() if type(value) in (int, float) and not _number(value)}
+    return {name: None if name in wild else value for name, value in data.items()}
 
 
 def _problem(file: Path, what: str) -> ValueError:
@@ -40,7 +42,7 @@ def _problem(file: Path, what: str) -> ValueError:
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) < 1e300
+    return type(value) in (int, float) and abs(value) < 1e300
 
 
 def _pairs(value: Any) -> bool:
@@ -60,20 +62,44 @@ def _orders(value: Any) -> bool:
 
 
 def _histogram(value: Any) -> bool:
-    """Whether these are edges in order, and as many shares between them in each distribution."""
+    """Whether these are rising edges with a share of each distribution between any two, or nothing at all."""
     if not isinstance(value, dict) or not all(
         isinstance(row, list) and all(map(_number, row)) and len(row) <= LONGEST_HISTOGRAM for row in value.values()
     ):
         return False
     edges = value.get("edges", [])
-    shares = [row for name, row in value.items() if name != "edges"]
-    return edges == sorted(edges) and all(len(row) == len(edges) - 1 for row in shares)
+    shares = {name: row for name, row in value.items() if name != "edges"}
+    if not edges:
+        return not any(shares.values())
+    rising = all(low < high for low, high in pairwise(edges))
+    fits = all(len(row) == len(edges) - 1 and min(row, default=0) >= 0 for row in shares.values())
+    return len(edges) > 1 and rising and fits and not shares.keys().isdisjoint(DISTRIBUTIONS)
+
+
+def _kernel(value: Any) -> bool:
+    """Whether these are two tables of shares, a row for each intention and a column for each outcome, with names."""
+    if not isinstance(value, dict) or value.keys() != {"intentions", "outcomes", "true", "learned"}:
+        return False
+    rows, columns = value["intentions"], value["outcomes"]
+    if not all(isinstance(n, list) and len(n) <= 1000 and all(isinstance(x, str) for x in n) for n in (rows, columns)):
+        return False
+    return all(
+        isinstance(table, list)
+        and len(table) == len(rows) > 0
+        and all(isinstance(row, list) and len(row) == len(columns) > 0 and all(map(_share, row)) for row in table)
+        for table in (value["true"], value["learned"])
+    )
+
+
+def _share(value: Any) -> bool:
+    return value is None or (_number(value) and 0 <= value <= 1.000001)
 
 
 SHAPES: dict[str, tuple[Check, str]] = {
     "histogram": (_histogram, "edges in rising order with a share between any two"),
     "designs": (_pairs, "a list of texts with their scores"),
     "modes": (_pairs, "a list of texts with their scores"),
+    "kernel": (_kernel, "names and two tables of shares, true and learned"),
     "orders": (_orders, "a list of orders with expected, intact and score"),
     **{name: (lambda value: isinstance(value, str), "a text") for name in TEXTS},
 }

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from sgfn.config.checks import in_range, require
-from sgfn.config.files import check_target
+from sgfn.config.files import check_target, resolved
 from sgfn.envs import Env
 from sgfn.envs.trajectories import Samples
 from sgfn.runs.copies import DATA
@@ -44,7 +44,7 @@ def sample(
     in_range("-n", n, 1, 10**9)
     in_range("seed", seed, 0, 2**31 - 1)
     check_target(out, overwrite=overwrite)
-    if out.parent.resolve() == (Path(run) / DATA).resolve():
+    if resolved(out.parent) == resolved(Path(run) / DATA):
         raise ValueError(f"{out.parent} holds the data that {run} is read with: give --out another name")
     folder = Run(path=Path(run), trust=trust)
     if folder.read_config()[0] == "series":
@@ -76,6 +76,8 @@ def sample_paths(run: Run, n: int, out: Path, seed: int, device: str) -> int:
     files, forecaster = import_module("sgfn.series.files"), import_module("sgfn.series.forecaster")
 
     kind_of(out, files.WRITERS)
+    if out.name in files.FILES and resolved(out.parent) == resolved(run.path):
+        raise ValueError(f"{out} is a file that the forecast itself wrote: give --out another name")
     drawn = forecaster.Forecaster.load(run.path, device=device, trust=run.trust).predict(samples=n, seed=seed)
     files.write_table(out, files.path_table(drawn))
     return n * len(drawn)

@@ -6,7 +6,7 @@ from numbers import Real
 from sgfn.config import NoiseConfig
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.tasks import LONGEST
-from sgfn.envs import Env, GridEnv, SequenceEnv
+from sgfn.envs import Constraints, Env, GridEnv, SequenceEnv
 from sgfn.landscapes.measurements import resolve_alphabet
 from sgfn.noise import HiddenRate, Noise, UniformSlip
 
@@ -14,7 +14,8 @@ from sgfn.noise import HiddenRate, Noise, UniformSlip
 class Sequences(SequenceEnv):
     """Strings over an alphabet ("ACGT", or dna, rna, protein), of one length or of `min_length` to `length` letters.
 
-    Noise is a rate (uniform slip) or a noise object; without it every letter comes out as intended.
+    Noise is a rate (uniform slip) or a noise object; without it every letter comes out as intended. `constraints` are
+    those that what is intended must satisfy.
 
     >>> env = Sequences("dna", 8, noise=0.1)
     >>> env.num_objects, env.noise.summary
@@ -22,7 +23,12 @@ class Sequences(SequenceEnv):
     """
 
     def __init__(
-        self, alphabet: str, length: int, min_length: int | None = None, noise: float | Noise | None = None
+        self,
+        alphabet: str,
+        length: int,
+        min_length: int | None = None,
+        noise: float | Noise | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         if not isinstance(alphabet, str):
             raise ValueError(f"alphabet must be a text such as 'ACGT' or 'dna', got {alphabet!r}")
@@ -31,7 +37,12 @@ class Sequences(SequenceEnv):
         whole_number("min_length", shortest, 1, length)
         letters, varies = resolve_alphabet(alphabet, "alphabet"), shortest < length
         super().__init__(
-            length=length, alphabet=letters, noise=as_noise(noise), stop=varies, min_length=shortest if varies else 1
+            length=length,
+            alphabet=letters,
+            noise=as_noise(noise),
+            stop=varies,
+            min_length=shortest if varies else 1,
+            constraints=constraints,
         )
 
 

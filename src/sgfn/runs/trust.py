@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from sgfn.config import TrainConfig
+from sgfn.config.files import resolved
 from sgfn.config.registry import Registry
 from sgfn.landscapes.tasks import TASKS
 from sgfn.learning import registry
@@ -85,8 +86,8 @@ def refuse_code(folder: Path, names: Mapping[str, str], trust: Trust) -> None:
 
 def refuse_files(folder: Path, files: Mapping[str, Path], trust: Trust) -> None:
     """Raise where a folder names files that it has no copies of, and that its reader has not named."""
-    given = {} if isinstance(trust, bool) else {field: Path(name).resolve() for field, name in trust.items()}
-    unknown = {field: str(file) for field, file in files.items() if given.get(field) != file.resolve()}
+    given = {} if isinstance(trust, bool) else {field: resolved(Path(name)) for field, name in trust.items()}
+    unknown = {field: str(file) for field, file in files.items() if given.get(field) != resolved(file)}
     if unknown and trust is not True:
         what = ", ".join(f"{field} {name!r}" for field, name in unknown.items())
         raise ValueError(f"{folder} has no copy of a file that it names ({what}): {_way_out(unknown)}")
@@ -96,16 +97,16 @@ def refuse_other(folder: Path, words: Mapping[str, str | None], trust: Trust) ->
     """Raise where the reader names again what the folder does not name."""
     for field, name in ({} if isinstance(trust, bool) else trust).items():
         there = words.get(field)
-        if there != name and not (there and field.endswith(".file") and Path(there).resolve() == Path(name).resolve()):
+        if there != name and not (there and field.endswith(".file") and resolved(Path(there)) == resolved(Path(name))):
             has = f"has {field} {there!r}" if there else f"names no {field}"
             raise ValueError(f"{folder} {has}, not {name!r}: leave --{field} out, or name what it has")
 
 
 def refuse_links(folder: Path, names: Iterable[str], trust: Trust) -> None:
     """Raise where one of a folder's own files is a link that leads out of it."""
-    home = folder.resolve()
+    home = resolved(folder)
     for path in [folder / name for name in names] if trust is not True else []:
-        if not _target(path).is_relative_to(home):
+        if not resolved(path).is_relative_to(home):
             fix = "put the file itself there, or add --trust (in Python trust=True)"
             raise ValueError(f"{path} is a link that leads out of {folder}: {fix}")
 
@@ -115,17 +116,9 @@ def own_copy(folder: Path, field: str, copy: str, trust: Trust) -> Path:
     if Path(copy).is_absolute() or ".." in Path(copy).parts:
         raise ValueError(f"{folder}: files.{field}.copy {copy!r} is not inside the folder: put the copy into its data/")
     refuse_links(folder, [copy], trust)
-    return folder.resolve() / copy
+    return resolved(folder) / copy
 
 
 def _way_out(names: Mapping[str, str]) -> str:
     it = "it" if len(names) == 1 else "them"
     return f"name {it} again with{again(names)}, or add --trust (in Python trust=True) if you trust the folder"
-
-
-def _target(path: Path) -> Path:
-    """Where a path leads; links in a circle lead nowhere."""
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):
-        return path.parent.resolve() / path.name

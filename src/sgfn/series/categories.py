@@ -33,7 +33,8 @@ def indicators(column: str, text: pd.Series) -> Indicators:
     levels = sorted(set(text) - {""})
     rows = (text.to_numpy()[:, None] == np.array(levels, dtype=object)[None]).astype(np.float64)
     rows[(text == "").to_numpy()] = np.nan
-    return Indicators(rows=rows, names=tuple(f"{column}{SIGN}{level}" for level in levels))
+    names = (f"{column}{SIGN}{level.replace(',', ';')}" for level in levels)  # lists of names have commas
+    return Indicators(rows=rows, names=tuple(names))
 
 
 def aligned(panel: Panel, known: Sequence[str], past: Sequence[str]) -> tuple[Panel, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import in_range
+from sgfn.config.files import resolved
 from sgfn.config.presets import PRESETS
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import pick_device, stepper
@@ -188,7 +189,7 @@ class Forecaster:
         panel = learner.data.panel
         columns = {"id_col": "unique_id", "time_col": "ds", "target_col": "y", "known": ",".join(panel.known_names)}
         columns = {f"series__{name}": column for name, column in columns.items()}
-        config = self.config.with_(**columns, series__ignore="", series__file=run.path.resolve() / DATA / SAVED)
+        config = self.config.with_(**columns, series__ignore="", series__file=resolved(run.path) / DATA / SAVED)
         run.check(overwrite=overwrite)
         with run.locked(), tempfile.TemporaryDirectory() as aside:
             file = Path(aside) / SAVED

@@ -166,6 +166,8 @@ class _Reader:
     def past_columns(self) -> tuple[str, ...]:
         """The covariates seen only in the past: every column that is nothing else."""
         names = self.columns
+        if names.id_col in self.table.index or names.id_col != Columns.id_col:
+            self.table.require(names.id_col, "id_col")
         if names.time_col != NO_TIME:
             self.table.require(names.time_col, "time_col")
         wanted = {"target_col": self.targets, "known": names.known, "ignore": names.ignore}
@@ -240,8 +242,6 @@ class _Reader:
 
     def series_of(self) -> tuple[Int64[np.ndarray, " R"], list[str]]:
         """The number of each row's series, and the names of the series."""
-        if self.columns.id_col in self.table.index or self.columns.id_col != Columns.id_col:
-            self.table.require(self.columns.id_col, "id_col")
         if not self.named:
             return np.zeros(len(self.table.frame), dtype=np.int64), [self.columns.target_col]
         code, names = pd.factorize(self.table.labels(self.columns.id_col))

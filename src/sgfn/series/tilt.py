@@ -22,7 +22,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
 from sgfn.config import NetConfig, RewardConfig, TrainConfig
-from sgfn.config.checks import in_range
+from sgfn.config.checks import in_range, quoted, require
 from sgfn.envs.base import Env
 from sgfn.envs.forecast import ForecastEnv
 from sgfn.envs.tabulated import tabulate
@@ -68,6 +68,19 @@ def within_bin_shares(count: int, horizon: int, seed: int) -> Float64[Tensor, "J
     return (order + 0.5).double() / count
 
 
+def checked_costs(answer: Any, count: int, name: str) -> Float64[np.ndarray, " N"]:
+    """What a cost function returned, as an array; raises unless it is one finite number for each path."""
+    wanted = f"give one number for each of {count} paths"
+    try:
+        found = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must {wanted}, got {quoted(answer)}") from None
+    require(found.shape == (count,), name, wanted, f"shape {found.shape}")
+    if len(wild := found[~np.isfinite(found)]):
+        raise ValueError(f"{name} must be finite, got {wild[0]}")
+    return found
+
+
 class TiltedPaths(ForecastPaths):
     r"""Landscape with log R = log p(path) + log of the mean of $e^{(cost - level)/T}$ over places in the path's bins.
 
@@ -90,11 +103,7 @@ class TiltedPaths(ForecastPaths):
     def cost_of(self, paths: Float64[Tensor, "J N H"]) -> Float64[Tensor, "J N"]:
         """Cost of each path; raises unless it is one finite number for each."""
         rows = paths.flatten(0, 1).cpu().numpy()
-        found = np.asarray(self.cost(rows), dtype=np.float64)
-        if found.shape != (len(rows),):
-            raise ValueError(f"the cost must give one number for each of {len(rows)} paths, got shape {found.shape}")
-        if not np.isfinite(found).all():
-            raise ValueError(f"the cost must be finite, got {found[~np.isfinite(found)][0]} for a path")
+        found = checked_costs(self.cost(rows), len(rows), "the cost")
         return torch.from_numpy(found).to(paths.device).view(paths.shape[:-1])
 
     def log_tilt(self, cost: Float64[Tensor, "J N"]) -> Float64[Tensor, " N"]:

@@ -108,7 +108,7 @@ def test_a_resumed_run_is_the_same_run(method: str, tmp_path: Path, capsys: pyte
     halfway = tmp_path / "halfway"
     learner = make_learner(make_task("grid", small(method=method)), CPU)
     run = Run(path=halfway)
-    run.create("grid", small(method=method), overwrite=False)
+    run.create("grid", small(method=method))
     for row in Run(path=tmp_path / "straight").rows()[:2]:
         run.append(row)
     for _ in range(10):
@@ -127,7 +127,7 @@ def test_a_resumed_run_is_the_same_run(method: str, tmp_path: Path, capsys: pyte
 def test_a_folder_gives_the_samples_of_its_learner(method: str, tmp_path: Path) -> None:
     learner, run = make_learner(make_task("grid", small(method=method)), CPU), Run(path=tmp_path / "run")
     advance(learner, 6)
-    run.create("grid", learner.config, overwrite=False)
+    run.create("grid", learner.config)
     run.save(learner)
     loaded = run.load(CPU)
     for n in (20, 90):

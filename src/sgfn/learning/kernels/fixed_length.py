@@ -16,7 +16,7 @@ from torch import Tensor
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, tempered
-from sgfn.learning.backend import Backend, Learned, Past, Setup
+from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
 from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, RowNet
 from sgfn.learning.kernels.fixed_length_rollout import (
@@ -32,6 +32,7 @@ from sgfn.nets.dynamics import FullNoiseModel
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import FlowNets
 from sgfn.objectives import reads_scores, scored_as
+from sgfn.objectives.parts import explain
 from sgfn.objectives.scores import Scores
 
 ASSUMED_METHODS = (
@@ -59,7 +60,7 @@ def fits(setup: Setup) -> bool:
     """Whether this backend gives what the general one gives: sequences of one length as `SequenceEnv` writes them, an
     MLP that reads states alone, no backward policy, and a noise model of the state, or the true kernel."""
     env, nets, config = sequence_of(setup.env), setup.nets, setup.config
-    if env is None or env.stop or env.actions != env.outcomes:
+    if env is None or env.stop or env.actions != env.outcomes or env.automaton is not None:
         return False
     if any(getattr(type(env), name) is not getattr(SequenceEnv, name) for name in ASSUMED_METHODS):
         return False
@@ -89,8 +90,8 @@ class Gradients:
 
     loss: Float[Tensor, ""]
     nll: Float[Tensor, ""]
-    entropy: Float[Tensor, " N"] | None
-    """`ENTROPY_METERS` of the batch; None where the run does not record them."""
+    parts: Float[Tensor, " P"] | None
+    """`Setup.parts` of the batch; None where there are none."""
     nets: list[Tensor]
     """Gradients of the loss with respect to `FixedLengthBackend.parameters`."""
     noise_model: NoiseModelGradient | None
@@ -141,7 +142,7 @@ class FixedLengthBackend(Backend):
         """Roll out a batch and update policy and flow on it; the update of the noise model is left in `pending`."""
         own, found = self.rollout_gradients(draws, beta)
         self.setup.optimiser.apply(found.nets, rate, self.parameters)
-        return own, Learned(loss=found.loss, noise_loss=found.nll, entropy=found.entropy, pending=found.noise_model)
+        return own, Learned(loss=found.loss, noise_loss=found.nll, parts=found.parts, pending=found.noise_model)
 
     def update_noise_model(self, pending: NoiseModelGradient, rate: Float[Tensor, ""]) -> None:
         """Update the noise model along the gradient that `learn` left in `pending`."""
@@ -167,11 +168,12 @@ class FixedLengthBackend(Backend):
         intended, realised, log_reward = past
         batch = self.roller.from_sequences(intended, realised)
         found = self.net.forward_known(batch.rows, batch.last, batch.realised)
-        return self.gradients(batch, found, self.episodes(batch, log_reward), beta, learn=False)
+        return self.gradients(batch, found, self.episodes(batch, log_reward), beta, learn=False, logged=False)
 
     def prepare(self) -> None:
         """Make the rows and zeros for the batch sizes of the run, so that no step has to."""
-        for size in {self.config.batch, self.config.replay.batch or self.config.batch}:
+        config = self.config
+        for size in {config.batch, config.replay.batch or config.batch, config.dynamics.batch or config.batch}:
             self.roller.rows(size)
             self.zeros(size)
 
@@ -204,16 +206,23 @@ class FixedLengthBackend(Backend):
         episodes: Episodes,
         beta: Float[Tensor, ""],
         learn: bool,
+        logged: bool = True,
     ) -> Gradients:
-        """Loss and gradients of a batch at a reward exponent; with `learn` also that of the noise model's outputs."""
+        """Loss and gradients of a batch at a reward exponent; with `learn` also that of the noise model's outputs.
+
+        With `logged` also the parts of the loss.
+        """
         model_pass = None if self.model is None else self.model.forward_known(batch.rows, batch.last, batch.realised)
 
         def losses(outputs: Tensor, log_z: Tensor, kernel: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
             kernel = kernel if model_pass is None or kernel is not None else model_pass.outputs
             columns = self.columns(batch, kernel)
             scores = self.scores(batch, outputs, log_z, columns, kernel)
-            loss, nll = self.setup.objective(scores, tempered(episodes, beta)).mean(), self.nll(batch, columns)
-            return loss + nll, (loss, nll, *self._entropy(scores, episodes))
+            raised = tempered(episodes, beta)
+            told = explain(self.setup.objective, scores, raised)
+            loss, nll = told.loss.mean(), self.nll(batch, columns)
+            parts = stacked(self.setup.parts(scores, episodes, raised, told.parts)) if logged else None
+            return loss + nll, (loss, nll, *([] if parts is None else [parts]))
 
         (log_z,) = self.setup.optimiser.current_values([self.nets.log_z])
         inputs = [found.outputs, log_z.detach()]
@@ -227,13 +236,8 @@ class FixedLengthBackend(Backend):
         else:
             slopes, (loss, nll, *figures) = output_gradients(losses, inputs)
         nets = [*self.net.backward(batch.rows, found, slopes[0], batch.last, batch.realised), slopes[1]]
-        entropy = figures[0] if figures else None
-        return Gradients(loss=loss, nll=nll, entropy=entropy, nets=nets, noise_model=pending)
-
-    def _entropy(self, scores: Scores, episodes: Episodes) -> list[Tensor]:
-        """`ENTROPY_METERS` of a batch; an empty list where the run does not record them."""
-        found = self.setup.entropy(scores, episodes)
-        return [] if found is None else [found]
+        parts = figures[0] if figures else None
+        return Gradients(loss=loss, nll=nll, parts=parts, nets=nets, noise_model=pending)
 
     def fit(self, past: Past) -> tuple[Float[Tensor, ""], list[Tensor]]:
         """Loss of the noise model on past outcomes, and the gradients of its weights."""

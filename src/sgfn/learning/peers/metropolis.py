@@ -93,6 +93,11 @@ class MetropolisHastings(Learner):
     bound_by_floor = False  # the floor is for policies; a chain may reject what came out
 
     def __init__(self, task: Task, device: torch.device, meters: tuple[str, ...] = METERS) -> None:
+        if task.env.automaton is not None:
+            what = f"method {task.config.method!r} moves by single edits and keeps no constraints"
+            raise ValueError(
+                f"{what} ({task.env.automaton.told}): choose one that builds letter by letter, such as gfn"
+            )
         super().__init__(task, device, meters)
         self.edits = make_edits(task.env, device)
         self.chains = self.act(uniform_intentions(self.env), self.generator)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sgfn.config.files import write_text
+from sgfn.config.files import resolved, write_text
 from sgfn.reports.pages.entries import Entry, Group, grouped
 from sgfn.reports.pages.rendering import render
 from sgfn.reports.pages.sections import sections
@@ -24,7 +24,7 @@ def report_html(runs: list[Path], out: Path | None = None, *, trust: Trust = Fal
     """Write a page about runs, by default report.html in the first folder; labels are the folders' names."""
     if not runs:
         raise ValueError("name at least one run folder")
-    sources = [read_source(path, trust) for path in {Path(run).resolve(): Path(run) for run in runs}.values()]
+    sources = [read_source(path, trust) for path in {resolved(Path(run)): Path(run) for run in runs}.values()]
     labels = [sources[0].objective] if len(sources) == 1 else folder_labels([source.path for source in sources])
     entries = [
         Entry(label=label, source=source, noise=source.noise, seed=source.config.seed)
@@ -36,7 +36,7 @@ def report_html(runs: list[Path], out: Path | None = None, *, trust: Trust = Fal
 
 def folder_labels(paths: list[Path]) -> list[str]:
     """Names of different folders, with as many parents as it takes to tell them apart."""
-    parts = [path.resolve().parts for path in paths]
+    parts = [resolved(path).parts for path in paths]
     labels: list[str] = []
     for depth in range(1, max(map(len, parts)) + 1):
         labels = ["/".join(part[-depth:]) for part in parts]
@@ -63,6 +63,10 @@ def _tasks(sources: list[Source]) -> str:
 
 
 def _betas(sources: list[Source]) -> str:
+    aims = {source.config.aim for source in sources if source.config.aim is not None}
+    if aims:
+        wanted = ", ".join("automatic" if aim == "auto" else f"{aim:g}" for aim in sorted(aims, key=str))
+        return f"reward exponent found while training, aim {wanted}"
     known = {source.config.beta for source in sources}
     if not known or known == {None}:
         return "the task\N{RIGHT SINGLE QUOTATION MARK}s own reward exponent" if known else ""

@@ -5,12 +5,12 @@ from matplotlib.figure import Figure
 
 from sgfn.reports.axes import add_legend, add_panel, new_figure
 from sgfn.reports.curves import LEVELS, Scores, mean_scores, shared_edges
-from sgfn.reports.figures import draw_ratio_and_visits
 from sgfn.reports.learning_figures import NAMES, LabelledCurve, Level, draw_learning, draw_scores
 from sgfn.reports.pages.entries import Group, Line
 from sgfn.reports.pages.svg import Drawing, drawing
+from sgfn.reports.run_panels import Panel
 from sgfn.reports.sources import Source, number
-from sgfn.reports.training_figures import draw_entropies, draw_entropy_terms, draw_loss
+from sgfn.reports.training_figures import draw_loss
 
 MEDIUM, SMALL = (4.7, 3.3), (3.0, 2.2)
 """Width and height in inches; text has the same size in both."""
@@ -84,21 +84,8 @@ def loss_drawing(label: str, source: Source, key: str) -> Drawing:
     return drawing(figure, key=key, said=f"Loss of {label} over steps: ends at {source.rows[-1]['loss']:.3g}")
 
 
-def entropy_drawings(label: str, source: Source, key: str) -> tuple[Drawing, Drawing, Drawing]:
-    """Entropies, entropy ratio with the weight of visited states, and entropy terms of a run that measured them."""
-    entropies, ratio, terms = (new_figure(*MEDIUM) for _ in range(3))
-    rows, last = source.watched, source.watched[-1]
-    draw_entropies(add_panel(entropies), rows, source.config.entropy)
-    halves = ratio.add_gridspec(2, 1, height_ratios=(4, 1))
-    draw_ratio_and_visits(ratio, halves[0], halves[1], source)
-    draw_entropy_terms(add_panel(terms), rows)
-    said = [
-        f"Entropy of the policy of {label} over steps: ends at {last['entropy']:.3g}",
-        f"Entropy ratio of {label} over steps: ends at {last['ratio']:.3g}",
-        f"Policy KL of {label} over steps: ends at {last['policy_kl']:.3g}",
-    ]
-    first, second, third = (
-        drawing(figure, key=f"{key}-{number}", said=text)
-        for number, (figure, text) in enumerate(zip((entropies, ratio, terms), said, strict=True))
-    )
-    return first, second, third
+def panel_drawing(label: str, panel: Panel, key: str) -> Drawing:
+    """One of a run's further panels."""
+    figure = new_figure(*MEDIUM)
+    panel.draw(add_panel(figure))
+    return drawing(figure, key=key, said=f"{label}: {panel.said}")

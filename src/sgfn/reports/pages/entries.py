@@ -126,7 +126,7 @@ def _group_key(entry: Entry, members: dict[GroupKey, list[Entry]]) -> GroupKey:
         config = entry.source.config
         beta = "own beta" if config.beta is None else f"beta {config.beta:g}"
         tasks = (config.grid, config.motif, config.bits, config.ehrlich, config.rna, config.table, config.callable)
-        return entry.source.task, entry.noise, beta, repr((config.noise, config.reward, *tasks))
+        return entry.source.task, entry.noise, beta, repr((config.noise, config.reward, config.aim, *tasks))
     return next((key for key in members if key[1] == entry.noise), ("", entry.noise, "", ""))
 
 

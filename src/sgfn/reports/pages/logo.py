@@ -124,7 +124,8 @@ def outline(letter: str) -> str:
 def axis_end(bits: list[Float[np.ndarray, "_ V"]], alphabet: str) -> float:
     """A round number of bits that no column of some logos exceeds, so that faint ones can be read too."""
     tallest = max((float(columns.sum(-1).max()) for columns in bits if columns.size), default=0.0)
-    return next((end for end in ENDS if tallest <= end < np.log2(len(alphabet))), float(np.log2(len(alphabet))))
+    most = float(np.log2(max(len(alphabet), 2)))  # of one letter alone, which carries nothing, there is an axis too
+    return next((end for end in ENDS if tallest <= end < most), most)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,22 +2,24 @@
 
 from dataclasses import dataclass
 
+from sgfn.config.files import resolved
+from sgfn.config.names import BLIND
 from sgfn.evaluation.seeds import rule
 from sgfn.reports.looks import Look
 from sgfn.reports.numbers import DASH, plain
 from sgfn.reports.pages.designs import logo_section, mode_section, order_section
 from sgfn.reports.pages.drawings import (
     columns_drawn,
-    entropy_drawings,
     learning_drawing,
     loss_drawing,
+    panel_drawing,
     score_drawings,
 )
 from sgfn.reports.pages.entries import Entry, Group, Line
 from sgfn.reports.pages.parts import CaptionedDrawing, DrawingGroup, Section, heading
 from sgfn.reports.pages.table import repeated, summary_table
+from sgfn.reports.run_panels import run_panels
 from sgfn.reports.sources import number
-from sgfn.reports.training_figures import entropies_title, entropy_terms_title, ratio_title
 
 TRAINED_RUNS = 12
 """Runs whose loss is drawn at most."""
@@ -85,7 +87,8 @@ def _learning(groups: list[Group]) -> Section | None:
 def _about_learning(groups: list[Group]) -> str:
     distance = (
         "Total variation between the exact law of what comes out and the target, over trajectories drawn from the "
-        "environment: lower is better. Best reachable is the law nearest to the target that the noise allows a policy."
+        "environment: lower is better. Best reachable is the law nearest to the target that the noise allows a policy. "
+        f"Ignoring the noise is {BLIND}."
     )
     sources = [source for group in groups for line in group.lines for source in line.evaluated]
     if not all(source.results.get("bound_by_floor", True) for source in sources):
@@ -107,6 +110,8 @@ def _training(groups: list[Group]) -> Section | None:
         return None
     figures = [figure for line in lines[:TRAINED_RUNS] for figure in _training_figures(line)]
     about = "What the optimiser saw, over steps."
+    told = [f"{line.label}: {words}" for line in lines[:TRAINED_RUNS] if (words := line.sources[0].loss_words)]
+    about += f" {'. '.join(told)}." if told else ""
     if any("Entropy" in figure.caption for figure in figures):
         about += " Entropies are those of the policy at visited states, over the largest possible."
     if len(lines) > TRAINED_RUNS:
@@ -118,13 +123,9 @@ def _training(groups: list[Group]) -> Section | None:
 def _training_figures(line: Line) -> list[CaptionedDrawing]:
     (source, *_), label = line.sources, line.label
     drawn = [CaptionedDrawing(caption=f"{label}: loss", drawing=loss_drawing(label, source, f"loss-{line.series}"))]
-    if source.watched:
-        config = source.config
-        titles = (entropies_title(config.entropy), ratio_title(config), entropy_terms_title(config))
-        found = entropy_drawings(label, source, f"entropy-{line.series}")
-        drawn += [
-            CaptionedDrawing(caption=f"{label}: {title}", drawing=one) for title, one in zip(titles, found, strict=True)
-        ]
+    for at, panel in enumerate(run_panels(source)):
+        found = panel_drawing(label, panel, f"panel-{line.series}-{at}")
+        drawn.append(CaptionedDrawing(caption=f"{label}: {panel.title}", drawing=found))
     return drawn
 
 
@@ -192,4 +193,4 @@ def _run(entry: Entry, line: Line, group: Group) -> RunRow:
         return RunRow(**about, step=DASH, distance=DASH, folder="", state=state)
     tv = number(source.results.get("tv"))
     step = f"{source.rows[-1]['step']:,} of {source.config.steps:,}"
-    return RunRow(**about, step=step, distance=DASH if tv is None else plain(tv, 4), folder=source.path.resolve().name)
+    return RunRow(**about, step=step, distance=DASH if tv is None else plain(tv, 4), folder=resolved(source.path).name)

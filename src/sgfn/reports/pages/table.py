@@ -23,6 +23,8 @@ class Column:
     of: str | None = None
     """What the value is to be compared with: "near" means near to this."""
     only: bool = False
+    """Left out where no run without exact figures has it."""
+    rare: bool = False
     """Left out where no run has it."""
 
     @property
@@ -103,6 +105,22 @@ COLUMNS = [
         of="modes_reference_total",
     ),
     Column(
+        key="diversity",
+        name="Diversity",
+        about="mean distance between two samples",
+        decimals=SCORE,
+        best="none",
+        rare=True,
+    ),
+    Column(
+        key="novelty",
+        name="Novelty",
+        about="mean distance of a sample to the nearest object known beforehand",
+        decimals=SCORE,
+        best="none",
+        rare=True,
+    ),
+    Column(
         key="dynamics_tv",
         name="Noise model error",
         about="total variation between learned and true noise, mean over visited states",
@@ -165,6 +183,7 @@ class SummaryTable:
 def summary_table(groups: list[Group]) -> SummaryTable:
     """The table of these groups; columns that only estimates fill are left out where exact figures are known."""
     columns = [column for column in COLUMNS if not column.only or _wanted(column, groups)]
+    columns = [column for column in columns if not column.rare or any(group.values(column.key) for group in groups)]
     first = "Method" if repeated(groups) else "Run"
     return SummaryTable(first=first, columns=columns, bodies=[_body(group, columns) for group in groups])
 

@@ -1,0 +1,88 @@
+"""`sgfn order` on the command line: parsing and printing only."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from sgfn.cli.tables import out, print_aligned, print_json
+from sgfn.cli.trust import Named, Trusting, trust_of
+from sgfn.config.files import nulls
+
+SHOWN = 10
+"""Orders that are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Choose what to order from a trained run: new, good and different sequences, with what to expect of each."""
+
+    run: Annotated[Positional[Path], arg(metavar="RUN")]
+    """Run folder."""
+    n: Annotated[int, arg(aliases=["-n"])] = 96
+    """How many."""
+    out: Path | None = None
+    """CSV of the plate; by default orders.csv in the run folder."""
+    fasta: Path | None = None
+    """The same orders as FASTA, where a file is named."""
+    plate: Literal[96, 384] = 96
+    """Wells of a plate."""
+    repeat: bool = False
+    """Order what was measured before too."""
+    distance: int = 1
+    """Least number of letters (edits, where lengths vary) in which two orders differ."""
+    tradeoff: float = 0.0
+    """Weight of being different beside a high expected score: 0 the best ones, 1 the most different ones."""
+    samples: int = 256
+    """Draws of what comes out of an order, where its expected score cannot be computed exactly."""
+    seed: int = 0
+    """Seed of the draws."""
+    overwrite: bool = False
+    """Replace files that are there."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to run."""
+    json: bool = False
+    """Print JSON."""
+    named: Trusting = field(default_factory=Named)
+
+
+def run_order(args: Order) -> None:
+    """`sgfn order`."""
+    from sgfn.design.ordering import order  # torch is slow to import
+    from sgfn.design.plate import plate_rows
+
+    file = args.out or args.run / "orders.csv"
+    given = ("fasta", "plate", "repeat", "distance", "tradeoff", "samples", "seed", "device", "overwrite")
+    options: dict[str, Any] = {name: getattr(args, name) for name in given}
+    sheet = order(args.run, args.n, file, **options, trust=trust_of(args.named))
+    if args.json:
+        told = {name: value for name, value in vars(sheet).items() if name != "values"}
+        files = {"file": str(file), "fasta": None if args.fasta is None else str(args.fasta)}
+        return print_json(nulls(told | files | {"orders": plate_rows(sheet.values, args.plate)}))
+    rows = [
+        (
+            v.order,
+            f"{v.expected:.4g}",
+            f"{v.sd:.2g}",
+            f"{v.intact:.0%}",
+            f"{v.violates:.1%}",
+            f"{v.score:.4g}",
+            _near(v),
+        )
+        for v in sheet.values[:SHOWN]
+    ]
+    print_aligned(("order", "expect", "sd", "intact", "violates", "if intact", "nearest measured"), rows)
+    kind = "exact" if sheet.exact else f"means over {args.samples} draws"
+    out.print(f"from {sheet.how}; expected scores are {kind}", soft_wrap=True)
+    if len(sheet.values) < args.n:
+        few = f"only {len(sheet.values)} of {args.n} orders differ by {args.distance} at least"
+        out.print(f"{few}: lower --distance, or relax a constraint", soft_wrap=True)
+    if sheet.distance is not None:
+        out.print(f"least distance between two orders: {sheet.distance} ({sheet.metric})", soft_wrap=True)
+    return out.print(f"{len(sheet.values)} orders in {file}", soft_wrap=True)
+
+
+def _near(value: Any) -> str:
+    """How far the nearest measured sequence is."""
+    return "-" if value.distance is None else str(value.distance)

@@ -1,0 +1,211 @@
+"""Orders of a run or a task: candidates, their values under the noise, and the plate of the best and different ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+
+from sgfn.config.checks import in_range, whole_number
+from sgfn.config.files import check_target
+from sgfn.design.local_search import feasible_orders, local_search, unconstrained
+from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
+from sgfn.design.plate import well_names, write_fasta, write_plate
+from sgfn.design.selection import select_plate
+from sgfn.envs import Env, SequenceEnv
+from sgfn.evaluation.orders import as_orders, is_new, separate, silent
+from sgfn.landscapes.base import Landscape
+from sgfn.runs.folder import Run, refuse_forecast
+from sgfn.runs.model import Model, opened
+from sgfn.runs.trust import Trust
+
+MOST_LISTED = 300_000
+"""Orders that are all looked at, where their values are exact."""
+MOST_DRAWN = 20_000
+"""Orders that are all looked at, where values are means over draws or a function is asked for each score."""
+STARTS = 2048
+"""Samples of a run, the best of which a search begins with."""
+SHORTLIST = 128
+"""Orders at least whose values are computed again after a search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderSheet:
+    """Orders with their values, best first, and how they were found."""
+
+    values: list[OrderValue]
+    how: str
+    """What was looked at, in words."""
+    considered: int
+    """Orders that were looked at."""
+    listed: bool
+    """Whether these were all that there are."""
+    exact: bool
+    """Whether expected scores are exact; else their standard errors say how near they are."""
+    distance: int | None
+    """Least distance between two of them."""
+    metric: str
+    """What distances are: hamming or edit."""
+
+
+def predictor(env: SequenceEnv, landscape: Landscape) -> Predict:
+    """The landscape as a function of texts: scores, and how uncertain they are."""
+
+    def predict(texts: list[str]) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
+        rows = env.parse(texts)
+        parts = (landscape.scores(rows), landscape.uncertainty(rows))
+        mean, sd = (part.detach().cpu().double().numpy() for part in parts)
+        return mean, sd
+
+    return predict
+
+
+def order_sheet(
+    env: Env,
+    landscape: Landscape,
+    n: int,
+    *,
+    starts: Sequence[str] = (),
+    repeat: bool = False,
+    distance: int = 1,
+    tradeoff: float = 0.0,
+    samples: int = 256,
+    seed: int = 0,
+    most_listed: int | None = None,
+) -> OrderSheet:
+    """The n orders to make of a task: those with the best expected scores that differ by `distance` at least.
+
+    Where there are few enough they are all ranked; else local search climbs from `starts` and from what was measured.
+    What was measured is left out unless `repeat`. See `select_plate` for distance and trade-off.
+    """
+    if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
+        raise ValueError("orders are of sequences that are made letter by letter: this task has none")
+    whole_number("-n", n, 1, 100_000)
+    whole_number("samples", samples, 2, 10**6)
+    in_range("seed", seed, 0, 2**31 - 1)
+    known = landscape.offline_objects()
+    measured = [] if known is None else env.decode(known)
+    predict = predictor(env, landscape)
+    limit = most_listed if most_listed is not None else _most_listed(env, landscape)
+    begun = [*_best(measured, predict), *starts]
+    texts, worth = _candidates(env, predict, begun, n, limit, landscape.on_host, seed)
+    considered, listed = len(texts), worth is None
+    if not repeat:
+        kept = is_new(landscape, env.parse(texts)).numpy()
+        texts, worth = [texts[i] for i in np.flatnonzero(kept)], None if worth is None else worth[kept]
+    if not texts:
+        raise ValueError("every order that was looked at was measured before: add --repeat to order some again")
+    if worth is not None:  # searched for with few draws: a shortlist is looked at more closely
+        texts = [texts[i] for i in select_plate(texts, worth, max(SHORTLIST, 2 * n), distance=distance).chosen]
+    again: dict[str, Any] = {"samples": samples, "seed": seed + 1}  # draws that a search has not climbed on
+    found = expected_orders(texts, predict, channel=env, **again)
+    chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
+    rules = f" that satisfy {env.automaton.told}" if env.automaton is not None else ""
+    return OrderSheet(
+        values=values_in(env, [texts[number] for number in chosen.chosen], predict, measured=measured, **again),
+        how=f"all {considered:,} orders{rules}" if listed else f"{considered:,} orders{rules} that a local search met",
+        considered=considered,
+        listed=listed,
+        exact=found.exact,
+        distance=chosen.distance,
+        metric=chosen.metric,
+    )
+
+
+def _candidates(
+    env: SequenceEnv, predict: Predict, starts: Sequence[str], n: int, limit: int, slow: bool, seed: int
+) -> tuple[list[str], Float64[np.ndarray, " N"] | None]:
+    """Orders to choose from: all that there are, and None, or those that a search met, with what it took them for."""
+    shortest = env.min_length if env.stop else env.length
+    automaton = env.automaton or unconstrained(env.alphabet, shortest, env.length)
+    if (texts := feasible_orders(automaton, limit)) is not None:
+        return texts, None
+
+    def value(orders: list[str]) -> torch.Tensor:
+        return expected_orders(orders, predict, channel=env, samples=8 if slow else 16, seed=seed).mean[:, 0]
+
+    size = {"keep": 64, "rounds": 8} if slow else {"keep": max(128, n), "rounds": 16}
+    return local_search(starts[: 2 * size["keep"]], value, automaton, children=4, seed=seed, **size)
+
+
+def _most_listed(env: SequenceEnv, landscape: Landscape) -> int:
+    """How many orders are all looked at."""
+    tabulated = silent(env) or (separate(env) and env.vocab**env.length <= MOST_TABULATED)
+    return MOST_LISTED if tabulated and not landscape.on_host else MOST_DRAWN
+
+
+def _best(measured: list[str], predict: Predict, count: int = 64) -> list[str]:
+    """The measured sequences with the highest scores."""
+    if not measured:
+        return []
+    worth = np.asarray(predict(measured)[0])
+    return [measured[number] for number in np.argsort(-worth, kind="stable")[:count]]
+
+
+def order(
+    run: Path | str | Model,
+    n: int = 96,
+    out: Path | str | None = None,
+    *,
+    fasta: Path | str | None = None,
+    plate: int = 96,
+    repeat: bool = False,
+    distance: int = 1,
+    tradeoff: float = 0.0,
+    samples: int = 256,
+    seed: int = 0,
+    device: str = "auto",
+    overwrite: bool = False,
+    trust: Trust = False,
+) -> OrderSheet:
+    """The best orders of a run, new and different ones; written as a plate (CSV) and as FASTA where files are named.
+
+    Nothing is trained: where not all orders can be ranked, samples of the run are where a search begins. Code that only
+    the run names is not run unless it is trusted, see `evaluate`.
+    """
+    well_names(0, plate)
+    for path, flag in ((out, "--out"), (fasta, "--fasta")):
+        if path is not None:
+            check_target(Path(path), overwrite=overwrite, flag=flag)
+    model = run if isinstance(run, Model) else _opened(Path(run), device, trust)
+    env, landscape = model.env, model.task.landscape
+    landscape.to(torch.device("cpu"))
+    try:
+        sheet = order_sheet(
+            env,
+            landscape,
+            n,
+            starts=_samples(model, seed),
+            repeat=repeat,
+            distance=distance,
+            tradeoff=tradeoff,
+            samples=samples,
+            seed=seed,
+        )
+    finally:
+        landscape.to(model.learner.device)
+    if out is not None:
+        write_plate(out, sheet.values, plate)
+    if fasta is not None:
+        write_fasta(fasta, sheet.values, plate)
+    return sheet
+
+
+def _opened(path: Path, device: str, trust: Trust) -> Model:
+    folder = Run(path=path, trust=trust)
+    refuse_forecast(folder)
+    return opened(folder, device)
+
+
+def _samples(model: Model, seed: int) -> list[str]:
+    """What came out of the run's policy and what it intended then, the best scores first: where a search may begin."""
+    env = model.env
+    if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
+        return []
+    drawn = model.sample(STARTS, seed=seed)
+    best = drawn.scores.argsort(descending=True, stable=True)
+    rows = torch.stack([drawn.tokens[best], as_orders(env, drawn.intentions[best])], 1).flatten(0, 1)
+    return env.decode(rows[env.written(rows) >= (env.min_length if env.stop else env.length)])

@@ -1,0 +1,71 @@
+"""Probability that what comes out of an order breaks a constraint, exact by dynamic programming (method, 14)."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.automaton import Automaton
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.noise import Noise
+
+LARGEST_BLOCK = 8_000_000
+"""Numbers in one block of probabilities, orders times nodes, which bounds memory."""
+
+
+def violation_probability(automaton: Automaton, order: str, noise: Noise) -> float:
+    """P(what comes out breaks a constraint) when one sequence is ordered: see `violation_probabilities`."""
+    return float(violation_probabilities(automaton, automaton.rows([order]), noise)[0])
+
+
+def violation_probabilities(automaton: Automaton, orders: Int[Tensor, "N L"], noise: Noise) -> Float[Tensor, " N"]:
+    r"""P(what comes out of each order breaks a constraint), with orders as rows of letters, V behind them.
+
+    The law over nodes is carried from position to position,
+
+    .. math:: p_{t+1}(n') = \sum_n p_t(n) \sum_{v: n \to n'} P_t(v|o_t),
+
+    and what ends in a node where a sequence may end satisfies the constraints, all else breaks one. Under a hidden rate
+    it is the mean over rates, which the quadrature of the noise makes exact. Orders are those of a task with the
+    automaton's lengths: where they vary an order ends by stop, on which noise acts if `noise.stop` says so.
+    """
+    varies = automaton.min_length < automaton.max_length
+    least = {"stop": True, "min_length": automaton.min_length} if varies else {}
+    channel = SequenceEnv(length=automaton.max_length, alphabet=automaton.alphabet, noise=noise, **least)
+    if channel.actions != channel.outcomes:
+        raise ValueError("violations are of orders letter by letter: mixtures have none")
+    widest = max(stop - start for start, stop in zip(automaton.offsets, automaton.offsets[1:], strict=False))
+    block = max(1, LARGEST_BLOCK // max(1, widest))
+    parts = [_accepted(automaton, channel, part) for part in orders[:, : automaton.max_length].split(block)]
+    return (1.0 - torch.cat(parts)).clamp(0.0, 1.0) if parts else torch.zeros(0, dtype=torch.float64)
+
+
+def _accepted(automaton: Automaton, channel: SequenceEnv, orders: Int[Tensor, "N L"]) -> Float[Tensor, " N"]:
+    """Probability that what comes out satisfies the constraints, averaged over hidden rates."""
+    found = torch.zeros(orders.shape[0], dtype=torch.float64)
+    for rate, weight in channel.noise.rates(channel.horizon):
+        found += weight * _accepted_at(automaton, channel, orders, rate)
+    return found
+
+
+def _accepted_at(
+    automaton: Automaton, channel: SequenceEnv, orders: Int[Tensor, "N L"], rate: float | None
+) -> Float[Tensor, " N"]:
+    count, vocab = orders.shape[0], automaton.vocab
+    found = torch.zeros(count, dtype=torch.float64)
+    mass = torch.ones(count, 1, dtype=torch.float64)  # over the nodes of prefixes of the present length: the root
+    intended = orders.clamp(max=channel.actions - 1)  # what is no letter has the code of stop
+    prefix = channel.initial(1)
+    for length in range(automaton.max_length):
+        here, after = automaton.level(length), automaton.level(length + 1)
+        law = channel.operator(prefix.expand(count, -1), torch.float64, rate).row(intended[:, length])  # N K
+        if channel.stop:
+            found += law[:, vocab] * (mass * automaton.final[here]).sum(-1)
+        moved = torch.zeros(count, after.stop - after.start, dtype=torch.float64)
+        for letter in range(vocab):
+            target = automaton.following[here, letter].long()
+            kept = target > 0
+            moved.index_add_(1, target[kept] - after.start, mass[:, kept] * law[:, letter, None])
+        mass = moved
+        prefix = channel.apply(prefix, torch.zeros(1, dtype=torch.int64))  # noise depends on the position alone
+    ends = automaton.final[automaton.level(automaton.max_length)]
+    return found + (mass * ends).sum(-1)

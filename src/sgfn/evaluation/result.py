@@ -1,0 +1,79 @@
+"""What `evaluate` finds: figures with names and types, which can be read by name as JSON has them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation(Mapping[str, Any]):
+    """Figures of a trained policy: distances to the exact answer, samples, the noise model, orders.
+
+    Also a mapping from names to figures, the object of exact.json: `found.tv` and `found["tv"]` are the same. Figures
+    that a task does not have are None; the last ones (`SELDOM`) have no place in the mapping then.
+    """
+
+    task: str = ""
+    step: int = 0
+    samples: int = 0
+    seed: int = 0
+    tv: float | None = None
+    """Total variation between the policy's law and the target."""
+    tv_floor: float | None = None
+    """That of the best law which the noise allows."""
+    tv_blind: float | None = None
+    """That of a policy which is solved perfectly as if there were no noise."""
+    tv_uniform: float | None = None
+    l1_mean: float | None = None
+    js: float | None = None
+    kl: float | None = None
+    expected_reward: float | None = None
+    target_expected_reward: float | None = None
+    floor_expected_reward: float | None = None
+    histogram: Mapping[str, list[float]]
+    sample_mean: float
+    top100_mean: float
+    top100_median: float
+    top100_count: int
+    modes_greedy: int | None
+    modes_greedy_rule: str | None
+    modes_reference: int | None = None
+    modes_reference_total: int | None = None
+    diversity: float | None = None
+    novelty: float | None = None
+    unique: int
+    alphabet: str | None = None
+    designs: list[list[Any]]
+    """Best samples as text, each with its score."""
+    modes: list[list[Any]]
+    dynamics_model: str | None = None
+    dynamics_nll: float | None = None
+    dynamics_entropy: float | None = None
+    dynamics_tv: float | None = None
+    bound_by_floor: bool
+    """Whether no policy of this method gets below `tv_floor`."""
+    beta: float
+    orders: list[dict[str, Any]]
+    floor_kind: str | None = None
+    tv_absent: str | None = None
+    """Why there is no exact distance."""
+    kl_error: float | None = None
+    kl_floor: float | None = None
+    kernel: Mapping[str, list[Any]] | None = None
+    """Mean true and learned noise by intention."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in NAMES or (name in SELDOM and getattr(self, name) is None):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in NAMES if name not in SELDOM or getattr(self, name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+NAMES = tuple(field.name for field in fields(Evaluation))
+SELDOM = frozenset({"floor_kind", "tv_absent", "kl_error", "kl_floor", "kernel"})
+"""Figures that only some tasks have."""

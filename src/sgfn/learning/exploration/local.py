@@ -1,0 +1,74 @@
+"""`local`: a search around the best objects, by edits and by partial rollouts, all through the noise."""
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from sgfn.envs.base import Env
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.envs.trajectories import Trajectories, concatenate
+from sgfn.learning.exploration.base import Surroundings, Way
+from sgfn.learning.exploration.edits import editor_of
+from sgfn.learning.exploration.following import Guide, follow, order_sequences, orders_at_once, planned, toward
+from sgfn.learning.general import GeneralBackend
+from sgfn.learning.replay import uniform_draws
+from sgfn.learning.rollout import as_actor, rollout_draws
+
+DECAY = 1 / 6
+"""Ranks, as a share of the archive, over which the chance of being edited falls by a factor e."""
+
+
+class Local(Way):
+    """Orders objects near the best ones; what comes out under the noise is scored, kept and replayed.
+
+    Part of the orders are edits (`edits.py`), where the environment has some: one only says which object is wanted and
+    no network is asked, so that thousands cost little. In the others a stretch of the trajectory of a good object is
+    forgotten and rebuilt by the policy: of a sequence anywhere, of any other object its end. Nothing is scored that did
+    not come out of the environment: an order is a plan of intentions, and noise acts on it as on any other.
+    Reference: Kim et al. (2024), Local search GFlowNets, ICLR (backtracking; without noise, and without edits).
+    """
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
+        self.raw: Env = surroundings.task.env
+        self.editor, self.count, self.rounds = editor_of(self.raw), self.config.local.count, self.config.local.rounds
+
+    def propose(self, backend: GeneralBackend, generator: torch.Generator) -> Trajectories | None:
+        """Orders near rows of the archive; from the root by the policy alone while there are none."""
+        rebuilt = self.count if self.editor is None else round(self.count * self.config.local.rebuilt)
+        parts = []
+        if rebuilt:
+            parts.append(self._rebuilt(rebuilt, backend, generator))
+        if rebuilt < self.count:
+            parts.append(self._edited(self.count - rebuilt, backend, generator))
+        return parts[0] if len(parts) == 1 else concatenate(*parts)
+
+    def _rows(self, count: int, generator: torch.Generator) -> Int[Tensor, " B"]:
+        return self.archive.rows(uniform_draws(count, generator), DECAY)
+
+    def _edited(self, count: int, backend: GeneralBackend, generator: torch.Generator) -> Trajectories:
+        """Orders of edited objects."""
+        assert self.editor is not None
+        objects, others = (self.archive.objects[self._rows(count, generator)] for _ in range(2))
+        goals = self.editor(objects, others, generator)
+        if isinstance(self.env, SequenceEnv) and orders_at_once(self.env):
+            return order_sequences(self.env, goals, self.surroundings.task.log_reward, generator)
+        return self._followed(toward(self.env, goals), count, backend, generator, by_policy=False)
+
+    def _rebuilt(self, count: int, backend: GeneralBackend, generator: torch.Generator) -> Trajectories:
+        """Orders of known objects in which the policy decides over a stretch of steps."""
+        plan, steps = self.archive.realised[self._rows(count, generator)], self.env.horizon
+        ends = torch.randint(steps, (count, 2), generator=generator, device=self.device).sort(1).values
+        step = torch.arange(steps, device=self.device)
+        kept = (step < ends[:, :1]) | (step > ends[:, 1:])
+        if not isinstance(self.raw, SequenceEnv):  # elsewhere a later step means nothing after another earlier one
+            kept = step < ends[:, :1]
+        return self._followed(planned(plan, kept, self.env.outcomes), count, backend, generator, by_policy=True)
+
+    def _followed(
+        self, guide: Guide, count: int, backend: GeneralBackend, generator: torch.Generator, *, by_policy: bool
+    ) -> Trajectories:
+        config = self.config
+        draws = rollout_draws(self.env, count, generator, config.explore, config.temperature)
+        actor = as_actor(backend.actor()) if by_policy else None
+        return follow(self.env, guide, self.surroundings.task.log_reward, draws, actor)

@@ -1,0 +1,72 @@
+"""What to say of a run that has learned little: its rewards on their floor, its law near the uniform policy's."""
+
+import math
+from typing import Any
+
+from sgfn.envs import laws
+from sgfn.evaluation import exact
+from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.tasks import Task
+from sgfn.learning.learner import Learner
+from sgfn.learning.trainer import Trainer
+
+NEAR_FLOOR = 0.05
+"""Nats above the lowest log-reward up to which a mean counts as on it."""
+LITTLE = 0.1
+"""Share of the way from the uniform policy to the best reachable law (or the target) that counts as little."""
+
+
+def advice(learner: Learner, row: dict[str, Any]) -> list[str]:
+    """Lines for whoever trained a run, given its last line of metrics: each says what is wrong and what to do."""
+    found = [on_floor(learner.task, row.get("log_reward")), near_uniform(learner, row.get("tv"))]
+    if isinstance(learner, Trainer):
+        found.append(learner.aimed.missed() if learner.aimed is not None else "")
+        found.append(no_distance(learner))
+    return [line for line in found if line]
+
+
+def on_floor(task: Task, log_reward: float | None) -> str:
+    """That nearly no sample is rewarded, where the mean log-reward of batches sits on its floor; else empty."""
+    reward = task.config.reward
+    if log_reward is None or type(task.landscape).log_reward is not Landscape.log_reward:
+        return ""
+    if log_reward > math.log(reward.minimum / reward.norm) + NEAR_FLOOR:
+        return ""
+    return (
+        f"the log-reward sits on its floor: hardly any sample scores above --reward.minimum ({reward.minimum:g}). "
+        "Give known objects (--offline.file with --offline.share 0.25), explore more (--explore 0.1), repeat what was "
+        "found (--replay.updates 4), or lower --reward.minimum if smaller scores should tell"
+    )
+
+
+def near_uniform(learner: Learner, tv: float | None) -> str:
+    """That the law is near that of the uniform policy, where it is known; else empty."""
+    if tv is None or not laws.enumerable(learner.task.env):
+        return ""
+    task = learner.task
+    log_reward = task.log_reward(task.env.all_objects().to(learner.device)).cpu()
+    uniform = laws.law(task.env, laws.uniform_policy(task.env))
+    return little_learned(tv, exact.total_variation(uniform, exact.target(log_reward, learner.exponent)), None)
+
+
+def little_learned(tv: float, uniform: float, floor: float | None) -> str:
+    """The words for a distance near the uniform policy's, on the scale to the best reachable one; else empty.
+
+    >>> little_learned(0.39, 0.40, 0.1)[:54]
+    'TV 0.390 is near that of a uniform policy (0.400): the'
+    >>> little_learned(0.3, 0.4, 0.1), little_learned(0.005, 0.006, 0.0)
+    ('', '')
+    """
+    if uniform < 0.02 or uniform - tv > LITTLE * (uniform - (floor or 0.0)):
+        return ""
+    return (
+        f"TV {tv:.3f} is near that of a uniform policy ({uniform:.3f}): the run has learned little, or the noise "
+        "allows little. Train longer (--steps), with larger batches (--batch) or replay (--replay.updates 4); where "
+        "log Z holds training back at a high exponent, --objective vargrad needs none"
+    )
+
+
+def no_distance(learner: Trainer) -> str:
+    """Why a run on a task that can be enumerated has no exact distance, where its policy remembers; else empty."""
+    wanted = learner.config.log.exact_every > 0 and laws.enumerable(learner.task.env)
+    return f"no TV to the target: {learner.why_no_law}" if wanted and not learner.has_law else ""
