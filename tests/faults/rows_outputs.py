@@ -88,7 +88,7 @@ FULL = [
         file_size=9000, leaves=True, talks=True),
     row("full: forecast", "forecast s.csv {short} --out run", "run", file_size=10, leaves=True, talks=True,
         files={"s.csv": "ds,y\n" + "".join(f"2024-01-{d:02},{d * 7 % 5}\n" for d in range(1, 31))}),
-    row("full: forecast, again", "forecast --resume --out run --windows 2 --no-ets", "run", file_size=10,
+    row("full: forecast, again", "forecast --resume --out run --windows 2 --baselines seasonal-naive", "run", file_size=10,
         base="forecast", talks=True),
 ]
 

@@ -132,7 +132,8 @@ def check_choices(kind: type, words: list[str]) -> None:
         value = flag_value(words, name)
         if value is not None:
             one_of(f"--{name}", value, allowed)
-    for name in choices():
+    own = get_type_hints(kind)
+    for name in (name for name in choices() if name not in own):  # a flag of its own may have other names
         value = flag_value(words, name)
         if value is not None:
             check_name(name, value, "--")

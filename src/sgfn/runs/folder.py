@@ -19,6 +19,7 @@ from sgfn.config.checks import quoted
 from sgfn.config.files import ASIDE, naming, read_json, refuse_irregular, replacing, resolved, sweep, write_json
 from sgfn.config.shell import command, flag
 from sgfn.config.staging import NEW, READY, discard, put_into_place, staging, take_over, unsettled
+from sgfn.landscapes.function_files import LOG, SCORES
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
@@ -38,6 +39,7 @@ ERROR = "error.txt"
 T = TypeVar("T")
 OWN_FILES = (
     *("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json"),
+    *(LOG, SCORES),
     PARTS,
 )
 OPENED = (*OWN_FILES, LOCK, ERROR, "seconds.json", "refit")
@@ -157,12 +159,14 @@ class Run:
         *,
         known: Mapping[str, str] | None = None,
         copies: Mapping[str, Path] | None = None,
+        fitted: Mapping[str, Path] | None = None,
     ) -> None:
         """Start in a folder without a run: write config.json and copies of the files that it names.
 
-        `known` are checksums of the files as they were read; `copies` are read instead of them, and linked.
+        `known` are checksums of the files as they were read; `copies` are read instead of them, and linked; `fitted`
+        are files that the run is to keep as well, by the settings that read them again.
         """
-        files = files_there(config) if copies is None else copies
+        files = {**(files_there(config) if copies is None else copies), **(fitted or {})}
         _refuse_foreign(self.path, files)
         with keeping(self.path, files, known or {}, link=copies is not None) as kept:
             self.write_config(task, config, kept)
