@@ -262,7 +262,7 @@ def _import_everything() -> None:
     torch.set_num_threads(1)
     with contextlib.redirect_stderr(io.StringIO()):
         for verb in sgfn.cli.commands.COMMANDS:  # the parser remembers what it has once found out about a command
-            sgfn.cli.commands.main([verb, "--no-such-flag"])
+            sgfn.cli.commands.main([*verb.split(), "--no-such-flag"])
     atexit._clear()  # what libraries want to tidy up takes longer than most commands
     gc.freeze()
     more = {"PIPE": subprocess.PIPE, "TimeoutExpired": subprocess.TimeoutExpired}

@@ -4,6 +4,7 @@ import rows_command_line
 import rows_compare
 import rows_constraints
 import rows_data
+import rows_design
 import rows_flags
 import rows_forecast
 import rows_functions
@@ -25,5 +26,6 @@ ROWS = [
     *rows_constraints.ROWS,
     *rows_outputs.ROWS,
     *rows_order.ROWS,
+    *rows_design.ROWS,
     *rows_runs.ROWS,
 ]

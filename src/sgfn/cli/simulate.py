@@ -45,13 +45,16 @@ class DesignSimulate:
 
 def run_simulate(args: DesignSimulate) -> None:
     """`sgfn design simulate`."""
-    from sgfn.config.files import check_target, write_json  # what follows is slow to import
+    from sgfn.config.checks import in_range
+    from sgfn.config.files import check_target, check_writable, write_json  # what follows is slow to import
     from sgfn.design.simulate import play, summary_of
     from sgfn.landscapes.tasks import make_task
     from sgfn.learning.unread import refuse_unread_task
 
+    in_range("seeds", args.seeds, 1, 100_000)
     if args.out is not None:
         check_target(args.out, overwrite=args.overwrite)
+        check_writable(args.out)
     config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
     refuse_unread_task(args.task, config)
     task, err = make_task(args.task, config), Output(stderr=True)
