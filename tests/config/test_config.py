@@ -23,6 +23,7 @@ from sgfn.objectives import OBJECTIVES
 EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "subtb_lambda": ([0.0, 2.0], [-1e-9, 2.01]),
     "beta": ([0.0, 1000.0], [-1e-9, 1000.1]),
+    "aim": ([1e-30, 1e9], [0.0, -1.0]),
     "steps": ([1, 10**9], [0, 10**9 + 1, 10**400]),
     "batch": ([1, 10**7], [0, 10**7 + 1]),
     "seed": ([0, 2**31 - 1], [-1, 2**31]),
@@ -91,6 +92,7 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "dynamics__lr": ([0.0, 10.0], [-1e-9, 10.1]),
     "dynamics__clip": ([0.0, 1e30], [-1e-9]),
     "dynamics__rounds": ([1, 1000], [0, 1001]),
+    "dynamics__batch": ([0, 10**7], [-1, 10**7 + 1]),
     "kl__weight": ([0.0, 1e6], [-1e-9, 1.1e6]),
     "entropy__gamma": ([0.001, 0.999], [0.0, 1.0]),
     "entropy__quantile": ([0.5, 1.0], [0.49, 1.01]),

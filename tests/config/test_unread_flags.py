@@ -23,9 +23,9 @@ from sgfn.objectives import OBJECTIVES
 DNA, GRID = ["train", "tfbind8"], ["train", "grid"]
 GIVEN = {
     "entropy of a balance": (DNA, ["--objective", "tb", "--entropy.gamma", ".2"], "--objective kl-entropy"),
-    "weights of a kl": (DNA, ["--objective", "kl", "--entropy.weight-kl", ".1"], "--objective kl-entropy"),
-    "form of kl": (DNA, ["--objective", "kl", "--form", "published"], "--objective tb, db, subtb"),
-    "form of eflow": (DNA, ["--objective", "eflow", "--form", "blind"], "--objective tb, db, subtb"),
+    "weights of a kl": (DNA, ["--objective", "kl", "--entropy.weight-kl", ".2"], "--objective kl-entropy"),
+    "form of kl": (DNA, ["--objective", "kl", "--form", "published"], "--objective tb, vargrad, db, subtb"),
+    "form of eflow": (DNA, ["--objective", "eflow", "--form", "blind"], "--objective tb, vargrad, db, subtb"),
     "flow of a balance": (DNA, ["--objective", "tb", "--kl.flow", "db"], "--objective kl"),
     "rounds": (DNA, ["--dynamics.rounds", "8"], "--dynamics.mode replay"),
     "rate of what is known": (
