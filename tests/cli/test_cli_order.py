@@ -91,7 +91,8 @@ def test_a_search_where_not_all_can_be_listed(
 ) -> None:
     monkeypatch.setattr("sgfn.design.ordering.MOST_LISTED", 10)
     monkeypatch.setattr("sgfn.design.ordering.MOST_DRAWN", 10)
-    assert main(["order", str(words_run), "-n", "5", "--out", str(tmp_path / "a.csv"), "--device", "cpu"]) == 0
+    monkeypatch.setattr("sgfn.design.ordering.SHORTLIST", 16)
+    assert main(["order", str(words_run), "-n", "5", "--out", str(tmp_path / "a.csv"), "--samples", "32"]) == 0
     assert "orders that a local search met" in capsys.readouterr().out
     found = read(tmp_path / "a.csv")
     assert len(found) == 5
