@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_runs import ANYWHERE
 
-from sgfn.cli.commands import main
+from sgfn.cli.commands import Train, main, parse
 from sgfn.cli.parsing import UsageError, read_parent
 from sgfn.envs import Constraints
 
@@ -128,12 +128,12 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert error.count("\n") == 1
 
 
-def test_the_parent_is_read_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_parent_is_read_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "parent.fasta"
     file.write_text(">a parent\nACGT\nACGT\n")
     assert read_parent(str(file)) == "ACGTACGT"
-    assert main(["tasks", "tfbind8", "--parent", str(file), "--max-mutations", "1", "--json"]) == 0
-    capsys.readouterr()
+    found = parse(Train, "train", ["tfbind8", "--parent", str(file), "--max-mutations", "1"]).config.constraints
+    assert (found.parent, found.max_mutations) == ("ACGTACGT", 1)
     for text in ("ACGT\nACGT\n", ">a\nAC\n>b\nGT\n", "\n", "AC GT"):
         file.write_text(text)
         with pytest.raises(UsageError, match="one sequence of letters"):
