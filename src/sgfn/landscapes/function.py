@@ -86,18 +86,20 @@ class FunctionLandscape(Landscape):
     def _call_function(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
         """Scores by the function; a call that fails is repeated, and then stops the run or is skipped, as asked."""
         self.failed = set()
-        for attempt in range(self.retries + 1 if self.on_error != "stop" else 1):
+        attempts = self.retries + 1 if self.on_error != "stop" else 1
+        for attempt in range(1, attempts + 1):
             try:
                 return self._call_once(texts)
             except ValueError as error:
-                failure = error
-                self._log(error, f"attempt {attempt + 1}")
-        return self._scored_singly(texts) if self.on_error == "skip" else self._raise(failure)
+                self._log(error, f"attempt {attempt}")
+                if attempt == attempts and self.on_error != "skip":
+                    self._note_log(error)
+                    raise
+        return self._scored_singly(texts)
 
-    def _raise(self, error: ValueError) -> Float64[np.ndarray, " N"]:
+    def _note_log(self, error: ValueError) -> None:
         if self.folder is not None:
             error.add_note(f"the traceback is in {self.folder / LOG}")
-        raise error
 
     def _log(self, error: BaseException, what: str) -> None:
         if self.folder is not None:

@@ -6,6 +6,7 @@ import os
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sgfn.config.files import naming
 from sgfn.config.reading import LARGEST_JSON, check_file, lines_of, read_text
@@ -52,7 +53,7 @@ def read_scores(path: Path, name: str, most: int) -> dict[str, float]:
     return found
 
 
-def _parsed(line: str) -> object:
+def _parsed(line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -103,7 +103,7 @@ class Proxy:
             if ":" in kind and not trust:
                 raise ValueError(f"it names code that would be run ({kind!r}): trust it explicitly")
             state = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
-            figures = {name: tensors[name].numpy() for name in ("measured", "predicted", "sd")}
+            figures: dict[str, Any] = {name: tensors[name].numpy() for name in ("measured", "predicted", "sd")}
             candidates = [Candidate(**one) for one in facts["candidates"]]
             named: dict[str, Any] = {name: facts[name] for name in ("kind", "rows", "sequences", "folds")}
             report = ProxyReport(**named, **figures, candidates=candidates)
