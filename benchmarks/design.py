@@ -2,7 +2,7 @@
 
 OMP_NUM_THREADS=1 python -m benchmarks.design p1 --seeds 20        GB1, 96 random + 4 x 96, no noise: best fitness found
 OMP_NUM_THREADS=1 python -m benchmarks.design p2 --seeds 5         MPSA and TFBind8 under noise, aware and unaware of it
-OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy ridge --seeds 2   2,177 peptides, one plate
+OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy ridge --seeds 5   2,177 peptides, one plate
 
 AdaLead, the genetic algorithm and sep-CMA-ES are ours, written after their papers (`sgfn.design.rivals`). Seeds are
 played one after the other by all methods, and the file is written after each: a run that is stopped has whole seeds.
