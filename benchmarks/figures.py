@@ -30,6 +30,7 @@ from benchmarks.figures_speed import (
     two_trees_table,
 )
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
+from benchmarks.forecast_breadth.table import breadth_tables
 from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -143,6 +144,7 @@ TABLES = {
     "confusion": confusion_line,
     "soft": soft_table,
     "forecast": forecast_table,
+    "breadth": breadth_tables,
 }
 PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md")
 

@@ -2,9 +2,9 @@
 
 US births by the protocol of GIFT-Eval: horizon 30, the last 20 windows side by side, nine quantiles, lag-1 MASE scale.
 Weather: hourly temperature at three stations, 48 hours ahead. Glucose: irregular stamps, 12 values (one hour) ahead. Of
-these two the last fifth is tested, in windows side by side. Each forecaster is trained once, on what came before the
-first window; cells already in the file are kept, so that a study that was stopped goes on. With `--jobs` cells run side
-by side, each in a process of its own on one thread.
+these two the last fifth is tested, in windows side by side. Each network is trained once, on what came before the first
+window, and forecasts alone (`laws="network"`). Cells already in the file are kept, so that a stopped study goes
+on. With `--jobs` cells run side by side, each in a process of its own on one thread.
 
     python -m benchmarks.forecast all --seeds 3 --device cpu
 """
@@ -89,7 +89,7 @@ def ours(name: str, seed: int, device: str, steps: int | None) -> dict[str, Any]
     study, panel, origins = STUDIES[name], load(name), windows_of(name)
     spare = max(len(origin.series) - origin.cut for origin in origins)
     changes: dict[str, Any] = study.settings | ({} if steps is None else {"steps": steps})
-    forecaster = Forecaster(horizon=study.horizon, seed=seed, spare=spare, device=device, **changes)
+    forecaster = Forecaster(horizon=study.horizon, seed=seed, spare=spare, device=device, laws="network", **changes)
     started, cpu = time.monotonic(), time.process_time()
     forecaster.fit(panel)
     seconds, cpu = time.monotonic() - started, time.process_time() - cpu

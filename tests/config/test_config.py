@@ -142,6 +142,7 @@ LITERALS = {
     "series__reference": "seasn",
     "series__scaling": "siz",
     "series__noise": "knwon",
+    "series__effort": "bset",
 }
 
 

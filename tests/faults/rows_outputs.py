@@ -56,6 +56,9 @@ FILES = [
     row("file: report, an unknown ending", "report run --out r.docx", "r.docx", base="grid"),
     row("file: report, text", "report run --out r.txt", "r.txt", base="grid"),
     row("file: sample, a run that is a link to itself", "sample x", "x does not exist", files={"x": a_link("x")}),
+    row("file: report, the picture of another kind", "report run --out run/report.pdf", code=0, base="grid", leaves=True,
+        changes=True, talks=True),
+    row("file: sample, the data of the run", "sample run --out run/data/t.csv --overwrite", "t.csv", "made of", base="table"),
     row("file: report, the run itself", "report run --out run", "run", base="grid"),
     row("file: report, the checkpoint", "report run --out run/config.json --overwrite", "config.json", base="grid"),
     row("file: forecast, paths below a file", "forecast s.csv {short} --paths s.csv/p.csv", "s.csv",
@@ -85,7 +88,7 @@ FULL = [
         file_size=9000, leaves=True, talks=True),
     row("full: forecast", "forecast s.csv {short} --out run", "run", file_size=10, leaves=True, talks=True,
         files={"s.csv": "ds,y\n" + "".join(f"2024-01-{d:02},{d * 7 % 5}\n" for d in range(1, 31))}),
-    row("full: forecast, again", "forecast --resume --out run --windows 2 --no-ets", "run", file_size=10,
+    row("full: forecast, again", "forecast --resume --out run --windows 2 --baselines seasonal-naive", "run", file_size=10,
         base="forecast", talks=True),
 ]
 

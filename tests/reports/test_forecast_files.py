@@ -20,8 +20,8 @@ from sgfn.runs.folder import Run
 from sgfn.series.files import Outcome
 from sgfn.series.settings import Settings
 
-SETTINGS = Settings(windows=1, samples=4, ets=False, figures=1)
-FEWER = Settings(windows=1, samples=4, ets=False, figures=0, levels=(0.1, 0.25, 0.5, 0.9))
+SETTINGS = Settings(windows=1, samples=4, baselines="seasonal-naive", figures=1)
+FEWER = Settings(windows=1, samples=4, baselines="seasonal-naive", figures=0, levels=(0.1, 0.25, 0.5, 0.9))
 MINE = {"notes.txt": b"mine", "fan-mine.csv": b"mine"}
 
 
@@ -131,7 +131,7 @@ def test_outputs_that_are_in_the_way_are_told_before_training(
     (run / name).unlink()
     (run / name).mkdir()
     before = contents(run)
-    line = complaint(capsys, ["forecast", "--resume", "--out", str(run), "--no-ets"])
+    line = complaint(capsys, ["forecast", "--resume", "--out", str(run), "--baselines", "seasonal-naive"])
     assert line == f"{run}/{name}: not a regular file, give another name"
     assert contents(run) == before
 
@@ -144,7 +144,7 @@ def test_a_second_forecast_into_a_folder_is_refused_until_the_first_is_written(
 
     def meanwhile(*args: object) -> object:
         monkeypatch.setattr(forecasts, "judged", judged)
-        seen.append(complaint(capsys, ["forecast", "--resume", "--out", str(run), "--no-ets"]))
+        seen.append(complaint(capsys, ["forecast", "--resume", "--out", str(run), "--baselines", "seasonal-naive"]))
         return judged(*args)  # pyright: ignore
 
     monkeypatch.setattr(forecasts, "judged", meanwhile)
@@ -171,7 +171,10 @@ def test_an_old_forecast_stays_until_the_new_network_has_one(
 
 def test_a_network_refitted_to_other_data_is_trained_again(data: Path, tmp_path: Path) -> None:
     """The same settings and the same file's name, but not the same values."""
-    file, settings = tmp_path / "sales.csv", Settings(windows=1, samples=4, ets=False, figures=0, refit=True)
+    file, settings = (
+        tmp_path / "sales.csv",
+        Settings(windows=1, samples=4, baselines="seasonal-naive", figures=0, refit=True),
+    )
     shutil.copy(data, file)
     forecast(small_config(file), settings, tmp_path / "run", device="cpu")
     table = pd.read_csv(file)

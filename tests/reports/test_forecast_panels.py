@@ -24,7 +24,7 @@ def test_series_of_unequal_length_have_the_windows_that_fit(tmp_path: Path) -> N
     shift = np.timedelta64(100, "D")
     short = replace(short.until(9), stamps=short.stamps[:9] + shift, future=short.future[:0], known=short.known[:9])
     file, told = write_csv(tmp_path / "two.csv", Panel(series=(long, short), step=np.timedelta64(1, "D"))), list[str]()
-    settings = Settings(windows=3, samples=4, ets=False, figures=0)
+    settings = Settings(windows=3, samples=4, baselines="seasonal-naive", figures=0)
     progress = Progress(notice=told.append)
     found = forecast(small_config(file), settings, tmp_path / "run", device="cpu", progress=progress)
     assert found.outcome.backtest.groupby("unique_id")["cutoff"].nunique().to_dict() == {"long": 3}
@@ -67,7 +67,7 @@ def test_a_history_that_never_changes_has_no_scale(tmp_path: Path, capsys: pytes
 def test_series_may_be_called_na(tmp_path: Path) -> None:
     """In what is read back, too: only what is empty is missing."""
     file = write_csv(tmp_path / "countries.csv", small_panel(("NA", "007")))
-    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    settings = Settings(windows=2, samples=4, baselines="seasonal-naive", figures=0)
     forecast(small_config(file), settings, tmp_path / "run", device="cpu")
     outcome = Outcome.read(tmp_path / "run")
     assert outcome.names == ["NA", "007"]

@@ -25,7 +25,7 @@ from sgfn.cli.forecast import Board
 from sgfn.reports.forecasts import Progress, forecast
 from sgfn.reports.scenarios import weighted_quantiles
 from sgfn.runs.folder import Run
-from sgfn.series import baselines
+from sgfn.series import classical
 from sgfn.series.ensemble import DrawnPaths
 from sgfn.series.files import Outcome
 from sgfn.series.forecaster import Forecaster
@@ -90,7 +90,7 @@ def test_backtest_knows_only_what_came_before(data: Path, tmp_path: Path) -> Non
     table.to_csv(tmp_path / "other.csv", index=False)
     said = []
     for file in (data, tmp_path / "other.csv"):
-        settings = Settings(windows=2, samples=16, ets=False, figures=0)
+        settings = Settings(windows=2, samples=16, baselines="seasonal-naive", figures=0)
         found = forecast(small_config(file), settings, tmp_path / file.stem, device="cpu")
         backtest = found.outcome.backtest
         said.append(backtest[backtest["cutoff"] == cut].filter(regex="^(q|mean)").to_numpy())
@@ -108,7 +108,7 @@ def test_paths_are_drawn_of_the_future_alone(data: Path, tmp_path: Path, monkeyp
         return draw(self, inputs, samples, seed)
 
     monkeypatch.setattr(ForecastLearner, "draw_paths", recorded)
-    settings = Settings(windows=2, samples=16, ets=False, figures=0)
+    settings = Settings(windows=2, samples=16, baselines="seasonal-naive", figures=0)
     found = forecast(small_config(data), settings, tmp_path / "run", device="cpu")
     assert asked == [2 * 2, 2 * 16]
     assert found.outcome.paths is not None
@@ -119,7 +119,7 @@ def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path:
     """The run keeps what it was trained on; the same name may hold newer data, which it then forecasts from."""
     file, folder = tmp_path / "sales.csv", tmp_path / "run"
     shutil.copy(data, file)
-    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    settings = Settings(windows=2, samples=4, baselines="seasonal-naive", figures=0)
     before = forecast(small_config(file), settings, folder, device="cpu").outcome.forecast
     copy = folder / "data" / "sales.csv"
     assert copy.read_bytes() == data.read_bytes()
@@ -180,7 +180,7 @@ def test_without_a_backtest(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_refit_learns_from_the_last_windows_too(data: Path, tmp_path: Path) -> None:
-    settings = Settings(windows=2, samples=8, ets=False, figures=0, refit=True)
+    settings = Settings(windows=2, samples=8, baselines="seasonal-naive", figures=0, refit=True)
     found = forecast(small_config(data), settings, tmp_path / "run", device="cpu")
     whole = Run(path=tmp_path / "run" / "refit")
     assert whole.read_config()[1].series.spare == 0
@@ -200,7 +200,7 @@ def test_scenarios(
     run = shutil.copytree(run, tmp_path / "run")
     words = ["forecast", "--resume", "--out", str(run), "--tilt", "liking:high", "--tilt-steps", "2", "--figures", "1"]
     monkeypatch.setattr("sgfn.reports.scenarios.LEAST", 64)
-    assert main([*words, "--no-ets", "--samples", "16", "--windows", "2"]) == 0
+    assert main([*words, "--baselines", "seasonal-naive", "--samples", "16", "--windows", "2"]) == 0
     assert "scenarios of b: 64 paths count as" in capsys.readouterr().out
     table, outcome = pd.read_csv(run / "scenarios.csv"), Outcome.read(run)
     assert list(table.columns) == ["unique_id", "sample", "ds", "y", "cost", "weight"]
@@ -223,7 +223,18 @@ def test_scenarios_by_kl(
     (tmp_path / "fondness.py").write_text("def high(paths):\n    return paths.mean(1)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sgfn.reports.scenarios.LEAST", 64)
-    words = ["--tilt", "fondness:high", "--tilt-steps", "3", "--figures", "0", "--no-ets", "--samples", "16"]
+    words = [
+        "--tilt",
+        "fondness:high",
+        "--tilt-steps",
+        "3",
+        "--figures",
+        "0",
+        "--baselines",
+        "seasonal-naive",
+        "--samples",
+        "16",
+    ]
     weights = []
     for objective in ("tb", "kl"):
         folder = shutil.copytree(run, tmp_path / objective)
@@ -328,7 +339,7 @@ def test_stamps_of_nanoseconds(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_resuming_takes_the_windows_that_were_kept(run: Path, data: Path, tmp_path: Path) -> None:
     """A run that kept two windows of each series is judged on these, though there is room for more."""
     run = shutil.copytree(run, tmp_path / "run")
-    settings = Settings(samples=4, ets=False, figures=0)
+    settings = Settings(samples=4, baselines="seasonal-naive", figures=0)
     assert len(settings.origins(small_panel(("a", "b")), 4)) > 4
     assert forecast(small_config(data), settings, run, device="cpu", resume=True).outcome.scores["windows"] == 4
 
@@ -337,7 +348,7 @@ def test_irregular_stamps_of_the_windows_are_said_to_be_known(data: Path, run: P
     table = pd.read_csv(data, parse_dates=["ds"])
     table["ds"] += pd.to_timedelta(np.random.default_rng(0).integers(0, 300, len(table)), unit="min")
     table.to_csv(tmp_path / "uneven.csv", index=False)
-    settings = Settings(windows=2, samples=4, ets=False, figures=0)
+    settings = Settings(windows=2, samples=4, baselines="seasonal-naive", figures=0)
     found = forecast(small_config(tmp_path / "uneven.csv"), settings, tmp_path / "run", device="cpu")
     assert found.outcome.scores["future_stamps"] == "known"
     assert "every method was told when the values of a window came" in (tmp_path / "run" / "report.html").read_text()
@@ -403,23 +414,25 @@ def test_table_and_notices(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_absence_of_statsforecast_is_told_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgfn.reports.forecasts.ets_is_there", lambda: False)
+    monkeypatch.setattr("sgfn.reports.forecasts.has_statsforecast", lambda: False)
+    monkeypatch.setattr("sgfn.series.classical.has_statsforecast", lambda: False)
     told: list[str] = []
     settings = Settings(windows=1, samples=4, figures=0)
     found = forecast(
         small_config(data), settings, tmp_path / "run", device="cpu", progress=Progress(notice=told.append)
     )
-    assert told == [baselines.NEEDS]
+    assert told == [classical.NEEDS]
     assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive"]
 
 
 def test_auto_ets_is_judged_beside_us(data: Path, tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     progress = Progress(windows=lambda *args: seen.append(args))
-    settings = Settings(windows=1, samples=4, figures=0)
+    settings = Settings(windows=1, samples=4, figures=0, baselines="seasonal-naive,AutoETS")
     found = forecast(small_config(data), settings, tmp_path / "run", device="cpu", progress=progress)
     assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive", "AutoETS"]
     assert seen[-1] == ("AutoETS", 2, 2)
+    assert found.outcome.scores["small"]
 
 
 def test_bars(tmp_path: Path) -> None:
@@ -490,7 +503,7 @@ def test_a_stop_tells_how_to_go_on_and_going_on_ends_alike(
 ) -> None:
     """Stopped after two steps and continued, the forecast is that of a run without a stop."""
     folder = tmp_path / "run"
-    settings = Settings(windows=2, samples=16, ets=False, figures=0)
+    settings = Settings(windows=2, samples=16, baselines="seasonal-naive", figures=0)
     with pytest.raises(KeyboardInterrupt, match=r"continue with: sgfn forecast .*sales\.csv --resume --out"):
         forecast(small_config(data), settings, folder, device="cpu", progress=Progress(training=stopping_at(2)))
     capsys.readouterr()

@@ -24,7 +24,14 @@ BUILDERS[Bins] = "blur"
 BUILDERS |= dict.fromkeys((Mixtures, Noise), "kernel")
 BUILDERS |= dict.fromkeys((Kernel, Identity, UniformSlipKernel, TableKernel, ConfusionKernel), "matrix")
 FORECAST: dict[str, Any] = {"batch": 4, "steps": 2, "net__hidden": 8, "net__layers": 1, "net__heads": 2}
-FORECAST |= {"series__horizon": 2, "series__context": 6, "series__season": 1, "series__bins": 6, "series__members": 1}
+FORECAST |= {
+    "series__laws": "network",
+    "series__horizon": 2,
+    "series__context": 6,
+    "series__season": 1,
+    "series__bins": 6,
+    "series__members": 1,
+}
 
 
 class BuiltError(AssertionError):

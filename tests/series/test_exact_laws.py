@@ -31,7 +31,9 @@ ORIGINS = range(100, 5000, 50)
 def fitted(values: np.ndarray, horizon: int) -> Forecaster:
     """A small network on values as they are, without calendar or season."""
     plain = {"season": 1, "calendar": False, "lags": "none", "reference": "none", "scaling": "none", "absolute": False}
-    made = Forecaster(horizon=horizon, context=2, bins=32, members=1, folds=0, dropout=0.0, average=0.99, **plain)
+    made = Forecaster(
+        horizon=horizon, context=2, bins=32, members=1, folds=0, dropout=0.0, average=0.99, laws="network", **plain
+    )
     small = {"net__hidden": CELLS, "net__layers": 1, "net__heads": 2, "optim__lr": 5e-3, "steps": 200, "batch": 128}
     return Forecaster(made.config.with_(**small)).fit(panel(series(values)))
 

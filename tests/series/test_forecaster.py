@@ -1,5 +1,6 @@
 """`Forecaster(...).fit(data).predict()`: shapes, agreement of its parts, folders, errors."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ SMALL: dict[str, Any] = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "b
 
 
 def forecaster(**settings: Any) -> Forecaster:
-    made = Forecaster(**{"horizon": 4, "context": 6, "bins": 8, "members": 2, "folds": 2, "steps": 4} | settings)
+    made = Forecaster(
+        **{"horizon": 4, "context": 6, "bins": 8, "members": 2, "folds": 2, "steps": 4, "laws": "network"} | settings
+    )
     return Forecaster(made.config.with_(**SMALL))
 
 
@@ -252,12 +255,69 @@ def test_settings_are_those_of_the_configuration() -> None:
     made = Forecaster(horizon=12, steps=7, holidays="US")
     assert (made.config.series.horizon, made.config.steps, made.config.series.holidays) == (12, 7, "US")
     assert repr(made) == "Forecaster(steps=7, horizon=12, holidays='US')"
-    with pytest.raises(ValueError, match=r"^config: field 'horizont' is unknown"):
+    with pytest.raises(ValueError, match=r"^Forecaster has no setting 'horizont'; did you mean 'horizon'\?$"):
         Forecaster(horizont=3)
     with pytest.raises(ValueError, match=r"^series\.horizon must lie in \[1, 4096\], got 0$"):
         Forecaster(horizon=0)
     with pytest.raises(ValueError, match=r"^this forecaster has not learned anything yet: call fit\(data\) first$"):
         made.predict()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"lr": 0.1}, r"no setting 'lr'; did you mean 'optim__lr'\?"),
+        ({"objective": "tb"}, "does not read objective: flow objectives match a reward, and a forecast has none"),
+        ({"entropy__gamma": 0.3}, "does not read entropy__gamma: the entropy ratio weighs states"),
+        ({"thought__layers": 1}, "does not read thought__layers: the network reads all that happened before"),
+    ],
+)
+def test_settings_that_are_not_read_are_refused_with_the_reason(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Forecaster(**setting)
+
+
+def test_levels_of_a_prediction(fitted: Forecaster) -> None:
+    found = fitted.predict(samples=2, levels=(0.05, 0.5))
+    assert found.quantiles().shape[-1] == 2
+    assert np.array_equal(found.quantiles(), fitted.predict(samples=2).quantiles([0.05, 0.5]))
+    assert [name for name in found.to_frame().columns if name.startswith("q")] == ["q0.05", "q0.5"]
+    with pytest.raises(ValueError, match=r"^levels of quantiles must lie between 0 and 1, got \[0\.5, 1\.0\]$"):
+        fitted.predict(levels=(0.5, 1.0))
+
+
+def test_numbers_of_steps_words_and_constants(tmp_path: Path) -> None:
+    """What people have, from the table to the forecast: steps come back as numbers, a constant stays one."""
+    steps, rng = np.arange(60), np.random.default_rng(0)
+    words = rng.choice(["sun", "rain, heavy"], size=60)
+    part = {"ds": steps, "sky": words}
+    frame = pd.concat(
+        [
+            pd.DataFrame({"unique_id": "a", "y": rng.normal(size=60), **part}),
+            pd.DataFrame({"unique_id": "c", "y": 7.0, **part}),
+        ]
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        made = forecaster(steps=3).fit(frame)
+    for words_told in ("numbers of steps", "2 words are read as an indicator each", "'c' is constant"):
+        assert any(words_told in str(one.message) for one in told)
+    found = made.predict(samples=3)
+    table = found.to_frame()
+    assert table["ds"].tolist()[:2] == [60, 61]
+    assert (found.quantiles()[1] == 7.0).all()
+    assert (found.paths[1] == 7.0).all()
+    assert (found.mean[1] == 7.0).all()
+    assert np.ptp(found.quantiles()[0]) > 0
+    made.save(tmp_path / "run")
+    again = Forecaster.load(tmp_path / "run").predict(samples=3)
+    assert np.allclose(again.quantiles(), found.quantiles())
+    assert again.to_frame()["ds"].equals(table["ds"])
+    later = frame.assign(sky=["snow"] + ["sun"] * 119)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert np.isfinite(made.predict(later, samples=2).paths).all()
+    assert any("'snow' were not among what was learned from" in str(one.message) for one in told)
 
 
 def test_a_measurement_error_widens_what_is_seen() -> None:

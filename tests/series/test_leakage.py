@@ -14,7 +14,7 @@ SMALL = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8}
 
 def fitted(values: np.ndarray, past: np.ndarray) -> Forecaster:
     settings: dict[str, Any] = {"horizon": 6, "context": 12, "bins": 8, "members": 2, "steps": 30, "spare": SPARE}
-    made = Forecaster(**settings)
+    made = Forecaster(laws="network", **settings)
     return Forecaster(made.config.with_(**SMALL)).fit(panel(series(values, past=past)))
 
 

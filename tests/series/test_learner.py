@@ -26,6 +26,7 @@ TINY: dict[str, Any] = {
     "net__hidden": 8,
     "net__layers": 1,
     "net__heads": 2,
+    "series__laws": "network",
     "series__horizon": 3,
     "series__context": 6,
     "series__season": 1,

@@ -17,6 +17,7 @@ from sgfn.series.windows import Inputs, Windows
 
 HORIZON, SPARE = 4, 600
 SETTINGS: dict[str, Any] = {
+    "laws": "network",
     "horizon": HORIZON,
     "context": 8,
     "season": 1,

@@ -10,6 +10,7 @@ from small_panels import panel, series
 from sgfn.evaluation import exact
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.tilt import TiltedPaths, tilt, tilt_config, tilt_trainer
+from sgfn.series.tilt_checks import collapse_line, diversity, effective_share, suggested_temperature
 from sgfn.series.windows import Windows
 
 
@@ -20,7 +21,7 @@ def fitted() -> Forecaster:
     for t in range(1, 800):
         values[t] = 0.8 * values[t - 1] + rng.normal()
     settings: dict[str, Any] = {"season": 1, "calendar": False, "reference": "none", "scaling": "none", "folds": 0}
-    made = Forecaster(horizon=2, context=4, bins=5, members=2, steps=40, batch=32, **settings)
+    made = Forecaster(horizon=2, context=4, bins=5, members=2, steps=40, batch=32, laws="network", **settings)
     small = {"net__hidden": 16, "net__layers": 1, "net__heads": 2, "optim__lr": 5e-3}
     return Forecaster(made.config.with_(**small)).fit(panel(series(values)))
 
@@ -118,3 +119,63 @@ def test_the_tilted_law_counts_places_within_bins(fitted: Forecaster) -> None:
     assert np.allclose(landscape.scores(objects).numpy(), wanted, atol=1e-4)
     mean = (landscape.log_forecast(objects).exp() * landscape.scores(objects).exp()).sum()
     assert float(mean) == pytest.approx(1.0, abs=0.3)  # the level is that of 512 paths
+
+
+# Collapse
+
+
+def exact_share(law: np.ndarray, cost: np.ndarray, temperature: float) -> float:
+    weight = np.exp((cost - cost.max()) / temperature)
+    return float((law * weight).sum() ** 2 / (law * weight**2).sum())
+
+
+def test_draws_that_collapse_are_told_with_a_temperature_that_mends_it(fitted: Forecaster) -> None:
+    """A cold tilt towards the best of 25 paths, against the exact law of all of them."""
+
+    def steep(paths: np.ndarray) -> np.ndarray:
+        return np.floor(2 * paths.sum(1))
+
+    data = fitted.fitted.data
+    windows = Windows(data.panel, data.plan)
+    config = tilt_config("tb", 1, 8, 0)
+    task = tilt_trainer(fitted, windows, windows.ends(), steep, 1.0, config).task
+    landscape, objects = task.landscape, task.env.all_objects()
+    assert isinstance(landscape, TiltedPaths)
+    cold = tilt(fitted, steep, temperature=0.05, steps=1, samples=600)
+    warm = tilt(fitted, steep, temperature=20.0, steps=5, samples=600)
+    assert cold.collapse.collapsed
+    assert not warm.collapse.collapsed
+    assert warm.collapse.suggested is None
+    assert "the draws collapse: " in collapse_line(cold.summary)
+    assert collapse_line(warm.summary) == ""
+    hotter = cold.collapse.suggested
+    assert hotter is not None
+    law = landscape.log_forecast(objects).double().exp().numpy()
+    costs = landscape.cost_of(landscape.paths(objects)).numpy()
+    weight = np.exp((costs - costs.max()) / hotter).mean(0)
+    share = (law * weight).sum() ** 2 / (law * weight**2).sum() / law.sum()
+    assert share == pytest.approx(0.1, rel=0.5)  # by 600 paths
+    assert float(cold.collapse.forecast.entropy) == pytest.approx(-(law * np.log(law)).sum(), abs=0.15)
+    assert cold.collapse.tilted.entropy < 0.5 * cold.collapse.forecast.entropy
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
+def test_the_effective_share_is_that_of_a_categorical_law(temperature: float) -> None:
+    """Draws of a law over six outcomes, each as often as its probability says, against sums over the law."""
+    law, cost = np.array([0.4, 0.25, 0.15, 0.1, 0.05, 0.05]), np.array([0.0, 1.0, 0.5, 2.0, 3.0, -1.0])
+    draws = np.repeat(cost, np.round(law * 100).astype(int))
+    assert effective_share(draws[None], temperature) == pytest.approx(exact_share(law, cost, temperature), rel=1e-12)
+    wanted = suggested_temperature(draws[None], temperature, share=0.6)
+    if wanted is None:
+        assert exact_share(law, cost, temperature) >= 0.6
+    else:
+        assert exact_share(law, cost, wanted) == pytest.approx(0.6, abs=1e-6)
+        assert exact_share(law, cost, 0.9 * wanted) < 0.6  # a colder one leaves less
+
+
+def test_entropy_and_distinct_paths_of_draws() -> None:
+    paths = np.array([[0, 1], [0, 1], [1, 1], [0, 1]])
+    found = diversity(paths, np.ones(4))
+    assert (found.distinct, found.top_share) == (2, 0.75)
+    assert found.entropy == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+    assert diversity(paths, np.array([0.0, 0.0, 5.0, 0.0])).effective == pytest.approx(1.0)

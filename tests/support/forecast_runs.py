@@ -12,7 +12,19 @@ from sgfn.series.panel import Panel
 
 FLAGS = ["--horizon", "4", "--steps", "6", "--batch", "4", "--members", "1", "--folds", "0", "--bins", "8"]
 FLAGS += ["--net.hidden", "8", "--net.layers", "1", "--net.heads", "2", "--samples", "16", "--context", "8"]
-FLAGS += ["--log.every", "2", "--log.checkpoint-every", "2", "--windows", "2", "--no-ets", "--device", "cpu"]
+FLAGS += ["--laws", "network"]
+FLAGS += [
+    "--log.every",
+    "2",
+    "--log.checkpoint-every",
+    "2",
+    "--windows",
+    "2",
+    "--baselines",
+    "seasonal-naive",
+    "--device",
+    "cpu",
+]
 
 
 def write_csv(path: Path, panel: Panel | None = None, **columns: object) -> Path:
@@ -29,5 +41,11 @@ def small_config(file: Path, **changes: Any) -> TrainConfig:
     """The configuration that FLAGS spell."""
     config = PRESETS["forecast"].with_(steps=6, batch=4, net__hidden=8, net__layers=1, net__heads=2)
     config = config.with_(log__every=2, log__checkpoint_every=2, series__file=file, series__horizon=4)
-    series = {"series__members": 1, "series__folds": 0, "series__bins": 8, "series__context": 8}
+    series = {
+        "series__members": 1,
+        "series__folds": 0,
+        "series__bins": 8,
+        "series__context": 8,
+        "series__laws": "network",
+    }
     return config.with_(**series).with_(**changes)

@@ -28,7 +28,21 @@ HEADS = {"wql": "WQL", "mase": "MASE", "mae": "MAE", "mse": "MSE", "coverage_80"
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """Forecast time series: train, backtest beside seasonal naive and AutoETS, write forecast.csv and pictures."""
+    """Forecast time series by classical laws and a network in one: backtest, forecast.csv, pictures and a page.
+
+    Basics: a file with a column of times and one of numbers needs nothing but its name.
+
+      sgfn forecast sales.csv --horizon 30 --out runs/sales
+
+      --horizon H          steps ahead                --effort quick|default|best  how much is spent
+      --target-col a,b     what is forecast           --freq 30min|h|D|B|W|M|Q|Y   step of the stamps
+      --time-col, --id-col found where not given      --season 12                  steps of a season
+      --known promo,price  known in advance           --holidays US                public holidays of a country
+      --windows 10         backtest windows           --levels 0.1 0.5 0.9         quantiles that are written
+      --support count      where values can lie       --paths FILE                 sample paths
+
+    All others have defaults that suit most series.
+    """
 
     data: Annotated[Positional[str | None], arg(metavar="DATA")] = None
     """Table: CSV, TSV, Parquet or Excel (unique_id, ds, y, covariates), or embedded data: births, weather, glucose."""
@@ -80,6 +94,10 @@ def run_forecast(args: Forecast) -> None:
         return
     if found.outcome.scores["methods"]:
         print_scores(found.outcome.scores)
+    if "composition" in found.outcome.scores:
+        from sgfn.reports.pages.forecast import composition_line
+
+        out.print(composition_line(found.outcome.scores["composition"]), soft_wrap=True)
     for name, told in found.tilt.items():
         out.print(tilt_line(name, told), soft_wrap=True)
     horizon, count = found.outcome.scores["horizon"], len(found.outcome.names)
@@ -117,23 +135,29 @@ def name_of(series: SeriesConfig) -> str:
 
 def print_scores(scores: dict[str, Any]) -> None:
     """Scores of the backtest, a row per method."""
-    from sgfn.reports.pages.forecast import score_text
+    from sgfn.reports.pages.forecast import cell_text, score_text, small_text
 
     table = Table(box=None, header_style="bold")
     table.add_column(f"{scores['windows']:,} window{'s' * (scores['windows'] != 1)}", no_wrap=True)
     for head in HEADS.values():
         table.add_column(head, justify="right", no_wrap=True)
     for method, values in scores["methods"].items():
-        table.add_row(method, *[score_text(key, values[key]) for key in HEADS])
+        shown = {key: cell_text(scores, method, key, values[key]) if key == "wql" else "" for key in HEADS}
+        table.add_row(method, *[shown[key] or score_text(key, values[key]) for key in HEADS])
     out.print(table)
+    if scores["small"]:
+        out.print(small_text(scores), soft_wrap=True)
 
 
 def tilt_line(name: str, found: dict[str, float]) -> str:
     """How far the scenarios of a series can be trusted."""
+    from sgfn.series.tilt_checks import collapse_line
+
     own, plain = (found[key] * found["samples"] for key in ("ess", "ess_forecast"))
     sizes = f"{found['samples']:,.0f} paths count as {own:,.0f} (the forecast's own, weighted: as {plain:,.0f})"
     check = f"tilted mean at most {found['apart']:.1f} standard errors from importance sampling"
-    return f"scenarios of {name}: {sizes}; {check}"
+    collapse = collapse_line(found)
+    return f"scenarios of {name}: {sizes}; {check}" + (f"; {collapse}" if collapse else "")
 
 
 class Board:
@@ -154,7 +178,7 @@ class Board:
 
     def training(self, step: int, row: dict[str, Any]) -> None:
         """How far training is, and the newest figures."""
-        self.show("training", step, self.steps, figures(row))
+        self.show("training", step, row.get("steps", self.steps), figures(row))
 
     def windows(self, method: str, done: int, total: int) -> None:
         """Number of windows that a method has forecast."""

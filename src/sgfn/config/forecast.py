@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 from sgfn.config.checks import in_range, one_of, require
+from sgfn.config.series import LAWS
+
+CLASSICAL = tuple(name for name in LAWS if name != "network")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +22,9 @@ class ForecastSettings:
     """Sample paths drawn of the future of each series."""
     paths: Path | None = None
     """Write the sample paths of the future to this CSV or Parquet file."""
-    ets: bool = True
-    """Compare with AutoETS, where statsforecast is installed (extra sgfn[forecast])."""
+    baselines: str = "auto"
+    """Methods that the backtest compares with: `auto` is every classical law that fits the data, `none`, or names with
+    commas between them (seasonal-naive,AutoETS); all but seasonal naive need the extra sgfn[forecast]."""
     refit: bool = False
     """Train once more on all data, the backtest's windows included, before forecasting: twice the time."""
     lag: int = 1
@@ -44,9 +48,18 @@ class ForecastSettings:
         require(inside and list(self.levels) == sorted(set(self.levels)), "levels", "rise within (0, 1)", self.levels)
         needed = all(any(abs(level - one) < 1e-9 for level in self.levels) for one in (0.1, 0.5, 0.9))
         require(needed, "levels", "hold 0.1, 0.5 and 0.9", self.levels)
+        for name in self.baseline_names:
+            one_of("baselines", name, CLASSICAL)
         in_range("samples", self.samples, 2, 1_000_000)
         in_range("lag", self.lag, 1, 100_000)
         in_range("figures", self.figures, 0, 10_000)
         in_range("temperature", self.temperature, 1e-9)
         one_of("tilt_objective", self.tilt_objective, ("tb", "kl"))
         in_range("tilt_steps", self.tilt_steps, 1, 1_000_000)
+
+    @property
+    def baseline_names(self) -> tuple[str, ...]:
+        """Names of the methods that are compared with."""
+        if self.baselines in ("auto", "none"):
+            return CLASSICAL if self.baselines == "auto" else ()
+        return tuple(name.strip().replace("-", " ") for name in self.baselines.split(",") if name.strip())

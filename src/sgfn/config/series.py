@@ -1,5 +1,7 @@
 """Settings of the `series` task: which data, how windows are cut and scaled, and what the forecaster's law is."""
 
+import math
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,6 +15,14 @@ Reference = Literal["auto", "season", "level", "last", "none"]
 Scaling = Literal["auto", "deviation", "size", "none"]
 LONGEST_LAG = 10**7
 Measurement = Literal["none", "known", "learned"]
+Effort = Literal["quick", "default", "best"]
+LAWS = (
+    *("seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "MSTL", "log MSTL", "CrostonSBA", "ADIDA"),
+    *("empirical", "Theta"),
+    "network",
+)
+"""Laws that a forecast may consist of; all but the network are classical."""
+SUPPORTS = ("auto", "real", "nonnegative", "count", "unit")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +36,15 @@ class SeriesConfig:
     time_col: str = "ds"
     """Column of the time stamps."""
     target_col: str = "y"
-    """Column of what is forecast."""
+    """Column of what is forecast; several with commas between them are series of their own."""
     id_col: str = "unique_id"
     """Column that names the series; may be absent where there is one."""
     known: str = ""
     """Covariates known in advance, by column, with commas between them."""
     ignore: str = ""
     """Columns that are no covariates."""
+    freq: str = ""
+    """Step of the stamps (30min, h, D, B, W, M, Q, Y), to which they are put; empty finds it from the stamps."""
     horizon: int = 30
     """H: steps forecast."""
     context: int = 0
@@ -64,6 +76,13 @@ class SeriesConfig:
     """Measurement error: `none`, `known`, or `learned` (the widest one that the likelihood admits)."""
     deviation: float = 0.0
     """Standard deviation of the measurement error in units of the data; where it is learned, where learning begins."""
+    laws: str = "auto"
+    """Laws that the forecast consists of: `auto` takes all that fit the data, `classical` leaves the network out,
+    `network` is the network alone; or names with commas between them (AutoETS,network)."""
+    effort: Effort = "default"
+    """How much is spent: `quick` has no network and no AutoARIMA, `best` a network as large as the data deserves."""
+    support: str = "auto"
+    """Where values can lie: `auto` looks at the data; real, nonnegative, count, unit (0 to 1), or LO:HI."""
     dropout: float = 0.2
     """Share of each block's output that training leaves out."""
     hide: float = 0.0
@@ -95,6 +114,14 @@ class SeriesConfig:
         one_of("series.reference", self.reference, get_args(Reference))
         one_of("series.scaling", self.scaling, get_args(Scaling))
         one_of("series.noise", self.noise, get_args(Measurement))
+        if self.freq:
+            fits = re.fullmatch(r"[1-9]?\d*(min|h|H|D|B|W|M|MS|ME|Q|QS|QE|A|Y|YS|YE)", self.freq)
+            require(fits is not None, "series.freq", "be one of 30min, h, D, B, W, M, Q or Y", self.freq)
+        one_of("series.effort", self.effort, get_args(Effort))
+        for name in () if self.laws in ("auto", "classical") else self.law_names:
+            one_of("series.laws", name, LAWS)
+        if self.support != "auto":
+            parse_support(self.support)
         in_range("series.horizon", self.horizon, 1, 4096)
         in_range("series.context", self.context, 0, 16384)
         in_range("series.season", self.season, 0, 100_000)
@@ -153,6 +180,17 @@ class SeriesConfig:
         return found
 
     @property
+    def law_names(self) -> tuple[str, ...]:
+        """Names of the laws that the forecast may consist of; a measurement error is known to the network alone."""
+        if self.noise != "none" and self.laws == "auto":
+            return ("network",)
+        if self.laws in ("auto", "classical"):
+            absent = {"network"} if self.laws == "classical" else set[str]()
+            absent |= {"AutoARIMA"} if self.effort == "quick" else set[str]()
+            return tuple(name for name in LAWS if name not in absent)
+        return tuple(name.replace("-", " ") for name in _names(self.laws))
+
+    @property
     def known_columns(self) -> tuple[str, ...]:
         """Names of the covariates known in advance."""
         return _names(self.known)
@@ -170,6 +208,30 @@ def _whole(word: str) -> int:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def parse_support(text: str) -> tuple[float, float, bool]:
+    """Least value, greatest value and whether values are whole numbers, of a named support or LO:HI.
+
+    >>> parse_support("unit"), parse_support("-1:inf")
+    ((0.0, 1.0, False), (-1.0, inf, False))
+    """
+    named = {
+        "real": (-math.inf, math.inf, False),
+        "nonnegative": (0.0, math.inf, False),
+        "count": (0.0, math.inf, True),
+        "unit": (0.0, 1.0, False),
+    }
+    if text in named:
+        return named[text]
+    low, colon, high = text.partition(":")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        ends = math.nan, math.nan
+    what = f"be one of {', '.join(SUPPORTS)}, or LO:HI with LO below HI such as 0:100"
+    require(bool(colon) and ends[0] < ends[1], "series.support", what, text)
+    return (*ends, False)
 
 
 # Holidays

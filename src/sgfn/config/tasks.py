@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from sgfn.config.checks import in_range, one_of
+from sgfn.config.checks import in_range, one_of, quoted, require
 
 Scale = Literal["none", "minmax"]
 Duplicates = Literal["error", "mean", "max"]
@@ -14,8 +14,11 @@ GridShape = Literal["corners", "deceptive"]
 RnaMode = Literal["bind", "fold"]
 TableUnseen = Literal["auto", "proxy", "nearest", "lowest"]
 ScoreScale = Literal["none", "log", "rank"]
+OnError = Literal["stop", "retry", "skip"]
 LONGEST = 512
 """Letters of the longest sequence a task may have."""
+MOST_FORBIDDEN = 8192
+"""Letters of all motifs that may stand nowhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,23 @@ class ConstraintsConfig:
         for name, least in (("max_run", 1), ("max_mutations", 0), ("min_length", 1), ("max_length", 1)):
             if (value := getattr(self, name)) is not None:
                 in_range(f"constraints.{name}", value, least, LONGEST)
+        for name in ("pattern", "parent"):
+            if (text := getattr(self, name)) is not None:
+                fits = 1 <= len(text) <= LONGEST
+                require(fits, f"constraints.{name}", f"have 1 to {LONGEST} letters", f"{len(text):,}")
+        if self.forbid is not None:
+            self._check_motifs(self.forbid)
+
+    def _check_motifs(self, text: str) -> None:
+        """Raise where a motif is empty, or all together are more than an automaton should be made of."""
+        wanted = "be motifs with commas between them, such as GAATTC,GGTCTC"
+        require(all(motif.strip() for motif in text.split(",")), "constraints.forbid", wanted, quoted(text))
+        require(
+            len(text) <= MOST_FORBIDDEN,
+            "constraints.forbid",
+            f"have {MOST_FORBIDDEN:,} letters at most",
+            f"{len(text):,}",
+        )
 
 
 def gc_range(text: str) -> tuple[float, float]:
@@ -235,10 +255,19 @@ class CallableConfig:
     maximum: float | None = None
     """Highest score there can be, where it is known."""
     mode_level: float | None = None
-    """Score from which on a string counts as a mode; by default 0.9 of the maximum, or 0 where that is not known."""
+    """Score from which on a string counts as a mode; by default 0.9 of the maximum, none where that is not known."""
+    on_error: OnError = "stop"
+    """What a call that fails or gives no number does: `stop` the run; `retry`, then stop; `skip`: retry, then score 0.
+    Tracebacks are in reward.log of the run folder."""
+    retries: int = 2
+    """How often a failed call is repeated."""
+    keep_scores: bool = False
+    """Keep scores in scores.jsonl of the run folder, so that a resumed run need not ask for them again."""
 
     def __post_init__(self) -> None:
         in_range("callable.length", self.length, 1, LONGEST)
+        one_of("callable.on_error", self.on_error, get_args(OnError))
+        in_range("callable.retries", self.retries, 0, 100)
         if self.min_length is not None:
             in_range("callable.min_length", self.min_length, 1, self.length)
         for name in ("maximum", "mode_level"):

@@ -1,4 +1,4 @@
-"""Embedded measurements of (nearly) all sequences of one length: GB1, four sites of a protein, and MPSA, 5' splice sites.
+"""Embedded measurements of nearly all sequences of one length: GB1, four sites of a protein, and MPSA, splice sites.
 
 Stored in data/NAME: `FILE.bin` has one integer for each sequence in alphabetical order, the measurement times 1e6, or
 `MISSING`, in the byte planes of `tfbind8_tables.encode`; `provenance.json` says where they come from.

@@ -181,8 +181,11 @@ def _callable(name: str, config: TrainConfig) -> Task:
         function = load_function(chosen.function)
     alphabet = resolve_alphabet(chosen.alphabet, "callable.alphabet")
     env = sequences(config, length=chosen.length, alphabet=alphabet, min_length=chosen.min_length)
-    level = 0.9 * (chosen.maximum or 0.0) if chosen.mode_level is None else chosen.mode_level
-    landscape = FunctionLandscape(function, letters(alphabet), chosen.maximum, level, name=chosen.function)
+    known = math.inf if chosen.maximum is None else 0.9 * chosen.maximum
+    level = known if chosen.mode_level is None else chosen.mode_level
+    failing = {"on_error": chosen.on_error, "retries": chosen.retries, "keep_scores": chosen.keep_scores}
+    decode = letters(alphabet)
+    landscape = FunctionLandscape(function, decode, chosen.maximum, level, name=chosen.function, **failing)
     return assemble(name, config, env, landscape, 1.0, f"strings scored by {chosen.function}")
 
 
@@ -247,10 +250,10 @@ TASKS: Registry[TaskEntry] = Registry(
     "task",
     wrap,
     TaskEntry(name="tfbind8", build=_tfbind8, reads=(_SCORED, _LETTERS), variants=True),
-    TaskEntry(name="gb1", build="sgfn.landscapes.complete_tasks:gb1", reads=(_SCORED, _LETTERS)),
-    TaskEntry(name="mpsa", build="sgfn.landscapes.complete_tasks:mpsa", reads=(_SCORED, _LETTERS)),
     TaskEntry(name="grid", build=_grid, reads=(_SCORED, reads("grid"))),
     TaskEntry(name="words", build=_words, reads=(_SCORED, _LETTERS)),
+    TaskEntry(name="gb1", build="sgfn.landscapes.complete_tasks:gb1", reads=(_SCORED, _LETTERS)),
+    TaskEntry(name="mpsa", build="sgfn.landscapes.complete_tasks:mpsa", reads=(_SCORED, _LETTERS)),
     TaskEntry(
         name="motif",
         build=_motif,
@@ -296,7 +299,12 @@ TASKS: Registry[TaskEntry] = Registry(
     TaskEntry(
         name="callable",
         build=_callable,
-        reads=(_SCORED, _LETTERS, reads("callable")),
+        reads=(
+            _SCORED,
+            _LETTERS,
+            reads(*(f"callable.{part.name}" for part in fields(CallableConfig) if part.name != "retries")),
+            reads("callable.retries", callable__on_error=("retry", "skip")),
+        ),
         needs=lambda config: ("--callable.function", config.callable.function is not None),
     ),
     TaskEntry(

@@ -20,6 +20,7 @@ from sgfn.reports.looks import (
     INK,
     MUTED,
     OURS,
+    PALETTE,
     RULE,
     SOLID,
     TARGET,
@@ -30,7 +31,16 @@ from sgfn.series.backtest import level_name, levels_in
 from sgfn.series.files import Outcome, Scenarios
 
 OUR_METHOD, FAN = "sgfn", "fan-"
-LOOKS = {OUR_METHOD: Look(OURS, SOLID), "seasonal naive": Look(TARGET, DASHED), "AutoETS": Look(FLOOR, DASH_DOTTED)}
+LOOKS = {
+    OUR_METHOD: Look(OURS, SOLID),
+    "seasonal naive": Look(TARGET, DASHED),
+    "AutoETS": Look(FLOOR, DASH_DOTTED),
+    "AutoTheta": Look(PALETTE[3], DASHED),
+    "AutoARIMA": Look(PALETTE[4], DASHED),
+    "MSTL": Look(PALETTE[5], DASH_DOTTED),
+    "CrostonSBA": Look(PALETTE[6], DASHED),
+    "ADIDA": Look(PALETTE[7], DASHED),
+}
 OTHER = Look(MUTED, DOTTED)
 WIDE = (11.0, 4.2)
 """Width and height of a chart over time, in inches."""

@@ -34,16 +34,20 @@ from sgfn.series.backtest import (
     score,
     scores_by_series,
 )
-from sgfn.series.baselines import NEEDS, BaselineSettings, ets_is_there
+from sgfn.series.baselines import BaselineSettings
+from sgfn.series.classical import NEEDS, has_statsforecast
 from sgfn.series.data import before_end, columns_of
 from sgfn.series.files import FILES, WRITERS, Outcome, history_table, path_table, replacing_table
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.frames import Reading, naming_file, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
-from sgfn.series.prediction import Forecast
-from sgfn.series.protocol import Origin, scales
+from sgfn.series.prediction import Forecast, StackedForecast
+from sgfn.series.protocol import Origin, scales, truths
+from sgfn.series.quantile_laws import QuantileLaw
+from sgfn.series.score_intervals import SMALL, score_intervals
 from sgfn.series.settings import TESTED, Settings, fewer_windows, spares
+from sgfn.series.stack_plan import with_effort
 from sgfn.series.tilt import Tilted
 
 TASK, REFIT, PAGE = "series", "refit", "report.html"
@@ -128,19 +132,29 @@ def forecast(
     if resume and settings.windows is None:
         origins = kept_windows(origins, panel, config.series)
     config = kept_apart(config, origins, panel, resume=resume, out=out)
+    if not resume:
+        config = with_effort(config, [len(one) for one in panel.series])
     for line in remarks(config.series, panel, origins, settings):
         progress.notice(line)
     with ExitStack() as locks:
         how: dict[str, Any] = {"device": device, "progress": progress, "trust": trusted}
         trained(config, out, resume=resume, overwrite=overwrite, **how, locks=locks)
-        forecaster = Forecaster.load(out, device=device, trust=trusted)
+        forecaster = told(Forecaster.load(out, device=device, trust=trusted), progress)
         found = judged(forecaster, origins, panel, settings, progress)
         if settings.refit and origins:
-            forecaster = refitted(config, out / REFIT, device, progress, trusted)
+            forecaster = told(refitted(config, out / REFIT, device, progress, trusted), progress)
         ahead = forecaster.predict(panel, samples=settings.samples, seed=config.seed)
         scenarios = tilted(forecaster, settings, progress.windows) if settings.tilt else []
         outcome = outcome_of(config, panel, origins, found, ahead, settings)
+        if isinstance(ahead, StackedForecast):
+            outcome.scores["composition"] = forecaster.stacked.composition(ahead).to_json()
         return written(out, config, outcome, scenarios, settings)
+
+
+def told(forecaster: Forecaster, progress: Progress) -> Forecaster:
+    """A forecaster whose stack tells how far it is."""
+    forecaster.stacked.progress = progress.windows
+    return forecaster
 
 
 # Before
@@ -264,7 +278,9 @@ def trained(
     try:
         how = {"resume": resume, "overwrite": overwrite, "device": device, "copies": copies, "trust": trust}
         how["locks"] = locks
-        train(TASK, wanted, out, **how, progress=progress.training)
+        tell, total = progress.training, config.steps
+        shown = None if tell is None else lambda step, row: tell(step, row | {"steps": total})
+        train(TASK, wanted, out, **how, progress=shown)
     except KeyboardInterrupt as stop:
         again = command("forecast", config.series.file or config.series.dataset)
         told = str(stop).replace(command("train", TASK), again, 1)
@@ -300,11 +316,34 @@ def judged(
     found = [forecasts_of(ours, settings)]
     if progress.windows:
         progress.windows(OUR_METHOD, len(origins), len(origins))
+    return found + baselines_of(forecaster, origins, panel, settings, progress)
+
+
+def baselines_of(
+    forecaster: Forecaster, origins: tuple[Origin, ...], panel: Panel, settings: Settings, progress: Progress
+) -> list[Forecasts]:
+    """Forecasts of the classical laws that fit the windows; a window that one does not fit has seasonal naive's."""
     setting = BaselineSettings.of(panel, forecaster.config.series.season, settings.array)
-    methods = ["seasonal naive"] + ["AutoETS"] * (settings.ets and ets_is_there())
-    if settings.ets and not ets_is_there():
+    bank, numbers = forecaster.stacked.bank(panel), {one.name: at for at, one in enumerate(panel.series)}
+    cuts = [(numbers[one.series.name], one.cut) for one in origins]
+    naive = baseline_forecasts("seasonal naive", origins, setting)
+    found = [naive] if "seasonal naive" in settings.baseline_names else []
+    wanted = [name for name in settings.baseline_names if name != "seasonal naive"]
+    if wanted and not has_statsforecast():
         progress.notice(NEEDS)
-    return found + [baseline_forecasts(method, origins, setting, progress.windows) for method in methods]
+    asked = settings.baselines != "auto"
+    for name in wanted:
+        why = bank.why_not(name, cuts) or ("" if asked else forecaster.stacked.too_slow.get(name, ""))
+        if asked and why:
+            progress.notice(f"baseline {name} is left out: {why}")
+        if not why and (asked or name not in ("empirical", "Theta", "log MSTL")):
+            law = bank.quantiles(name, cuts, progress.windows)
+            there = ~np.isnan(law).any((1, 2))
+            quantiles = naive.quantiles.copy()
+            quantiles[there] = QuantileLaw(values=law[there]).quantile(settings.array)
+            middle = quantiles[..., int(np.abs(settings.array - 0.5).argmin())]
+            found.append(Forecasts(method=name, levels=settings.array, quantiles=quantiles, mean=middle))
+    return found
 
 
 def forecasts_of(found: Forecast, settings: Settings) -> Forecasts:
@@ -316,8 +355,12 @@ def forecasts_of(found: Forecast, settings: Settings) -> Forecasts:
 
 def scores_of(found: list[Forecasts], origins: tuple[Origin, ...], settings: Settings) -> dict[str, Any]:
     """Scores of each method over all windows, and of each series."""
+    values = int((~np.isnan(truths(origins))).sum()) if origins else 0
     return {
         "windows": len(origins),
+        "values": values,
+        "small": bool(origins) and values < SMALL,
+        "intervals": {one.method: score_intervals(one, origins, settings.lag) for one in found},
         "lag": settings.lag,
         "levels": list(settings.levels),
         "methods": {one.method: score(one, origins, settings.lag) for one in found},

@@ -12,7 +12,6 @@ from sgfn.config.files import check_target, resolved
 from sgfn.envs import Env
 from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.base import Landscape
-from sgfn.runs.copies import DATA
 from sgfn.runs.folder import Run
 from sgfn.runs.model import opened
 from sgfn.runs.sample_files import WRITERS, writing
@@ -48,9 +47,8 @@ def sample(
     in_range("-n", n, 1, 10**9)
     in_range("seed", seed, 0, 2**31 - 1)
     check_target(out, overwrite=overwrite)
-    if resolved(out.parent) == resolved(Path(run) / DATA):
-        raise ValueError(f"{out.parent} holds the data that {run} is read with: give --out another name")
     folder = Run(path=Path(run), trust=trust)
+    folder.refuse_own(out)
     if folder.read_config()[0] == "series":
         if temperature != 1.0 or greedy:
             raise ValueError(

@@ -91,6 +91,7 @@ def train(
             fitted = {field: file for field, file in fitted.items() if field not in files}
             record = _beginning(run, files | fitted, overwrite, until_begun)
             record.place.create(kept, config, known=known, copies=copies, fitted=fitted)
+        learner.task.landscape.attach(run.path, resumed=resume)
         if not record.place.checkpoint.is_file():
             record.save(learner)  # there is always one to go on from, whenever the run is killed
         try:

@@ -19,6 +19,33 @@ FULL_ENOUGH = 0.5  # of a grid's points must be observed; sparser stamps are irr
 WEEKS_TO_TELL = 3  # of stamps without a weekend before we believe that weekends never come
 
 Stamps = Shaped[np.ndarray, " N"]
+NUMBERED = np.timedelta64(60_000_000_001, "ns")
+"""Step of stamps that stand for numbers of steps: no clock has it, so that they are told from times everywhere."""
+NUMBER_ZERO = np.datetime64("1900-01-01", "ns")
+"""Stamp of the number 0."""
+
+
+# Numbers of steps
+
+
+def numbered_stamps(numbers: Shaped[np.ndarray, " N"]) -> Stamps:
+    """Stamps that stand for numbers of steps."""
+    return NUMBER_ZERO + numbers.astype(np.int64) * NUMBERED
+
+
+def is_numbered(gap: np.timedelta64 | None) -> bool:
+    """Whether a step is one of numbered stamps, or some of them."""
+    return gap is not None and not in_months(gap) and int((gap % NUMBERED).astype(np.int64)) == 0
+
+
+def numbers_of(stamps: Shaped[np.ndarray, "*batch"]) -> Shaped[np.ndarray, "*batch"] | None:
+    """Numbers that stamps stand for; None where they are times.
+
+    >>> numbers_of(numbered_stamps(np.array([0, 1, 7])))
+    array([0, 1, 7])
+    """
+    found, rest = np.divmod(stamps - NUMBER_ZERO, NUMBERED)
+    return found if stamps.size and not np.isnat(stamps).any() and not rest.astype(np.int64).any() else None
 
 
 # Steps
@@ -154,6 +181,8 @@ def season_length(gap: np.timedelta64) -> int:
     >>> [season_length(np.timedelta64(*gap)) for gap in [(5, "m"), (1, "h"), (1, "D"), (7, "D"), (30, "D"), (91, "D")]]
     [288, 24, 7, 52, 12, 4]
     """
+    if is_numbered(gap):
+        return 1
     days = gap / DAY
     for period in (1.0, 7.0, YEAR_DAYS):
         if days <= period / 2:
@@ -173,6 +202,8 @@ def features(
     the weekday as seven indicators (days and shorter), and indicators of holidays and their neighbours on request.
     """
     gap = typical_gap(stamps, step)
+    if is_numbered(gap):
+        return np.empty((len(stamps), 0)), ()
     columns: dict[str, np.ndarray] = {}
     if gap < DAY:
         columns |= waves("day", (stamps - stamps.astype("datetime64[D]")) / DAY, 4)
@@ -207,7 +238,10 @@ __all__ = [
     "features",
     "following",
     "in_months",
+    "is_numbered",
     "never_on_weekends",
+    "numbered_stamps",
+    "numbers_of",
     "one_step",
     "season_length",
     "typical_gap",

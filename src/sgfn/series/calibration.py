@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 CENTRAL = np.array([0.5, 0.65, 0.8, 0.9])
@@ -57,6 +57,62 @@ class NormalScores:
         level = (weight.cumsum() - weight / 2) / weight.sum()
         inside = np.interp(CENTRAL, level, size)
         return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*LIMITS))
+
+
+STEP_PRIOR = 6.0
+"""Weight, in windows, of the standard normal scores that are added to those of the windows that were observed."""
+STEP_LIMITS = (0.4, 3.0)
+"""Least and greatest spread by step."""
+NEAR = 0.15
+"""Width of the kernel over steps, in horizons: spreads of nearby steps are learned together."""
+ATOM = 5
+"""Points by which the score of a value that is an atom of its law is spread over the atom."""
+
+
+def spread_scores(
+    low: Float64[np.ndarray, "*batch"], high: Float64[np.ndarray, "*batch"]
+) -> Float64[np.ndarray, "*batch P"]:
+    """Normal scores at even shares of the mass between the least and greatest score of each value."""
+    share = (np.arange(ATOM) + 0.5) / ATOM
+    below, above = ndtr(low)[..., None], ndtr(high)[..., None]
+    return ndtri(np.clip(below + share * (above - below), 1e-9, 1 - 1e-9))
+
+
+def step_spreads(scores: Float64[np.ndarray, "N H P"]) -> Float64[np.ndarray, " H"]:
+    """Spread of each step of the horizon, from normal scores (nan where missing) of windows that were forecast before.
+
+    Each step reads the scores of steps near it, and standard normal scores with the weight of `STEP_PRIOR` windows: a
+    law is trusted until there is evidence against it (split conformal calibration, pooled over steps and shrunk).
+    """
+    windows, horizon, points = scores.shape
+    if not windows:
+        return np.ones(horizon)
+    knots = np.unique(np.linspace(0, horizon - 1, min(horizon, 12)).round().astype(int))
+    step = np.repeat(np.arange(horizon), points)
+    size = np.abs(scores.reshape(windows, -1))
+    seen = ~np.isnan(size)
+    found = []
+    for knot in knots:
+        kernel = np.exp(-np.square((step - knot) / max(NEAR * horizon, 0.5)) / 2)
+        weight = np.broadcast_to(kernel / kernel.sum(), size.shape)[seen]
+        found.append(_central_spread(size[seen], weight, STEP_PRIOR, STEP_LIMITS))
+    return np.exp(np.interp(np.arange(horizon), knots, np.log(found)))
+
+
+def _central_spread(
+    size: Float64[np.ndarray, " N"],
+    weight: Float64[np.ndarray, " N"],
+    prior: float,
+    limits: tuple[float, float],
+) -> float:
+    """Factor at which central intervals hold their share of weighted absolute scores, standard ones added."""
+    size = np.concatenate([size, GRID])
+    weight = np.concatenate([weight, np.full(len(GRID), prior / len(GRID))])
+    order = np.argsort(size, kind="stable")
+    size, weight = size[order], weight[order]
+    level = (weight.cumsum() - weight / 2) / weight.sum()
+    inside = np.maximum(np.interp(CENTRAL, level, size), 1e-6)
+    return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*limits))
 
 
 def widened(law: Float64[Tensor, "W H K"], spread: Float64[Tensor, " W"]) -> Float64[Tensor, "W H K"]:

@@ -17,6 +17,7 @@ from sgfn.series.datasets import load
 from sgfn.series.frames import Columns, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import Plan
+from sgfn.series.stack_plan import held_back
 from sgfn.series.windows import Inputs, Windows, plan_for
 
 BINNED = 20_000
@@ -61,12 +62,16 @@ def columns_of(config: SeriesConfig) -> Columns:
         target_col=config.target_col,
         known=config.known_columns,
         ignore=config.ignored_columns,
+        freq=config.freq,
     )
 
 
 def series_data(panel: Panel, config: SeriesConfig) -> SeriesData:
     """A panel with the plan and the bins made from the part of it that may be learned from."""
-    training = before_end(panel, config.kept(len(panel)))
+    kept = config.kept(len(panel))
+    lengths = [len(series) - steps for series, steps in zip(panel.series, kept, strict=True)]
+    held = held_back(config, lengths) if min(lengths) > 0 else kept
+    training = before_end(panel, tuple(map(sum, zip(kept, held, strict=True))))
     plan = plan_for(training, config)
     windows = Windows(training, plan)
     cuts = windows.cuts()

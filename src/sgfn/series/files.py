@@ -14,6 +14,7 @@ from sgfn.config.files import read_json, replacing, write_json
 from sgfn.config.shell import flag
 from sgfn.runs.folder import Run
 from sgfn.runs.table_files import kind_of, write_csv
+from sgfn.series.calendar import numbered_stamps, numbers_of
 from sgfn.series.panel import Panel
 from sgfn.series.prediction import Forecast
 
@@ -100,6 +101,13 @@ def path_table(ahead: Forecast) -> pd.DataFrame:
     )
 
 
+def with_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose times stand for numbers of steps, with the numbers; any other as it is."""
+    stamps = [name for name in ("ds", "cutoff") if name in table.columns]
+    found = {name: numbers_of(table[name].to_numpy(dtype="datetime64[ns]")) for name in stamps}
+    return table if any(one is None for one in found.values()) else table.assign(**found)
+
+
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a CSV or Parquet file, by the name's ending; the file is complete or absent."""
     with replacing_table(path, table):
@@ -111,7 +119,7 @@ def replacing_table(path: Path, table: pd.DataFrame) -> Iterator[None]:
     """Write the same aside; it takes its place when the block ends well."""
     kind = kind_of(path, WRITERS)
     with replacing(path) as aside:
-        WRITERS[kind](table, aside)
+        WRITERS[kind](with_numbers(table), aside)
         yield
 
 
@@ -121,5 +129,7 @@ def read_table(path: Path) -> pd.DataFrame:
     for name in {"unique_id", "method"} & set(table.columns):
         table[name] = table[name].map(unmarked)
     for name in {"ds", "cutoff"} & set(table.columns):
-        table[name] = pd.to_datetime(table[name], format="ISO8601")
+        counted = pd.api.types.is_integer_dtype(table[name])
+        times = numbered_stamps(table[name].to_numpy()) if counted else pd.to_datetime(table[name], format="ISO8601")
+        table[name] = times
     return table

@@ -3,7 +3,7 @@
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import in_range
 from sgfn.config.files import resolved
 from sgfn.config.presets import PRESETS
-from sgfn.config.series import SeriesConfig
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import pick_device, stepper
 from sgfn.runs.copies import DATA
@@ -26,13 +25,18 @@ from sgfn.runs.table_files import write_csv
 from sgfn.runs.trust import Trust
 from sgfn.series import datasets
 from sgfn.series.bins import Bins
+from sgfn.series.constants import with_constants
 from sgfn.series.data import columns_of, cuts_of, to_long
 from sgfn.series.frames import panel_of
+from sgfn.series.keywords import named_settings
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
 from sgfn.series.past_scores import laws
 from sgfn.series.plan import check_like, unread
-from sgfn.series.prediction import Forecast
+from sgfn.series.prediction import DEFAULT_LEVELS, Forecast, NetworkForecast, check_levels
+from sgfn.series.stack_plan import with_effort
+from sgfn.series.stacked import StackedForecaster
+from sgfn.series.supports import REAL
 from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
@@ -47,8 +51,6 @@ LISTS = ("known", "ignore", "lags")
 """Settings that may be given as lists of names or numbers."""
 MOST_DRAWN = 10**8
 """Values at most of all sample paths that are drawn at once."""
-OWN = ("steps", "batch", "seed")
-"""Settings of the training that are given to `Forecaster` by their short names."""
 
 
 class Forecaster:
@@ -62,13 +64,12 @@ class Forecaster:
     """
 
     def __init__(self, config: TrainConfig | None = None, *, device: str = "cpu", **settings: Any) -> None:
-        known = {field.name for field in fields(SeriesConfig)}
         lists = {name: ",".join(map(str, v)) for name, v in settings.items() if isinstance(v, list | tuple)}
         settings = settings | {name: text for name, text in lists.items() if name in LISTS}
-        named = {name if name in OWN or name not in known else f"series__{name}": v for name, v in settings.items()}
-        self.config = (config or PRESETS["forecast"]).with_(**named)
+        self.config = (config or PRESETS["forecast"]).with_(**named_settings(settings))
         self.device = pick_device(device)
         self.learner: ForecastLearner | None = None
+        self._stacked: StackedForecaster | None = None
 
     def __repr__(self) -> str:
         flags = [flag.removeprefix("--") for flag in differing(self.config, PRESETS["forecast"])]
@@ -86,6 +87,7 @@ class Forecaster:
         """Make plan and bins from the data and train the networks; returns self."""
         panel = self.read(data)
         self.config.series.check_reach(max(len(one) for one in panel.series))
+        self.config = with_effort(self.config, [len(one) for one in panel.series])
         learner = ForecastLearner(series_task(panel, self.config), self.device)
         for line in unread(learner.data.training, self.config.series):
             warnings.warn(line, UserWarning, stacklevel=2)
@@ -97,7 +99,7 @@ class Forecaster:
                 figures = learner.read_meters()
                 if progress:
                     progress(learner.done, figures)
-        self.learner = learner
+        self.learner, self._stacked = learner, None
         return self
 
     def read(self, data: Data) -> Panel:
@@ -119,12 +121,15 @@ class Forecaster:
         samples: int = 256,
         seed: int = 0,
         latent: bool = False,
+        levels: Sequence[float] = DEFAULT_LEVELS,
     ) -> Forecast:
         """Forecast the steps after the training data, or after other data.
 
         Windows begin at the end of each series, or at `origins`: the name of a series and how many of its values come
-        before. With a measurement error, `latent` forecasts the values without it.
+        before. With a measurement error, `latent` forecasts the values without it. `levels` are the quantiles that
+        `quantiles()` and `to_frame()` give when they are asked for no others.
         """
+        check_levels(levels)
         learner = self.fitted
         in_range("samples", samples, 1, 10**6)
         in_range("seed", seed, 0, 2**63 - 1)
@@ -133,20 +138,41 @@ class Forecaster:
         windows = Windows(panel, learner.data.plan)
         cuts = windows.ends() if origins is None else cuts_of(panel, list(origins))
         check_drawn(len(cuts), samples, learner.data.plan.horizon)
-        inputs = windows.inputs(cuts)
+        if learner.settings.law_names == ("network",) or latent:
+            found = self._by_network(windows, cuts, samples, seed, latent=latent)
+        else:
+            places = [(number, cut) for number, cut in cuts.tolist()]
+            found = self.stacked.predict(windows, places, samples, seed, final=origins is None)
+        return replace(with_constants(found, panel), levels=tuple(levels))
+
+    def _by_network(
+        self, windows: Windows, cuts: Int[Tensor, "W 2"], samples: int, seed: int, *, latent: bool
+    ) -> NetworkForecast:
+        """Forecasts of the network alone."""
+        learner, inputs = self.fitted, windows.inputs(cuts)
         drawn, bins = learner.draw_paths(inputs, samples, seed), learner.data.bins
         drawn_law, law = laws(learner, windows, cuts, drawn, latent=latent)
-        found = (drawn.intended if latent else drawn.realised).cpu()
-        return Forecast(
-            names=tuple(panel.series[number].name for number in cuts[:, 0].tolist()),
+        paths = (drawn.intended if latent else drawn.realised).cpu()
+        supports = [REAL] * len(windows.panel) if latent else self.stacked.supports(windows.panel)
+        found = NetworkForecast(
+            names=tuple(windows.panel.series[number].name for number in cuts[:, 0].tolist()),
             cuts=tuple(cuts[:, 1].tolist()),
             stamps=windows.stamps_at(cuts),
-            paths=paths_in_units(found, bins, inputs, drawn_law, law, seed),
+            paths=paths_in_units(paths, bins, inputs, drawn_law, law, seed),
+            supports=tuple(supports[number] for number in cuts[:, 0].tolist()),
             law=law,
             bins=bins,
             reference=inputs.reference,
             unit=inputs.unit,
         )
+        return replace(found, paths=found.inside(found.paths))
+
+    @property
+    def stacked(self) -> StackedForecaster:
+        """The stack on top of the network; its weights are learned when they are first needed."""
+        if self._stacked is None:
+            self._stacked = StackedForecaster(self.fitted)
+        return self._stacked
 
     @property
     def fitted(self) -> ForecastLearner:

@@ -1,7 +1,8 @@
 """Panels from the long format: a row per value with unique_id, ds and y; further columns are covariates.
 
-`unique_id` may be absent when there is one series. Columns named in `known` are covariates known in advance, all others
-are seen only in the past. Rows after a series' last value are its future: they carry what is known in advance.
+`unique_id` may be absent when there is one series, and columns of other names are found where they are plain. Columns
+named in `known` are covariates known in advance, all others are seen only in the past; words become indicators. Rows
+after a series' last value are its future: they carry what is known in advance.
 """
 
 import warnings
@@ -15,39 +16,17 @@ import pandas as pd
 from jaxtyping import Float64, Int64, Shaped
 
 from sgfn.config.series import SeriesConfig
-from sgfn.series.calendar import common_step, grid
+from sgfn.series.calendar import common_step, grid, in_months, months_in, numbered_stamps, numbers_of
+from sgfn.series.categories import MOST_LEVELS, SIGN, Indicators, indicators
+from sgfn.series.columns import NO_TIME, Columns, found_columns
 from sgfn.series.panel import Panel, Series
+from sgfn.series.plan import in_words
 from sgfn.series.source import SeriesTable, open_table
+from sgfn.series.times import Times, snapped, step_named
 
 __all__ = ["Columns", "Reading", "panel_of", "read_panel"]
 
 ZERO = np.timedelta64(0, "ns")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """What the columns of a table are called, and what they are."""
-
-    id_col: str = "unique_id"
-    """Name of the series; may be absent when there is one."""
-    time_col: str = "ds"
-    """Time stamp."""
-    target_col: str = "y"
-    """Value."""
-    known: tuple[str, ...] = ()
-    """Covariates known in advance."""
-    ignore: tuple[str, ...] = ()
-    """Columns that are no covariates."""
-
-    def __post_init__(self) -> None:
-        parts = {"id_col": self.id_col, "time_col": self.time_col, "target_col": self.target_col}
-        roles = {"known": self.known, "ignore": self.ignore} | {part: (name,) for part, name in parts.items()}
-        taken: dict[str, str] = {}
-        for role, names in roles.items():
-            for name in names:
-                if name in taken:
-                    raise ValueError(f"{role} and {taken[name]} both name the column {name!r}: each has one role")
-                taken[name] = role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +110,20 @@ def panel_of(
 
 def read_panel(source: Path | str | pd.DataFrame, columns: Columns, shortest: int = 2) -> Reading:
     """A checked panel out of a DataFrame or a file; every series has `shortest` values or more."""
-    return _Reader(table=open_table(source), columns=columns, shortest=shortest).read()
+    table = open_table(source)
+    found = found_columns(table, columns)
+    reader = _Reader(table=table, columns=found.columns, shortest=shortest)
+    if found.notice:
+        reader.tell(found.notice)
+    return reader.read()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Covariates:
+    """Numbers and indicators of some columns, and their names."""
+
+    rows: Float64[np.ndarray, "R C"]
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,75 +137,164 @@ class _Reader:
 
     def read(self) -> Reading:
         """Check the columns, sort the rows of each series, fill the grid, check the series."""
-        past_names = self.past_names()
-        rows = self.rows(past_names)
-        step = common_step([one.stamps for one in rows])
+        past_columns = self.past_columns()
+        known, past = self.covariates(self.columns.known), self.covariates(past_columns)
+        self.check_known(known)
+        rows = self.rows(known, past)
+        step = self.step(rows)
         filled = [one.on_grid(step) for one in rows]
         if added := sum(len(one.stamps) for one in filled) - sum(len(one.stamps) for one in rows):
             lacking = plural(added, "step has", "steps have")
-            self.notices.append(f"{self.table.name}: {lacking} no row; their values count as missing")
+            self.tell(f"{lacking} no row; their values count as missing")
         panel = Panel(
-            series=tuple(one.series() for one in filled),
-            step=step,
-            known_names=self.columns.known,
-            past_names=past_names,
+            series=tuple(one.series() for one in filled), step=step, known_names=known.names, past_names=past.names
         )
         return Reading(panel=panel, notices=tuple(self.notices))
 
-    def past_names(self) -> tuple[str, ...]:
+    def tell(self, line: str) -> None:
+        """Keep a line for the user."""
+        self.notices.append(f"{self.table.name}: {line}")
+
+    # columns
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Columns that are forecast; one that has a comma in its name is one."""
+        whole = self.columns.target_col
+        return (whole,) if whole in self.table.frame.columns else self.columns.targets
+
+    def past_columns(self) -> tuple[str, ...]:
         """The covariates seen only in the past: every column that is nothing else."""
         names = self.columns
         if names.id_col in self.table.index or names.id_col != Columns.id_col:
             self.table.require(names.id_col, "id_col")
-        self.table.require(names.time_col, "time_col")
-        self.table.require(names.target_col, "target_col")
-        for column in names.known:
-            self.table.require(column, "known")
-        for column in names.ignore:
-            self.table.require(column, "ignore")
-        taken = {names.id_col, names.time_col, names.target_col, *names.known, *names.ignore}
+        if names.time_col != NO_TIME:
+            self.table.require(names.time_col, "time_col")
+        wanted = {"target_col": self.targets, "known": names.known, "ignore": names.ignore}
+        for option, columns in wanted.items():
+            for column in columns:
+                self.table.require(column, option)
+        taken = {names.id_col, names.time_col, *self.targets, *names.known, *names.ignore}
         return tuple(str(column) for column in self.table.frame.columns if column not in taken)
 
-    def rows(self, past_names: tuple[str, ...]) -> list[_Rows]:
-        """Rows of each series, series in the order of their first row."""
-        times, values = self.table.stamps(self.columns.time_col), self.table.numbers(self.columns.target_col)
-        if times.notice:
-            self.notices.append(f"{self.table.name}, column {self.columns.time_col!r}: {times.notice}")
-        stamps = times.stamps
-        known, past = self.numbers(self.columns.known), self.numbers(past_names)
-        self.check_known(known)
+    def covariates(self, columns: tuple[str, ...]) -> _Covariates:
+        """Several columns beside each other, words as indicators."""
+        parts, names = [np.empty((len(self.table.frame), 0))], list[str]()
+        for column in columns:
+            words = self.table.words(column)
+            if words is None:
+                parts.append(self.table.numbers(column)[:, None])
+                names.append(column)
+                continue
+            found = self.indicators(column, words)
+            parts.append(found.rows)
+            names += found.names
+        return _Covariates(rows=np.concatenate(parts, axis=1), names=tuple(names))
+
+    def indicators(self, column: str, words: pd.Series) -> Indicators:
+        """Indicators of a column of words, unless it has too many of them."""
+        count = words[words != ""].nunique()
+        if count > MOST_LEVELS:
+            row = int(np.flatnonzero(words != "")[0])
+            what = f"{words.iloc[row][:40]!r} is not a number, and the column has {count:,} different words"
+            fix = f"{MOST_LEVELS} are read as a covariate at most; {self.table.way_out(column)}"
+            raise self.table.problem(f"{what}; {fix}", row, column)
+        told = f"{plural(count, 'word is', 'words are')} read as an indicator each"
+        self.notices.append(f"{self.table.name}, column {column!r}: {told}")
+        return indicators(column, words)
+
+    # rows
+
+    def rows(self, known: _Covariates, past: _Covariates) -> list[_Rows]:
+        """Rows of each series, series in the order of their first row, those of several targets side by side."""
         code, names = self.series_of()
+        stamps = self.stamps(code)
         as_given = np.argsort(code, kind="stable")
         if ((np.diff(code[as_given]) == 0) & (np.diff(stamps[as_given]) < ZERO)).any():
-            self.notices.append(f"{self.table.name}: rows are not in the order of time; they were sorted")
+            self.tell("rows are not in the order of time; they were sorted")
         order = np.lexsort((stamps, code))
         self.check_twice(order, code, stamps, names)
-        parts = np.split(order, np.cumsum(np.bincount(code))[:-1])
-        for name, part in zip(names, parts, strict=True):
-            self.check_values(name, values[part], int(part[0]))
-        return [
-            _Rows(name=name, stamps=stamps[part], values=values[part], known=known[part], past=past[part])
-            for name, part in zip(names, parts, strict=True)
-        ]
+        values = {target: self.table.numbers(target) for target in self.targets}
+        found = []
+        for name, part in zip(names, np.split(order, np.cumsum(np.bincount(code))[:-1]), strict=True):
+            for target in self.targets:
+                own = self.name_of(name, target)
+                self.check_values(own, values[target][part], int(part[0]), target)
+                some = {"stamps": stamps[part], "values": values[target][part]}
+                found.append(_Rows(name=own, **some, known=known.rows[part], past=past.rows[part]))
+        self.tell_of(found)
+        return found
+
+    def stamps(self, code: Int64[np.ndarray, " R"]) -> Shaped[np.ndarray, " R"]:
+        """Stamps of each row: read, put to the beginning of steps that were named, or the rows' own numbers."""
+        if self.columns.time_col == NO_TIME:
+            found = Times(stamps=numbered_stamps(pd.Series(code).groupby(code).cumcount().to_numpy()))
+        else:
+            found = self.table.stamps(self.columns.time_col)
+        if found.notice:
+            self.notices.append(f"{self.table.name}, column {self.columns.time_col!r}: {found.notice}")
+        if not self.columns.freq:
+            return found.stamps
+        if numbers_of(found.stamps) is not None:
+            fix = "leave --freq (freq in Python) out, and tell of a season by --season"
+            raise self.table.problem(f"freq {self.columns.freq!r} needs times, here are numbers of steps; {fix}")
+        return snapped(found.stamps, self.columns.freq)
 
     def series_of(self) -> tuple[Int64[np.ndarray, " R"], list[str]]:
         """The number of each row's series, and the names of the series."""
-        if self.columns.id_col not in self.table.frame.columns:
+        if not self.named:
             return np.zeros(len(self.table.frame), dtype=np.int64), [self.columns.target_col]
         code, names = pd.factorize(self.table.labels(self.columns.id_col))
         return code.astype(np.int64), list(map(str, names))
 
-    def numbers(self, columns: tuple[str, ...]) -> Float64[np.ndarray, "R C"]:
-        """Several columns beside each other."""
-        empty = np.empty((len(self.table.frame), 0))
-        return np.concatenate([empty, *[self.table.numbers(column)[:, None] for column in columns]], axis=1)
+    @property
+    def named(self) -> bool:
+        """Whether a column names the series."""
+        return self.columns.id_col in self.table.frame.columns
 
-    def check_known(self, known: Float64[np.ndarray, "R C"]) -> None:
+    def name_of(self, name: str, target: str) -> str:
+        """Name of a series: the given one, the target, or both where there are several of each."""
+        if len(self.targets) == 1:
+            return name
+        return f"{name} {target}" if self.named else target
+
+    def step(self, rows: list[_Rows]) -> np.timedelta64 | None:
+        """The common step: as it was named, or found from the stamps; different steps are refused by name."""
+        if self.columns.freq:
+            return step_named(self.columns.freq)
+        step = common_step([one.stamps for one in rows])
+        own = {} if step is not None else {one.name: common_step([one.stamps]) for one in rows if len(one.stamps) > 2}
+        kinds: dict[str, str] = {}
+        for name, found in own.items():
+            if found is not None:
+                kinds.setdefault(step_words(found), name)
+        if len(kinds) < 2:
+            return step
+        some = "; ".join(f"series {name!r} has steps of {kind}" for kind, name in list(kinds.items())[:3])
+        raise self.table.problem(f"{some}; forecast each kind from a file of its own, or bring all to one by --freq")
+
+    # checks and notices
+
+    def tell_of(self, rows: list[_Rows]) -> None:
+        """Keep lines about several targets, constant series, and series that end with empty values."""
+        if len(self.targets) > 1:
+            names = ", ".join(self.targets)
+            self.tell(f"targets {names} are series of their own: paths of different ones are drawn independently")
+        constant = [one.name for one in rows if np.ptp(one.values[~np.isnan(one.values)]) == 0]
+        if constant:
+            self.tell(f"{some_series(constant)} constant; the forecast is the constant")
+        open_ended = [one.name for one in rows if one.length < len(one.stamps)]
+        if open_ended and not self.columns.known:
+            told = "without values at the end; they are taken as the future, which is forecast"
+            count = plural(sum(len(one.stamps) - one.length for one in rows), "row", "rows")
+            self.tell(f"{count} of {some_series(open_ended, verb=False)} {told}")
+
+    def check_known(self, known: _Covariates) -> None:
         """Raise where a covariate that is known in advance is not."""
-        if len(wrong := np.argwhere(np.isnan(known))):
+        if len(wrong := np.argwhere(np.isnan(known.rows))):
             row, column = wrong[0].tolist()
             what = "empty, yet it is known in advance; fill it in, or leave it out of known"
-            raise self.table.problem(what, row, self.columns.known[column])
+            raise self.table.problem(what, row, known.names[column].partition(SIGN)[0])
 
     def check_twice(
         self, order: Int64[np.ndarray, " R"], code: Int64[np.ndarray, " R"], stamps: np.ndarray, names: list[str]
@@ -226,21 +307,30 @@ class _Reader:
         where = f"{self.table.unit} {self.table.lines[first]}"
         stamp = self.table.frame[self.columns.time_col].iloc[again]
         what = f"{stamp} of series {names[code[again]]!r} is on {where} already"
-        alone = self.columns.id_col not in self.table.frame.columns
-        near = self.table.nearest(self.columns.id_col) if alone else ""
-        fix = f"name each series in a column {self.columns.id_col!r}" if alone else "remove one of them"
+        if self.columns.freq and stamp != self.table.frame[self.columns.time_col].iloc[first]:
+            what = f"{stamp} of series {names[code[again]]!r} lies in one step of --freq with {where}"
+        near = "" if self.named else self.table.nearest(self.columns.id_col)
+        fix = "remove one of them" if self.named else f"name each series in a column {self.columns.id_col!r}"
         fix += f", or choose {near!r} with --id-col (id_col in Python)" if near else ""
         raise self.table.problem(f"{what}; {fix}", again, self.columns.time_col)
 
-    def check_values(self, name: str, values: Float64[np.ndarray, " R"], row: int) -> None:
-        """Raise where a series, whose first row is told, has too few values, or only one."""
-        seen, column = values[~np.isnan(values)], self.columns.target_col
-        if len(seen) < self.shortest:
-            has = f"series {name!r} has {plural(len(seen), 'value', 'values')}, {self.shortest} are needed"
+    def check_values(self, name: str, values: Float64[np.ndarray, " R"], row: int, column: str) -> None:
+        """Raise where a series, whose first row is told, has too few values."""
+        seen = int((~np.isnan(values)).sum())
+        if seen < self.shortest:
+            has = f"series {name!r} has {plural(seen, 'value', 'values')}, {self.shortest} are needed"
             raise self.table.problem(f"{has}; add some or remove the series", row, column)
-        if len(seen) > 1 and np.ptp(seen) == 0:
-            what = f"series {name!r} is constant ({seen[0]:g}); remove it, it needs no forecast"
-            raise self.table.problem(what, row, column)
+
+
+def some_series(names: list[str], *, verb: bool = True) -> str:
+    """A few series by name, with the verb."""
+    shown = ", ".join(map(repr, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"series {shown}" + (" is" if verb and len(names) == 1 else " are" if verb else "")
+
+
+def step_words(step: np.timedelta64) -> str:
+    """A step as text, months by their number."""
+    return plural(months_in(step), "month", "months") if in_months(step) else in_words(step)
 
 
 def plural(count: int, one: str, many: str) -> str:

@@ -8,10 +8,12 @@ from jaxtyping import Float64
 
 from sgfn.config.forecast import ForecastSettings
 from sgfn.landscapes.function import load_function
-from sgfn.series.panel import Panel
+from sgfn.series.panel import Panel, Series
 from sgfn.series.protocol import Origin, last_windows
 
 MOST_WINDOWS = 20
+MOST_IN_ALL = 200
+"""Backtest windows of all series together by default, as long as that is one a series; of more series some are read."""
 TESTED = 5
 """At most one part in this many of each series is kept for the backtest by default."""
 MAX_SPAN_FACTOR = 1.5
@@ -37,13 +39,20 @@ class Settings(ForecastSettings):
         if self.windows is not None:
             check_room(panel, horizon, self.windows)
         span, shortest, found = longest_span(panel, horizon), self.lag + 1, list[Origin]()
-        for series in panel.series:
+        for series in panel.series if self.windows is not None else tested_series(panel):
             first = len(series) - len(series) // TESTED if self.windows is None else horizon + 2
-            count = min(MOST_WINDOWS, (len(series) - first) // horizon) if self.windows is None else self.windows
+            most = max(1, min(MOST_WINDOWS, MOST_IN_ALL // len(panel)))
+            count = min(most, (len(series) - first) // horizon) if self.windows is None else self.windows
             found += last_windows(series, horizon, count, horizon, span, shortest, first) if count else []
         if self.windows and not found:
             raise ValueError(f"no window holds a value and has {shortest} before it; take a shorter --lag or --horizon")
         return tuple(found)
+
+
+def tested_series(panel: Panel) -> tuple[Series, ...]:
+    """Series that the backtest reads by default: all, or evenly spread ones where there are very many."""
+    places = np.linspace(0, len(panel) - 1, min(len(panel), MOST_IN_ALL)).round().astype(int)
+    return tuple(panel.series[at] for at in sorted(set(places.tolist())))
 
 
 def check_room(panel: Panel, horizon: int, windows: int) -> None:
@@ -59,7 +68,8 @@ def check_room(panel: Panel, horizon: int, windows: int) -> None:
 
 def fewer_windows(panel: Panel, origins: tuple[Origin, ...], windows: int | None) -> str:
     """Warning where series have fewer backtest windows than were asked for, or none; empty if all have them."""
-    counts = {series.name: 0 for series in panel.series} | Counter(one.series.name for one in origins)
+    asked = tested_series(panel) if windows is None else panel.series
+    counts = {series.name: 0 for series in asked} | Counter(one.series.name for one in origins)
     lacking = [name for name, count in counts.items() if count < (1 if windows is None else windows)]
     if not lacking or not origins:
         return ""

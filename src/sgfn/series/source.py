@@ -14,15 +14,15 @@ from jaxtyping import Bool, Float64, Shaped
 
 from sgfn.config.shell import flag
 from sgfn.config.tables import Table, read_table, spell
+from sgfn.series.times import Times, labelled_times, not_a_time, parse_times, without_offsets
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
 SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 ALIASES = {
     "unique_id": ("id", "series", "series_id", "item", "item_id", "name", "sku", "store", "shop", "product"),
-    "ds": ("date", "datetime", "timestamp", "time", "day", "month"),
-    "y": ("value", "target", "sales", "demand"),
+    "ds": ("date", "datetime", "timestamp", "time", "day", "week", "month", "quarter", "year", "period", "index"),
+    "y": ("value", "values", "target", "sales", "demand", "count", "quantity"),
 }
-SLASHED = ("%m/%d/%Y", "%d/%m/%Y")
 OFFSET = re.compile(r"\s*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$")
 """From universal time, at the end of a time of day."""
 RESET = "give data.reset_index(), or data.reset_index(names='ds') where the index has no name"
@@ -78,6 +78,17 @@ class SeriesTable(Table):
             raise self.problem(f"{what}; {self.way_out(column)}", wrong[0], column)
         return found
 
+    def words(self, column: str) -> pd.Series | None:
+        """A column of which no cell is a number, as text that is empty where missing; None for other columns."""
+        cells = self.frame[column]
+        if pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_datetime64_any_dtype(cells):
+            return None
+        text = text_of(cells)
+        folded = text.str.lower()
+        given = ~folded.isin(MISSING)
+        numbers = pd.to_numeric(folded.replace(SWITCHES), errors="coerce")
+        return text.where(given, "") if given.any() and numbers[given].isna().all() else None
+
     def way_out(self, column: str) -> str:
         """What to do about a column that should hold numbers."""
         named = column in ALIASES["unique_id"] and "unique_id" not in self.frame.columns
@@ -87,12 +98,14 @@ class SeriesTable(Table):
         return f"write a number such as 2.5, leave it empty where it is missing, or {other}"
 
     def stamps(self, column: str) -> "Times":
-        """A column as times, datetime64[ns], without offsets from universal time."""
+        """A column as times, datetime64[ns], without offsets from universal time; see `sgfn.series.times`."""
         cells = self.frame[column]
         if pd.api.types.is_datetime64_any_dtype(cells):
             text, universal, local = cells, pd.to_datetime(cells, utc=True), cells.dt.tz_localize(None)
         else:
             text = text_of(cells)
+            if (labelled := labelled_times(text)) is not None and not np.isnat(labelled.stamps).any():
+                return labelled
             universal, local = parse_times(text), None
         if wrong := where(universal.isna().to_numpy()):
             raise self.problem(not_a_time(str(text.iloc[wrong[0]]), text), wrong[0], column)
@@ -118,14 +131,6 @@ class SeriesTable(Table):
         return text.to_numpy(dtype=object)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Times:
-    """Stamps of each row, and what should be said of them."""
-
-    stamps: Shaped[np.ndarray, " R"]
-    notice: str = ""
-
-
 # Cells
 
 
@@ -143,38 +148,6 @@ def not_a_number(text: str) -> str:
     """What to say of a cell that should be a number."""
     comma = pd.notna(pd.to_numeric(text.replace(",", "."), errors="coerce"))
     return f"{text[:40]!r} {'has a decimal comma' if comma else 'is not a number'}"
-
-
-def not_a_time(text: str, column: pd.Series) -> str:
-    """What to say of a cell that should be a time."""
-    if not text or text == "NaT":
-        return "the time stamp is empty; fill it in or remove the row"
-    if all(pd.to_datetime(column, format=form, errors="coerce").notna().all() for form in SLASHED):
-        return f"{text[:40]!r} may be day/month or month/day; write 2024-01-31"
-    return f"{text[:40]!r} is not a time stamp; write 2024-01-31 or 2024-01-31 13:45 (years 1678 to 2261)"
-
-
-def parse_times(text: pd.Series) -> pd.Series:
-    """ISO 8601, or a date with slashes whose order the column itself makes plain; NaT where neither fits."""
-    found = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
-    if not found.isna().all():
-        return found
-    slashed = [pd.to_datetime(text, format=form, errors="coerce", utc=True) for form in SLASHED]
-    fits = [one for one in slashed if one.notna().all()]
-    return fits[0] if len(fits) == 1 else found
-
-
-def without_offsets(universal: pd.Series, local: pd.Series) -> Times:
-    """Times without offsets: local where all have one offset or one time of day, else universal; with a notice."""
-    there, offset = local.to_numpy().astype("datetime64[ns]"), local - universal.dt.tz_localize(None)
-    if not offset.any():
-        return Times(stamps=there)
-    if offset.nunique() == 1 or local.dt.time.nunique() == 1:
-        return Times(stamps=there, notice="offsets from universal time are left out; stamps are local time")
-    return Times(
-        stamps=universal.dt.tz_localize(None).to_numpy().astype("datetime64[ns]"),
-        notice="offsets from universal time differ; stamps are read, and written, in universal time",
-    )
 
 
 # Sources

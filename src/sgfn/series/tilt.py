@@ -45,6 +45,7 @@ from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.network import SeriesReader
 from sgfn.series.past_scores import laws
+from sgfn.series.tilt_checks import Collapse, Diversity, diversity, suggested_temperature
 from sgfn.series.windows import Inputs, Windows
 
 Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
@@ -231,6 +232,8 @@ class Tilted:
     """Tilted mean from the forecast's own paths, weighted by exp(cost/T)."""
     error: Float64[np.ndarray, " H"]
     """Standard error of the difference between the two tilted means."""
+    collapse: Collapse
+    """Whether the draws are a few paths alone, and the temperature at which they would not be."""
 
     @property
     def summary(self) -> dict[str, float]:
@@ -238,7 +241,8 @@ class Tilted:
         away = np.abs(self.mean - self.mean_checked)
         apart = np.divide(away, self.error, out=np.zeros_like(away), where=self.error > 0)
         figures = {"ess": self.ess, "ess_forecast": self.ess_forecast, "mean_cost": float(self.cost.mean())}
-        return figures | {"apart": float(apart.max()), "shift": float((self.mean - self.mean_forecast).mean())}
+        figures |= {"apart": float(apart.max()), "shift": float((self.mean - self.mean_forecast).mean())}
+        return figures | self.collapse.figures
 
 
 def tilt(
@@ -279,6 +283,11 @@ def tilt(
         mean_forecast=plain.untilted,
         mean_checked=plain.mean,
         error=np.sqrt(own.variance + plain.variance),
+        collapse=Collapse(
+            tilted=own.diversity,
+            forecast=plain.diversity,
+            suggested=suggested_temperature(plain.costs, temperature),
+        ),
     )
 
 
@@ -344,6 +353,10 @@ class _WeightedPaths:
     weight: Float64[np.ndarray, " N"]
     untilted: Float64[np.ndarray, " H"]
     """Mean of the paths as drawn, over all places within their bins, without weights."""
+    diversity: Diversity
+    """Different paths of bins among the draws, with their weights where they are drawn for the tilted law."""
+    costs: Float64[np.ndarray, "J N"]
+    """Cost of each path at each of its places."""
 
     @property
     def count(self) -> float:
@@ -387,7 +400,11 @@ def _draw(trainer: TiltTrainer, actor: Policy, samples: int, seed: int, *, tilte
         taken = torch.multinomial((cost.t() / landscape.temperature).softmax(-1), 1, generator=generator)[:, 0]
         each = torch.arange(count, device=taken.device)
         log_weight = landscape.log_forecast(objects) - log_drawn + landscape.log_tilt(cost)
-        parts.append((paths[taken, each], cost[taken, each], log_weight, paths.mean(0)))
-    values, cost, log_weight, centres = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
+        parts.append((paths[taken, each], cost[taken, each], log_weight, paths.mean(0), objects[:, 1:], cost.t()))
+    values, cost, log_weight, centres, bins, costs = (
+        torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True)
+    )
     weight = np.exp(log_weight - log_weight.max())
-    return _WeightedPaths(values=values, cost=cost, weight=weight, untilted=centres.mean(0))
+    drawn = {"values": values, "cost": cost, "weight": weight, "untilted": centres.mean(0)}
+    some = diversity(bins, weight if tilted else np.ones_like(weight))
+    return _WeightedPaths(**drawn, diversity=some, costs=costs.T)

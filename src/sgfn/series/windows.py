@@ -5,6 +5,7 @@ be used to forecast value j. `Windows.inputs` reads nothing at or after the orig
 `Windows.targets` is the one place where the future is read.
 """
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from sgfn.config.series import SeriesConfig
 from sgfn.series.calendar import features, following
+from sgfn.series.categories import aligned
 from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import Plan, moments
 from sgfn.series.scaling import Scale, joined, scale_of
@@ -61,6 +63,9 @@ class Windows:
     """All windows of a panel, cut out on demand; a window is a series' number and how many values come before it."""
 
     def __init__(self, panel: Panel, plan: Plan, device: torch.device | str = "cpu") -> None:
+        panel, unknown = aligned(panel, plan.known_names, plan.past_names)
+        for line in unknown:
+            warnings.warn(line, UserWarning, stacklevel=3)
         if (panel.known_names, panel.past_names) != (plan.known_names, plan.past_names):
             raise ValueError(
                 f"the panel has covariates {[*panel.known_names, *panel.past_names]}, the forecaster was fitted with "

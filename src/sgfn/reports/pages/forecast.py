@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sgfn.config.files import write_text
 from sgfn.reports.forecast_figure import (
@@ -41,6 +42,8 @@ def write_forecast_page(out: Path, title: str, lead: str, outcome: Outcome) -> P
         sections.append(_scenarios(outcome, outcome.scenarios))
     if outcome.scores["methods"]:
         sections = [_scores(outcome), *sections, _calibration(outcome)]
+    if "composition" in outcome.scores:
+        sections.append(_composition(outcome))
     write_text(out, render("page.html.j2", title=title, lead=lead, note="", sections=sections))
     return out
 
@@ -80,7 +83,10 @@ def _scores(outcome: Outcome) -> Section:
         ScoreRow(
             method=name,
             look=LOOKS.get(name, OTHER),
-            cells=[ScoreCell(text=score_text(key, scores[key]), best=best[key] == name) for key, *_ in COLUMNS],
+            cells=[
+                ScoreCell(text=cell_text(outcome.scores, name, key, scores[key]), best=best[key] == name)
+                for key, *_ in COLUMNS
+            ],
         )
         for name, scores in methods.items()
     ]
@@ -89,6 +95,8 @@ def _scores(outcome: Outcome) -> Section:
         f"{plural(outcome.scores['horizon'], 'step', 'steps')}, each from what came before it. The best value of a "
         "column is marked."
     )
+    if outcome.scores.get("small"):
+        about += f" {small_text(outcome.scores)}"
     if outcome.scores.get("future_stamps") == "known":
         about += " Stamps are irregular: every method was told when the values of a window came, not what came."
     content = ScoreTable(columns=COLUMNS, rows=rows)
@@ -115,6 +123,65 @@ def score_text(key: str, value: float | None) -> str:
     if key == "coverage_80":
         return f"{value:.1%}"
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def cell_text(scores: dict[str, Any], method: str, key: str, value: float | None) -> str:
+    """A score, with its interval where the backtest is small."""
+    found = scores.get("intervals", {}).get(method, {}).get(key) if scores.get("small") else None
+    if found is None:
+        return score_text(key, value)
+    return f"{score_text(key, value)} [{score_text(key, found[0])}, {score_text(key, found[1])}]"
+
+
+def small_text(scores: dict[str, Any]) -> str:
+    """What to say of a backtest of few values."""
+    return (
+        f"A small backtest: {plural(scores['values'], 'value', 'values')}, too few to tell methods apart; brackets are "
+        "90 % intervals of the scores."
+    )
+
+
+# What the forecast consists of
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawTable:
+    """Weights of laws as they are written, and laws that are left out with the reason."""
+
+    weights: list[tuple[str, str]]
+    left_out: list[tuple[str, str]]
+
+
+def _composition(outcome: Outcome) -> Section:
+    found = outcome.scores["composition"]
+    series = plural(len(outcome.names), "series", "series")
+    supports = ", ".join(f"{name} ({count:,} of {series})" for name, count in found["supports"].items())
+    about = (
+        "Quantiles are the weighted means of those of several laws. Weights were learned on "
+        f"{plural(found['windows'], 'window', 'windows')} that no law had seen when it forecast them, and are "
+        "shrunk towards equal ones; the table has their mean over all series. The spread of the first step was then "
+        f"multiplied by {found['spread'][0]:.2f}, that of the last by {found['spread'][1]:.2f}, as values in those "
+        f"windows lay. Support of the values: {supports}."
+    )
+    weights = [(name, f"{weight:.0%}") for name, weight in found["weights"].items()]
+    content = LawTable(weights=weights, left_out=list(found["left_out"].items()))
+    return Section(
+        key="composition",
+        title="What the forecast consists of",
+        about=about,
+        template="composition",
+        content=content,
+    )
+
+
+def composition_line(found: dict[str, Any]) -> str:
+    """What a forecast consists of, in one line.
+
+    >>> composition_line({"weights": {"AutoETS": 0.7, "MSTL": 0.3}, "supports": {"count": 2}, "windows": 9})
+    'forecast: 70% AutoETS, 30% MSTL (weights from 9 windows); support count'
+    """
+    laws = ", ".join(f"{weight:.0%} {name}" for name, weight in found["weights"].items() if weight >= 0.005)
+    return f"forecast: {laws} (weights from {found['windows']:,} windows); support {', '.join(found['supports'])}"
 
 
 # Charts over time

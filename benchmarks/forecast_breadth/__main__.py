@@ -1,0 +1,130 @@
+"""Score methods on a half of the forecasting panel; what a file already holds is kept, so that a stopped run goes on.
+
+    python -m benchmarks.forecast_breadth --half development
+    python -m benchmarks.forecast_breadth --half development --methods sgfn --data beer lynx
+    python -m benchmarks.forecast_breadth --half development --table        # print the table, run nothing
+
+The validation half is scored once per release, with settings that were chosen on the development half.
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.common import RESULTS, rounded, write_results
+from benchmarks.forecast_breadth.methods import ENSEMBLE, MEMBERS, METHODS, Quantiles, SkippedError, ensemble
+from benchmarks.forecast_breadth.panel import HALVES, DataSet, Half, halves, load
+from benchmarks.forecast_breadth.table import CLASSICAL, breadth_table
+from sgfn.config.files import read_json
+from sgfn.evaluation.metrics import forecast as metrics
+from sgfn.evaluation.metrics.forecast import LEVELS
+from sgfn.series.protocol import scales, truths
+
+FORECASTS = Path(__file__).parent.parent / ".trained" / "breadth"
+"""Quantiles of each data set and method, for the ensemble; not committed."""
+ORDER = (*(name for name in CLASSICAL if name != "AutoARIMA"), "AutoARIMA", ENSEMBLE)
+"""Order in which methods are run: the slow one late."""
+
+
+def forecasts_file(data: str, method: str) -> Path:
+    """File of a method's quantiles."""
+    return FORECASTS / f"{data}-{method.replace(' ', '_')}.npz"
+
+
+def quantiles_of(data: DataSet, method: str) -> Quantiles:
+    """Forecasts of a method, kept in a file for the ensemble."""
+    if method == ENSEMBLE:
+        return ensemble([path for one in MEMBERS if (path := forecasts_file(data.name, one)).exists()])
+    found = METHODS[method](data)
+    FORECASTS.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(forecasts_file(data.name, method), quantiles=found)
+    return found
+
+
+def scores(data: DataSet, quantiles: Quantiles) -> dict[str, Any]:
+    """WQL, MASE by the season's change, coverage of the 80 % interval, and the share of quantiles below all data."""
+    truth, season = truths(data.origins), data.seasons[0]
+    lags = scales(data.origins, season if min(one.cut for one in data.origins) > season else 1)
+    lowest = min(float(np.nanmin(series.values)) for series in data.panel.series)
+    return {
+        "wql": metrics.wql(quantiles, truth, LEVELS),
+        "mase": metrics.mase(quantiles[..., len(LEVELS) // 2], truth, lags),
+        "coverage_80": metrics.coverage(quantiles, truth, LEVELS),
+        "below_zero": float((quantiles < -1e-9).mean()) if lowest >= 0 else 0.0,
+    }
+
+
+def measure(name: str, method: str) -> dict[str, Any]:
+    """The row of a data set and a method."""
+    data = load(name)
+    row = {"data": name, "method": method, "windows": len(data.origins)}
+    row |= {"values": int((~np.isnan(truths(data.origins))).sum())}
+    started = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            quantiles = quantiles_of(data, method)
+    except SkippedError as reason:
+        return row | {"skipped": str(reason)}
+    except Exception as error:  # a rival that fails on a data set is a result, and the others go on
+        return row | {"failed": f"{type(error).__name__}: {error}"[:300]}
+    seconds = time.process_time() - started
+    return row | rounded(scores(data, quantiles)) | {"cpu_seconds": round(seconds, 2)}
+
+
+def measured(cells: list[tuple[str, str]], jobs: int) -> Iterator[dict[str, Any]]:
+    """Rows as they end: one after the other, or side by side in processes of one thread each."""
+    if jobs == 1:
+        yield from (measure(*cell) for cell in cells)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(measure, *cell) for cell in cells]):
+            yield done.result()
+
+
+def results_file(half: Half) -> Path:
+    """File of a half's results."""
+    return RESULTS / f"forecast_breadth_{half}.json"
+
+
+def kept(path: Path) -> list[dict[str, Any]]:
+    """Rows that are there already."""
+    return read_json(path)["rows"] if path.is_file() else []
+
+
+def main() -> None:
+    """Measure what is not there yet, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--half", choices=HALVES, default="development")
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, ENSEMBLE], default=list(ORDER))
+    parser.add_argument("--data", nargs="+", help="data sets of the half; all by default")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="measure cells again that are there")
+    parser.add_argument("--out", type=Path, help="file of the results; by default that of the half")
+    parser.add_argument("--table", action="store_true", help="print the table of what is there, run nothing")
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    out, names = chosen.out or results_file(chosen.half), halves()[chosen.half]
+    if unknown := set(chosen.data or []) - set(names):
+        parser.error(f"not in the {chosen.half} half: {', '.join(sorted(unknown))}")
+    wanted = [(name, method) for method in chosen.methods for name in names if name in (chosen.data or names)]
+    have = set() if chosen.again else {(row["data"], row["method"]) for row in kept(out)}
+    for row in measured([] if chosen.table else [cell for cell in wanted if cell not in have], chosen.jobs):
+        cell = (row["data"], row["method"])
+        rows = [one for one in kept(out) if (one["data"], one["method"]) != cell] + [row]
+        rows.sort(key=lambda one: (one["data"], one["method"]))
+        write_results(out, "forecast_breadth", torch.device("cpu"), rows)
+        print({key: row[key] for key in row if key not in ("windows", "values")}, flush=True)
+    print(breadth_table(kept(out)))
+
+
+if __name__ == "__main__":
+    main()

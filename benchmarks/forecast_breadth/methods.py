@@ -1,0 +1,138 @@
+"""Methods of the forecasting panel: each gives quantiles [N, H, Q] for the test windows of a data set.
+
+Classical methods are those of statsforecast, fitted anew before each window; missing values are interpolated for them.
+A method that cannot or need not be run on a data set raises `SkippedError` with the reason, which the results keep.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from statsforecast.models import MSTL, AutoARIMA, AutoETS, AutoTheta, CrostonSBA, SeasonalNaive
+from statsforecast.utils import ConformalIntervals
+
+from benchmarks.forecast_breadth.panel import DataSet
+from sgfn.evaluation.metrics.forecast import LEVELS
+from sgfn.series.baselines import quantile_name
+from sgfn.series.forecaster import Forecaster
+
+Quantiles = Float64[np.ndarray, "N H Q"]
+Method = Callable[[DataSet], Quantiles]
+LONGEST_HISTORY = 1_000
+"""Values that exponential smoothing, Theta and ARIMA read: older ones have hardly any weight, and cost time."""
+LONGEST_STATE = 24
+"""Longest season of exponential smoothing and ARIMA, which keep a state for each of its steps."""
+ARIMA_WORK = 20_000
+"""AutoARIMA is skipped where windows x values x season, its time roughly, is more."""
+INTERVALS = [20, 40, 60, 80]
+
+
+class SkippedError(Exception):
+    """A method was not run on a data set, for the given reason."""
+
+
+def interpolated(values: Float64[np.ndarray, " T"]) -> Float64[np.ndarray, " T"]:
+    """Values with gaps filled on straight lines, from the first value on."""
+    seen = np.flatnonzero(~np.isnan(values))
+    return np.interp(np.arange(seen[0], len(values)), seen, values[seen])
+
+
+def fitted_by(make: Callable[[DataSet, int], Any], longest: int | None = LONGEST_HISTORY) -> Method:
+    """A method that fits a model to the values before each window; `make` gets the data set and how many there are."""
+
+    def method(data: DataSet) -> Quantiles:
+        found = []
+        for origin in data.origins:
+            history = interpolated(origin.series.values[: origin.cut])[-(longest or len(origin.series)) :]
+            found.append(law(make(data, len(history)), history, data.horizon))
+        return np.stack(found)
+
+    return method
+
+
+def law(model: Any, history: Float64[np.ndarray, " T"], horizon: int) -> Float64[np.ndarray, "H Q"]:
+    """Quantiles that a model of statsforecast gives; of a constant history, the constant."""
+    if np.ptp(history) == 0:
+        return np.full((horizon, len(LEVELS)), history[0])
+    found = model.forecast(y=history, h=horizon, level=INTERVALS)
+    named = {name.replace("-20", "-20.0").replace("-40", "-40.0"): value for name, value in found.items()}
+    named = {name.replace("-60", "-60.0").replace("-80", "-80.0"): value for name, value in named.items()}
+    return np.stack([named[quantile_name(level)] for level in LEVELS], axis=1)
+
+
+def season_of(data: DataSet, values: int) -> int:
+    """The season, where two of it are there."""
+    return data.seasons[0] if values >= 2 * data.seasons[0] else 1
+
+
+def state_season(data: DataSet, values: int) -> int:
+    """The season for models with a state per step; 1 where it is too long for them."""
+    season = season_of(data, values)
+    return season if season <= LONGEST_STATE else 1
+
+
+def mstl(data: DataSet, values: int) -> Any:
+    """Seasons by smoothing, trend by exponential smoothing; the latter alone where there is no season."""
+    seasons = [season for season in data.seasons if season > 1 and values >= 2 * season + 2]
+    return MSTL(season_length=seasons, trend_forecaster=AutoETS(model="ZZN")) if seasons else AutoETS(model="ZZN")
+
+
+def arima(data: DataSet) -> Quantiles:
+    """Seasonal ARIMA, where its time is bounded."""
+    if data.seasons[0] > LONGEST_STATE - 1:
+        raise SkippedError(f"season of {data.seasons[0]} steps: takes hours")
+    values = round(np.mean([min(origin.cut, LONGEST_HISTORY) for origin in data.origins]))
+    if len(data.origins) * values * data.seasons[0] > ARIMA_WORK:
+        raise SkippedError(f"{len(data.origins)} windows of {values} values and season {data.seasons[0]}: too slow")
+    return fitted_by(lambda data, values: AutoARIMA(season_length=season_of(data, values)))(data)
+
+
+def croston(data: DataSet) -> Quantiles:
+    """Croston's method with Syntetos and Boylan's correction, conformal intervals; for counts alone."""
+    if data.recipe.kind not in ("counts", "intermittent"):
+        raise SkippedError("not counts")
+    return fitted_by(conformal_croston)(data)
+
+
+def conformal_croston(data: DataSet, values: int) -> Any:
+    """Croston's method with intervals from up to ten held-out windows."""
+    windows = min(10, (values - 1) // data.horizon - 1)
+    return CrostonSBA(prediction_intervals=ConformalIntervals(n_windows=max(windows, 2), h=data.horizon))
+
+
+def sgfn_with(**settings: Any) -> Method:
+    """Our forecaster with its defaults and the given changes, trained once before the first window of each series."""
+
+    def method(data: DataSet) -> Quantiles:
+        spares = ",".join(map(str, data.spare))
+        forecaster = Forecaster(horizon=data.horizon, spares=spares, **settings).fit(data.panel)
+        places = [(origin.series.name, origin.cut) for origin in data.origins]
+        return forecaster.predict(origins=places, samples=2).quantiles()
+
+    return method
+
+
+METHODS: dict[str, Method] = {
+    "seasonal naive": fitted_by(lambda data, values: SeasonalNaive(season_length=season_of(data, values)), None),
+    "AutoETS": fitted_by(lambda data, values: AutoETS(season_length=state_season(data, values))),
+    "AutoTheta": fitted_by(lambda data, values: AutoTheta(season_length=season_of(data, values))),
+    "AutoARIMA": arima,
+    "MSTL+ETS": fitted_by(mstl, None),
+    "CrostonSBA": croston,
+    "sgfn": sgfn_with(),
+    "sgfn, classical laws alone": sgfn_with(laws="classical"),
+    "sgfn, network alone": sgfn_with(laws="network"),
+    "sgfn, quick": sgfn_with(effort="quick"),
+}
+ENSEMBLE = "equal weights"
+MEMBERS = ("AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS")
+"""Methods whose quantiles the simple ensemble averages, each where it was run."""
+
+
+def ensemble(forecasts: Sequence[Path]) -> Quantiles:
+    """Mean of the quantiles that other methods left in files."""
+    if len(forecasts) < 2:
+        raise SkippedError(f"needs two of {', '.join(MEMBERS)}: run them first")
+    return np.mean([np.load(path)["quantiles"] for path in forecasts], axis=0)

@@ -1,0 +1,133 @@
+"""The table of the forecasting panel: every method relative to seasonal naive, by data set and over all of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import RESULTS, read_results
+
+Row = dict[str, Any]
+BASE = "seasonal naive"
+CLASSICAL = ("seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS", "CrostonSBA")
+ENOUGH = 100
+"""Values from which a data set's coverage is judged."""
+COVERED = (0.72, 0.88)
+NEAR = 1.10
+"""A method is near the best single classical one on a data set where its WQL is at most this multiple of it."""
+
+
+def relative(rows: Sequence[Row], score: str) -> dict[str, dict[str, float]]:
+    """Scores by data set and method, divided by those of seasonal naive."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.get(score) is not None:
+            found.setdefault(row["data"], {})[row["method"]] = row[score]
+    based = {data: methods for data, methods in found.items() if methods.get(BASE, 0.0) > 0.0}
+    return {data: {name: value / methods[BASE] for name, value in methods.items()} for data, methods in based.items()}
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Geometric mean; a score of 0 counts as a thousandth."""
+    return float(np.exp(np.mean(np.log(np.maximum(values, 1e-3)))))
+
+
+def mean_ranks(scores: dict[str, dict[str, float]], methods: Sequence[str]) -> dict[str, float]:
+    """Mean rank of each method over the data sets on which all of them were run, 1 is best."""
+    whole = [row for row in scores.values() if all(method in row for method in methods)]
+    ranks = np.array([[sum(row[a] > row[b] for b in methods) + 1 for a in methods] for row in whole])
+    return dict(zip(methods, ranks.mean(0).tolist() if len(whole) else [float("nan")] * len(methods), strict=True))
+
+
+def summary(rows: Sequence[Row], classical: Sequence[str]) -> list[dict[str, Any]]:
+    """Figures of each method over the data sets it was run on, a row per method, best first.
+
+    `against`: geometric mean of its WQL over that of the best single classical method (the one with the smallest
+    geometric mean), on the data sets that both were run on. `near`: share of data sets where it is at most 1.10 x the
+    best classical method of that data set. `covered`: share of data sets of 100 values or more whose 80 % intervals
+    hold 72 to 88 %.
+    """
+    wql, mase = relative(rows, "wql"), relative(rows, "mase")
+    methods = sorted({method for row in wql.values() for method in row})
+    everywhere = [m for m in methods if m in classical and all(m in row for row in wql.values())]
+    best = min(everywhere, key=lambda m: geometric_mean([row[m] for row in wql.values()]), default=BASE)
+    ranks = mean_ranks(wql, [m for m in methods if all(m in row for row in wql.values())])
+    found = []
+    for method in methods:
+        own = [row for row in wql.values() if method in row]
+        wide = [r for r in rows if r["method"] == method and r["values"] >= ENOUGH and "coverage_80" in r]
+        floors = [min(value for name, value in row.items() if name in classical) for row in own]
+        found.append(
+            {
+                "method": method,
+                "sets": len(own),
+                "wql": geometric_mean([row[method] for row in own]),
+                "mase": geometric_mean([row[method] for row in mase.values() if method in row]),
+                "rank": ranks.get(method),
+                "against": geometric_mean([row[method] / row[best] for row in own]),
+                "near": float(np.mean([row[method] <= NEAR * low for row, low in zip(own, floors, strict=True)])),
+                "coverage": float(np.median([row["coverage_80"] for row in wide])) if wide else None,
+                "covered": float(np.mean([_holds(row) for row in wide])) if wide else None,
+                "seconds": sum(row["cpu_seconds"] for row in rows if row["method"] == method and "cpu_seconds" in row),
+            }
+        )
+    return sorted(found, key=lambda row: row["against"])
+
+
+def _holds(row: Row) -> bool:
+    return COVERED[0] <= row["coverage_80"] <= COVERED[1]
+
+
+def breadth_table(rows: Sequence[Row], classical: Sequence[str] | None = None) -> str:
+    """Two tables in Markdown: a row per method over all data sets, then WQL relative to seasonal naive by data set."""
+    if not rows:
+        return "no results yet"
+    chosen = classical or [name for name in CLASSICAL if any(row["method"] == name for row in rows)]
+    return f"{_overview(rows, chosen)}\n\n{_by_data(rows)}"
+
+
+def breadth_tables() -> str:
+    """The tables of both halves, as far as they were measured, for the page."""
+    parts = []
+    for half in ("development", "validation"):
+        path = RESULTS / f"forecast_breadth_{half}.json"
+        measured = read_results(path.name)["rows"] if path.is_file() else []
+        parts.append(
+            f"The {half} half:\n\n{breadth_table(measured)}" if measured else f"The {half} half: not measured yet."
+        )
+    return "\n\n".join(parts)
+
+
+def _overview(rows: Sequence[Row], classical: Sequence[str]) -> str:
+    lines = [
+        "| method | data sets | WQL | MASE | mean rank | WQL / best single | within 1.10 x the best of each "
+        "| in 80 % (median) | 72 to 88 % | CPU s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in summary(rows, classical):
+        rank = "" if row["rank"] is None else f"{row['rank']:.1f}"
+        covered = ("", "") if row["coverage"] is None else (f"{row['coverage']:.2f}", f"{row['covered']:.0%}")
+        lines.append(
+            f"| {row['method']} | {row['sets']} | {row['wql']:.3f} | {row['mase']:.3f} | {rank} | {row['against']:.3f} "
+            f"| {row['near']:.0%} | {covered[0]} | {covered[1]} | {row['seconds']:,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def _by_data(rows: Sequence[Row]) -> str:
+    scores = relative(rows, "wql")
+    methods = [m for m in (*CLASSICAL, "equal weights") if any(m in row for row in scores.values())]
+    methods += sorted({m for row in scores.values() for m in row} - set(methods))
+    base = {row["data"]: row["wql"] for row in rows if row["method"] == BASE and "wql" in row}
+    lines = [f"| data | WQL of {BASE} | {' | '.join(methods[1:])} |", "|---" * (len(methods) + 1) + "|"]
+    for data, found in sorted(scores.items()):
+        least = min(found.values())
+        cells = [_cell(found.get(method), least) for method in methods[1:]]
+        lines.append(f"| {data} | {base[data]:.4f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(value: float | None, least: float) -> str:
+    if value is None:
+        return ""
+    return f"**{value:.2f}**" if value <= least else f"{value:.2f}"

@@ -1,0 +1,97 @@
+"""Classical forecasts of a panel's windows, each computed once and shared by the stack and the backtest."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float64
+
+from sgfn.series.calendar import never_on_weekends, typical_gap
+from sgfn.series.classical import History, filled, forecasts, left_out
+from sgfn.series.panel import Panel
+from sgfn.series.quantile_laws import GRID
+from sgfn.series.seasons import seasons_of
+from sgfn.series.supports import Support
+
+Cut = tuple[int, int]
+"""A window: the number of its series, and how many values come before it."""
+WindowProgress = Callable[[str, int, int], None]
+"""Called with a law's name, windows done, and windows in all."""
+ASKED = 40
+"""Most series whose seasons decide what the others have."""
+AGREED = 0.5
+"""Share of the series that must show a season for all to have it."""
+WORKING_DAYS = 5
+
+
+class Bank:
+    """Classical forecasts of windows of a panel; nothing after a window's cut is read for it."""
+
+    def __init__(self, panel: Panel, horizon: int, supports: Sequence[Support], season: int = 0) -> None:
+        self.panel, self.horizon, self.supports, self.given = panel, horizon, supports, season
+        self.kept: dict[tuple[str, Cut], Float64[np.ndarray, "H Q"]] = {}
+        longest = max(panel.series, key=len)
+        self.gap = typical_gap(longest.stamps, panel.step)
+        self.among: tuple[int, ...] | None = None
+        if panel.step is None:
+            working = len(longest) > 1 and never_on_weekends(longest.stamps, np.diff(longest.stamps))
+            self.among = (WORKING_DAYS,) if working else ()
+
+    def quantiles(
+        self, name: str, cuts: Sequence[Cut], progress: WindowProgress | None = None
+    ) -> Float64[np.ndarray, "N H Q"]:
+        """Quantiles of a law at the levels of the grid, for each window; nan where the law does not fit."""
+        wanted = self._wanted(name, cuts)
+        shared, done = self.shared_seasons(cuts), len(cuts) - sum(map(len, wanted.values()))
+        for number, places in wanted.items():
+            values, whole = self.panel.series[number].values, self.supports[number].whole
+            seasons = self.seasons(number, places[0], shared)
+            found = forecasts(name, values, places, self.horizon, seasons, whole=whole)
+            self.kept |= {(name, (number, cut)): found[at] for at, cut in enumerate(places)}
+            done += len(places)
+            if progress:
+                progress(name, done, len(cuts))
+        return np.stack([self.kept[name, cut] for cut in cuts]) if cuts else np.empty((0, self.horizon, len(GRID)))
+
+    def _wanted(self, name: str, cuts: Sequence[Cut]) -> dict[int, list[int]]:
+        """Cuts that are not kept yet, by series, in increasing order."""
+        found: dict[int, set[int]] = {}
+        for number, cut in cuts:
+            if (name, (number, cut)) not in self.kept:
+                found.setdefault(number, set()).add(cut)
+        return {number: sorted(places) for number, places in found.items()}
+
+    def history(self, cut: Cut, shared: tuple[int, ...] = ()) -> History:
+        """What the laws know of a window."""
+        values = filled(self.panel.series[cut[0]].values[: cut[1]])
+        return History(values=values, seasons=self.seasons(*cut, shared), whole=self.supports[cut[0]].whole)
+
+    def seasons(self, number: int, cut: int, shared: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """Seasons of a series before a cut: its own, and those that most series of the panel have."""
+        own = seasons_of(self.panel.series[number].values[:cut], self.gap, self.given, self.among)
+        return tuple(sorted({*own, *(steps for steps in shared if 2 * steps <= cut)}))
+
+    def shared_seasons(self, cuts: Sequence[Cut]) -> tuple[int, ...]:
+        """Seasons that half of the series or more show, before the first of the given windows of each."""
+        first: dict[int, int] = {}
+        for number, cut in cuts:
+            first[number] = min(cut, first.get(number, cut))
+        some = list(first.items())[:: max(1, len(first) // ASKED)]
+        if len(some) < 2:
+            return ()
+        counts = Counter(steps for one in some for steps in self.seasons(*one))
+        return tuple(sorted(steps for steps, count in counts.items() if count >= AGREED * len(some)))
+
+    def why_not(self, name: str, cuts: Sequence[Cut]) -> str:
+        """Why a law fits none of some windows; empty where it fits one."""
+        shared = self.shared_seasons(cuts)
+        reasons = [left_out(name, self.history(cut, shared)) for cut in cuts[:: max(1, len(cuts) // ASKED)]]
+        return "" if not reasons or "" in reasons else Counter(reasons).most_common(1)[0][0]
+
+    def scale(self, cut: Cut) -> float:
+        """Mean change over the main season before a window: the size of errors that are easy to reach."""
+        history = self.history(cut)
+        values, steps = history.values, history.season
+        change = float(np.abs(values[steps:] - values[:-steps]).mean()) if len(values) > steps else 0.0
+        size = float(np.abs(values).mean())
+        return max(change, 1e-3 * size, 1e-12)

@@ -1,0 +1,268 @@
+"""Classical forecast laws of one series at several origins, each by its name, as quantiles at the levels of a grid.
+
+Models come from statsforecast. A model is fitted at the first origin and again when the history has grown by a tenth;
+in between its parameters are kept and only its state is brought up to the origin, from values before it alone. Without
+statsforecast, seasonal naive and a Theta method of our own are left.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.stats import nbinom, poisson
+
+from sgfn.series.baselines import quantile_name, seasonal_naive
+from sgfn.series.decomposition import KeptSeasons
+from sgfn.series.own_theta import own_theta
+from sgfn.series.quantile_laws import GRID, ordered
+
+Values = Float64[np.ndarray, " T"]
+Grid = Float64[np.ndarray, "H Q"]
+Law = Callable[["History", int], Grid]
+
+INTERVALS = sorted({round(abs(200 * level - 100), 6) for level in GRID} - {0.0})
+REFIT = 1.1
+"""Growth of the history after which a model is fitted again."""
+LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
+"""Longest seasons of exponential smoothing and ARIMA, whose states have a value for each step of a season."""
+READ = {"AutoETS": 600, "AutoTheta": 600, "AutoARIMA": 400, "MSTL": 1_500, "log MSTL": 1_500}
+"""Values, from the end, to which each model is fitted; at least `CYCLES` seasons of those that it reads."""
+CYCLES = 4
+LOG = "log "
+"""Beginning of the name of a law that is fitted to logarithms."""
+SHORTEST = 8
+"""Least number of values to which a model is fitted."""
+INTERMITTENT = 0.3
+"""Share of zeros from which on a series is intermittent."""
+REMEMBERED = 100
+"""Values, from the end, that the empirical law counts."""
+BEYOND = 3.0
+"""How far quantiles may lie outside the range of the history, in widths of that range."""
+FAILURES = (ValueError, ArithmeticError, LookupError, RuntimeError, TypeError, AssertionError, np.linalg.LinAlgError)
+"""Errors of a model's fit after which seasonal naive stands in for it."""
+NEEDS = (
+    "statsforecast is absent: of the classical laws only seasonal naive and Theta are left; "
+    "install it with `pip install 'sgfn[forecast]'`"
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class History:
+    """What is known of a series at an origin: its values, and its seasons, shortest first."""
+
+    values: Values
+    """Observed values, gaps filled by straight lines, and by the last value at the end."""
+    seasons: tuple[int, ...]
+    """Seasons, shortest first; empty where there is none."""
+    whole: bool = False
+    """Whether values are counts."""
+
+    @property
+    def season(self) -> int:
+        """The season over which values change least; 1 where there is none."""
+        return min(self.seasons, key=lambda steps: self._change(steps), default=1)
+
+    def _change(self, steps: int) -> float:
+        if len(self.values) <= steps:
+            return np.inf
+        return float(np.abs(self.values[steps:] - self.values[:-steps]).mean())
+
+    @property
+    def intermittent(self) -> bool:
+        """Whether values are never negative and often zero."""
+        return bool(self.values.min() >= 0 and (self.values == 0).mean() >= INTERMITTENT)
+
+
+def filled(values: Values) -> Values:
+    """Values with gaps bridged by straight lines; at the ends the nearest value is repeated.
+
+    >>> filled(np.array([np.nan, 1.0, np.nan, 3.0, np.nan])).tolist()
+    [1.0, 1.0, 2.0, 3.0, 3.0]
+    """
+    seen = np.flatnonzero(~np.isnan(values))
+    if len(seen) == 0:
+        raise ValueError("a classical law needs at least one observed value before the window")
+    return np.interp(np.arange(len(values)), seen, values[seen])
+
+
+# Which laws fit a history
+
+
+@lru_cache(1)
+def has_statsforecast() -> bool:
+    """Whether statsforecast can be imported."""
+    try:
+        import_module("statsforecast.models")
+    except ImportError:
+        return False
+    return True
+
+
+def left_out(name: str, history: History) -> str:
+    """Why a law is not used for a history; empty where it is."""
+    short = len(history.values) < max(SHORTEST, 2 * history.season + 2 if "MSTL" in name else 0)
+    if name == "seasonal naive":
+        return ""
+    if name == "Theta":
+        return "statsforecast has AutoTheta" if has_statsforecast() else ""
+    if name in ("CrostonSBA", "ADIDA", "empirical") and not history.intermittent:
+        return "the series is not intermittent"
+    if name != "empirical" and not has_statsforecast():
+        return "statsforecast is not installed"
+    if short:
+        return "the history is too short"
+    if "MSTL" in name and not history.seasons:
+        return "there is no season"
+    if name.startswith(LOG) and history.values.min() <= 0:
+        return "values are not all above zero"
+    limits = {"AutoETS": LONGEST_ETS_SEASON, "AutoARIMA": LONGEST_ARIMA_SEASON}
+    if history.season > limits.get(name, history.season):
+        return f"a season of {history.season} steps is too long for it"
+    return ""
+
+
+# Laws
+
+
+def forecasts(
+    name: str, values: Values, cuts: Sequence[int], horizon: int, seasons: tuple[int, ...], *, whole: bool = False
+) -> Float64[np.ndarray, "C H Q"]:
+    """Quantiles at the levels of the grid, at several origins in increasing order; nan where the law does not fit."""
+    found, fit = np.full((len(cuts), horizon, len(GRID)), np.nan), Refitted(name)
+    for at, cut in enumerate(cuts):
+        history = History(values=filled(values[:cut]), seasons=seasons, whole=whole)
+        if not left_out(name, history):
+            found[at] = sane(fit(history, horizon), history, horizon)
+    return found
+
+
+def logarithmic(law: Law) -> Law:
+    """A law of the logarithm, as a law of the values themselves: seasons and errors then grow with the level."""
+
+    def found(history: History, horizon: int) -> Grid:
+        return np.exp(np.clip(law(replace(history, values=np.log(history.values)), horizon), -700, 700))
+
+    return found
+
+
+def sane(quantiles: Grid, history: History, horizon: int) -> Grid:
+    """Quantiles in order and near the range of the history; those of seasonal naive where a model broke down."""
+    if not np.isfinite(quantiles).all():
+        quantiles = naive_law(history, horizon)
+    low, high = history.values.min(), history.values.max()
+    room = BEYOND * max(high - low, 1e-9 * max(abs(low), abs(high)))
+    return ordered(np.clip(quantiles, low - room, high + room))
+
+
+class Refitted:
+    """A law that keeps its fitted model from origin to origin of one series, and fits it again as the history grows."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.model, self.fitted, self.read = name, None, 0, 0
+
+    def __call__(self, history: History, horizon: int) -> Grid:
+        """Quantiles at an origin."""
+        if self.name not in MODELS:
+            return LAWS[self.name](history, horizon)
+        if self.name.startswith(LOG):
+            return logarithmic(self._fitted)(history, horizon)
+        return self._fitted(history, horizon)
+
+    def _fitted(self, history: History, horizon: int) -> Grid:
+        longest = max(history.seasons, default=1) if "MSTL" in self.name else history.season
+        read = history.values[-max(READ[self.name], CYCLES * longest) :]
+        if np.ptp(read) == 0:
+            return np.repeat(read[-1:, None], horizon, 0).repeat(len(GRID), 1)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return self._quantiles(read, history, horizon)
+
+    def _quantiles(self, read: Values, history: History, horizon: int) -> Grid:
+        grown = len(history.values) > REFIT * self.fitted
+        try:
+            if self.model is None or grown:
+                self.model = MODELS[self.name](history).fit(read)
+                self.fitted, self.read = len(history.values), len(read)
+                found = self.model.predict(h=horizon, level=INTERVALS)
+            elif isinstance(self.model, KeptSeasons):
+                shift = len(history.values) - self.fitted
+                found = self.model.later(read[-self.read - shift :], shift, horizon, INTERVALS)
+            else:
+                found = self.model.forward(y=read, h=horizon, level=INTERVALS)
+        except FAILURES:  # a model that fails on odd data must not stop the others
+            return naive_law(history, horizon)
+        return np.stack([np.asarray(found[quantile_name(level)], dtype=np.float64) for level in GRID], axis=1)
+
+
+def naive_law(history: History, horizon: int) -> Grid:
+    """Seasonal naive, over the season in which values change least."""
+    return seasonal_naive(history.values, horizon, GRID, history.season)
+
+
+def empirical_law(history: History, horizon: int) -> Grid:
+    """The law of the last values, the same for each step."""
+    return np.tile(np.quantile(history.values[-REMEMBERED:], GRID, method="inverted_cdf"), (horizon, 1))
+
+
+def demand_law(name: str) -> Law:
+    """Law of intermittent demand whose mean is a point forecast of statsforecast.
+
+    Counts are negative binomial with the dispersion of the history; other values have the empirical law, rescaled.
+    """
+
+    def law(history: History, horizon: int) -> Grid:
+        model = getattr(import_module("statsforecast.models"), name)()
+        mean = float(np.asarray(model.forecast(history.values, h=1)["mean"])[0])
+        past = history.values[-REMEMBERED:]
+        if not history.whole:
+            scale = mean / past.mean() if past.mean() > 0 else 1.0
+            return empirical_law(history, horizon) * scale
+        return np.tile(count_quantiles(max(mean, 1e-6), past), (horizon, 1))
+
+    return law
+
+
+def count_quantiles(mean: float, past: Values) -> Float64[np.ndarray, " Q"]:
+    """Quantiles of a negative binomial law with a given mean and the dispersion of past values; Poisson at least."""
+    ratio = float(past.var() / past.mean()) if past.mean() > 0 else 1.0
+    if ratio <= 1.001:
+        return np.asarray(poisson.ppf(GRID, mean), dtype=np.float64)
+    return np.asarray(nbinom.ppf(GRID, mean / (ratio - 1), 1 / ratio), dtype=np.float64)
+
+
+def _model(name: str, **settings: Any) -> Any:
+    return getattr(import_module("statsforecast.models"), name)(**settings)
+
+
+def _mstl(history: History) -> Any:
+    fit = [steps for steps in history.seasons if len(history.values) >= 2 * steps]
+    return KeptSeasons(fit)
+
+
+def _arima(history: History) -> Any:
+    orders = {"max_p": 3, "max_q": 3, "max_P": 1, "max_Q": 1}
+    return _model("AutoARIMA", season_length=history.season, approximation=True, **orders)
+
+
+MODELS: dict[str, Callable[[History], Any]] = {
+    "AutoETS": lambda history: _model("AutoETS", season_length=history.season),
+    "AutoTheta": lambda history: _model("AutoTheta", season_length=history.season),
+    "AutoARIMA": _arima,
+    "MSTL": _mstl,
+    "log MSTL": _mstl,
+}
+"""Models of statsforecast that have intervals of their own, by name."""
+LAWS: dict[str, Law] = {
+    "seasonal naive": naive_law,
+    "Theta": lambda history, horizon: own_theta(history.values, horizon, history.season, GRID),
+    "CrostonSBA": demand_law("CrostonSBA"),
+    "ADIDA": demand_law("ADIDA"),
+    "empirical": empirical_law,
+}
+"""Laws that are computed anew at each origin."""
+NAMES = (*MODELS, *LAWS)

@@ -1,0 +1,148 @@
+"""Roles of a table's columns: named by the user, by custom (unique_id, ds, y), or found by name and kind of content."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from sgfn.series.source import ALIASES, SeriesTable, text_of
+from sgfn.series.times import labelled_times, parse_times
+
+NO_TIME = ""
+"""Name of the time column where a table has none: its rows are steps."""
+ROW_NUMBERS = ("", "unnamed: 0", "rownames")
+"""Names of columns that only number the rows, as other programs write them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """What the columns of a table are called, and what they are."""
+
+    id_col: str = "unique_id"
+    """Name of the series; may be absent when there is one."""
+    time_col: str = "ds"
+    """Time stamp."""
+    target_col: str = "y"
+    """Value; several with commas between them are forecast as series of their own."""
+    known: tuple[str, ...] = ()
+    """Covariates known in advance."""
+    ignore: tuple[str, ...] = ()
+    """Columns that are no covariates."""
+    freq: str = ""
+    """Step of the stamps, such as D, 30min or M; found from the stamps where empty."""
+
+    def __post_init__(self) -> None:
+        parts = {"id_col": (self.id_col,), "time_col": (self.time_col,), "target_col": self.targets}
+        taken: dict[str, str] = {}
+        for role, names in ({"known": self.known, "ignore": self.ignore} | parts).items():
+            for name in names:
+                if name in taken:
+                    raise ValueError(f"{role} and {taken[name]} both name the column {name!r}: each has one role")
+                taken[name] = role
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the columns that are forecast."""
+        return tuple(name.strip() for name in self.target_col.split(",") if name.strip()) or (self.target_col,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Roles of the columns of one table, and a line about those that were not named by the user."""
+
+    columns: Columns
+    notice: str = ""
+
+
+def found_columns(table: SeriesTable, wanted: Columns) -> Found:
+    """Columns of a table: those that are asked for, else those with customary names, else by name and content.
+
+    Only names that the user left at their defaults are looked for. What cannot be told apart is left as it was, so that
+    the reader asks for it by name.
+    """
+    taken = {*wanted.known, *wanted.ignore, wanted.id_col, wanted.time_col, *wanted.targets}
+    free = [str(name) for name in table.frame.columns if name not in taken]
+    there, found = {*map(str, table.frame.columns), *table.index}, dict[str, str]()
+    searches = {
+        "time_col": time_column,
+        "id_col": lambda table, free: id_column(table, free, found.get("time_col", wanted.time_col)),
+        "target_col": target_column,
+    }
+    for role, search in searches.items():
+        default = getattr(Columns, role)
+        if getattr(wanted, role) != default or default in there:
+            continue
+        if (name := search(table, free)) is not None:
+            found[role] = name
+            free = [other for other in free if other != name]
+    rows = tuple(name for name in free if name.lower() in ROW_NUMBERS)
+    columns = replace(wanted, **found, ignore=(*wanted.ignore, *rows))
+    return Found(columns=columns, notice=told(found))
+
+
+def told(found: dict[str, str]) -> str:
+    """One line about columns that were found."""
+    words = {"time_col": "times", "id_col": "names of series", "target_col": "values"}
+    parts = [f"{words[role]} in {name!r}" for role, name in found.items() if name != NO_TIME]
+    if found.get("time_col") == NO_TIME:
+        parts.append("no column of times, so that rows are steps in their order")
+    flags = ", ".join(f"--{role.replace('_', '-')}" for role in found if found[role] != NO_TIME)
+    return (
+        f"columns were found: {'; '.join(parts)}" + (f" (choose others by {flags})" if flags else "") if found else ""
+    )
+
+
+def time_column(table: SeriesTable, free: list[str]) -> str:
+    """The column of times: one with a customary name, else the first of text or dates that are all times."""
+    named = customary(free, "ds")
+    if fits := [name for name in named if holds_times(table, name)]:
+        return fits[0]
+    fits = [name for name in free if not is_number(table, name) and holds_times(table, name)]
+    return fits[0] if fits else (named[0] if named else NO_TIME)
+
+
+def id_column(table: SeriesTable, free: list[str], time_col: str) -> str | None:
+    """The column that names series: a customary name that repeats itself, or the only words that part equal times."""
+    frame = table.frame
+    if fits := [name for name in customary(free, "unique_id") if frame[name].duplicated().any()]:
+        return fits[0]
+    if time_col not in frame.columns or not frame[time_col].duplicated().any():
+        return None
+    fits = [name for name in free if table.words(name) is not None and not frame.duplicated([name, time_col]).any()]
+    return fits[0] if len(fits) == 1 else None
+
+
+def target_column(table: SeriesTable, free: list[str]) -> str | None:
+    """The column of values: one with a customary name, else the only one of numbers; None where several may be."""
+    numbers = [name for name in free if is_number(table, name) and name.lower() not in ROW_NUMBERS]
+    named = [name for name in customary(free, "y") if name in numbers]
+    return (named or numbers)[0] if len(named) == 1 or len(numbers) == 1 else None
+
+
+def customary(free: list[str], role: str) -> list[str]:
+    """Columns with customary names of a role, in the order of custom."""
+    folded = {name.lower().strip(): name for name in free}
+    return [folded[alias] for alias in (role, *ALIASES[role]) if alias in folded]
+
+
+def is_number(table: SeriesTable, column: str) -> bool:
+    """Whether a column holds numbers alone."""
+    cells = table.frame[column]
+    if pd.api.types.is_datetime64_any_dtype(cells):
+        return False
+    if pd.api.types.is_numeric_dtype(cells):
+        return True
+    try:
+        return bool((~np.isnan(table.numbers(column))).any())
+    except ValueError:
+        return False
+
+
+def holds_times(table: SeriesTable, column: str) -> bool:
+    """Whether every cell of a column is a time."""
+    cells = table.frame[column]
+    if pd.api.types.is_datetime64_any_dtype(cells):
+        return not cells.isna().any()
+    text = text_of(cells)
+    labelled = labelled_times(text)
+    return not (np.isnat(labelled.stamps).any() if labelled is not None else parse_times(text).isna().any())

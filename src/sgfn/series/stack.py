@@ -1,0 +1,128 @@
+"""The stack: weights and spreads of the laws that a forecast consists of, learned on windows inside the training data.
+
+For each series the last windows of its training part are forecast from what came before them, by every classical law
+and by a network that has not learned from them. Weights are learned for all windows together, then for each group of
+series, then for each series that has several windows, each time shrunk towards those before.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Float64
+
+from sgfn.series.bank import Bank
+from sgfn.series.calibration import spread_scores, step_spreads
+from sgfn.series.quantile_laws import QuantileLaw, pooled
+from sgfn.series.weights import STRENGTH, Evidence, fitting, learned_weights, shares
+
+GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
+"""Weight, in windows, of the weights of all windows in those of a group, and of a group's in those of a series."""
+GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
+"""Least number of windows from which a group, and a series, has weights of its own."""
+PRIORS = {"seasonal naive": 0.3}
+"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on."""
+TIE = 0.5
+"""Correlation of the normal scores of neighbouring steps where nothing is known of it."""
+TIE_PRIOR = 2.0
+"""Weight of that, in windows."""
+
+
+Weights = Float64[np.ndarray, " M"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stack:
+    """Weights of laws for each series, and how much wider or narrower the pooled law of each step should be."""
+
+    names: tuple[str, ...]
+    weights: Float64[np.ndarray, " M"]
+    """Of all windows together."""
+    by_group: dict[str, Float64[np.ndarray, " M"]] = field(default_factory=dict)
+    by_series: dict[str, Float64[np.ndarray, " M"]] = field(default_factory=dict)
+    spreads: Float64[np.ndarray, " H"]
+    tie: float
+    """Correlation of the normal scores of neighbouring steps."""
+    windows: int
+    """Number of windows by which it was learned."""
+
+    def weights_of(self, series: str, group: str) -> Float64[np.ndarray, " M"]:
+        """Weights of a series: its own, those of its group, or those of all."""
+        return self.by_series.get(series, self.by_group.get(group, self.weights))
+
+    def law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
+        """Pooled law of windows, with the spread of each step."""
+        held = shares(weights, fitting(quantiles))
+        law = pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
+        return law.spread(np.broadcast_to(self.spreads, law.values.shape[:-1]))
+
+
+def group_of(bank: Bank, number: int, cut: int) -> str:
+    """Group of a series: intermittent or not, and its length in powers of four."""
+    values = bank.panel.series[number].values[:cut]
+    kind = "intermittent" if bank.history((number, cut)).intermittent else "regular"
+    length = int(np.log2(max((~np.isnan(values)).sum(), 1)) // 2)
+    return f"{kind}, {4**length:,} to {4 ** (length + 1) - 1:,} values"
+
+
+def learn_stack(names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
+    """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows."""
+    horizon = evidence.truth.shape[1]
+    fits = evidence.fits.any(1) if len(evidence.truth) else np.ones(len(names), dtype=bool)
+    counts = fits * np.array([PRIORS.get(name, 1.0) for name in names])
+    equal = counts / counts.sum()
+    if not len(evidence.truth):
+        return Stack(names=names, weights=equal, spreads=np.ones(horizon), tie=TIE, windows=0)
+    overall = learned_weights(evidence, equal, STRENGTH)
+    by_group = _finer(evidence, groups, lambda _: overall, GROUP_WINDOWS, GROUP_STRENGTH)
+    group_by_series = dict(zip(series, groups, strict=True))
+
+    def above(name: str) -> Weights:
+        return by_group.get(group_by_series[name], overall)
+
+    by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
+    plain = Stack(
+        names=names,
+        weights=overall,
+        by_group=by_group,
+        by_series=by_series,
+        spreads=np.ones(horizon),
+        tie=TIE,
+        windows=len(evidence.truth),
+    )
+    return calibrated(plain, evidence, series, groups)
+
+
+def _finer(
+    evidence: Evidence, labels: Sequence[str], prior: Callable[[str], Weights], least: int, strength: float
+) -> dict[str, Weights]:
+    """Weights by label, where a label is not the only one and has enough windows."""
+    where = np.array(labels, dtype=object)
+    found = {}
+    for label in dict.fromkeys(labels):
+        rows = np.flatnonzero(where == label)
+        if least <= len(rows) < len(where):
+            found[label] = learned_weights(evidence[rows], prior(label), strength)
+    return found
+
+
+def calibrated(stack: Stack, evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
+    """The stack with spreads and the correlation of steps, from how values lay in the laws that it pools."""
+    weights = np.stack([stack.weights_of(*one) for one in zip(series, groups, strict=True)], 1)
+    law = stack.law(evidence.quantiles, weights)
+    seen = ~np.isnan(evidence.truth)
+    low, high = law.scores(np.nan_to_num(evidence.truth))
+    scores = np.where(seen[..., None], spread_scores(low, high), np.nan)
+    return replace(stack, spreads=step_spreads(scores), tie=tie_of(np.where(seen, (low + high) / 2, np.nan)))
+
+
+def tie_of(scores: Float64[np.ndarray, "N H"]) -> float:
+    """Correlation of neighbouring steps' normal scores about zero, shrunk towards `TIE`."""
+    first, second = scores[:, :-1], scores[:, 1:]
+    both = ~np.isnan(first) & ~np.isnan(second)
+    if not both.any():
+        return TIE
+    first, second = np.clip(first[both], -4, 4), np.clip(second[both], -4, 4)
+    found = float((first * second).mean() / max(np.sqrt(np.square(first).mean() * np.square(second).mean()), 1e-9))
+    share = len(scores) / (len(scores) + TIE_PRIOR)
+    return float(np.clip(share * found + (1 - share) * TIE, 0.0, 0.99))

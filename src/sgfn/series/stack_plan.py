@@ -1,0 +1,123 @@
+"""Which windows of the training data the stack learns from, and whether a network is part of it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sgfn.config import TrainConfig
+from sgfn.config.presets import PRESETS
+from sgfn.config.series import Effort, SeriesConfig
+from sgfn.series.bank import Cut
+
+WINDOWS_IN_ALL: dict[Effort, int] = {"quick": 60, "default": 160, "best": 400}
+"""Most windows of all series together on which weights are learned."""
+WINDOWS_PER_SERIES: dict[Effort, int] = {"quick": 4, "default": 8, "best": 12}
+SHORTEST = 4
+"""Least number of values before a window."""
+LEAST_WINDOWS = 300
+"""Windows to learn from, below which a network is left out."""
+ARIMA_WORK: dict[Effort, int] = {"quick": 0, "default": 200_000, "best": 5_000_000}
+"""Most values of all series times 12 for which AutoARIMA is used: its time grows with them."""
+ARIMA_READS = 400
+NETWORKS: dict[Effort, dict[str, int]] = {
+    "quick": {"steps": 100, "series__members": 1},
+    "default": {"steps": 150, "series__members": 1},
+    "best": {},
+}
+"""Sizes of the network by effort; those of `best` are the preset's."""
+
+
+def stack_span(length: int, horizon: int, windows: int, *, network: bool) -> int:
+    """Steps at the end of a training part in which the windows of the stack lie.
+
+    A network does not learn from them: then they are at most a fifth of the part, or one horizon.
+    """
+    room = max(length // 5, min(horizon, length // 3)) if network else length // 2
+    return max(min(windows * horizon, room), 0)
+
+
+def stack_cuts(length: int, horizon: int, windows: int, *, network: bool) -> list[int]:
+    """Cuts of a series' windows, oldest first; in a short series they overlap, and reach past its end.
+
+    >>> stack_cuts(100, 10, 4, network=False), stack_cuts(30, 10, 4, network=False), stack_cuts(9, 6, 4, network=False)
+    ([60, 70, 80, 90], [15, 18, 20], [5, 6, 7, 8])
+    """
+    span = stack_span(length, horizon, windows, network=network)
+    last = length - horizon if span >= horizon else length - 1
+    first = max(length - span, SHORTEST)
+    if last < first:
+        return []
+    count = min(windows, last - first + 1)
+    stride = horizon if (count - 1) * horizon <= last - first else max((last - first) / max(count - 1, 1), 1)
+    return sorted({round(last - at * stride) for at in range(count) if last - at * stride >= first})
+
+
+def chosen_series(count: int, windows: int) -> list[int]:
+    """Series whose windows are read: all, or evenly spread ones where there are more than windows in all."""
+    return sorted(set(np.linspace(0, count - 1, min(count, windows)).round().astype(int).tolist()))
+
+
+def windows_of(lengths: Sequence[int], horizon: int, effort: Effort, *, network: bool) -> list[Cut]:
+    """Windows of the stack, of series whose training parts have given lengths."""
+    some = chosen_series(len(lengths), WINDOWS_IN_ALL[effort])
+    each = min(max(WINDOWS_IN_ALL[effort] // len(some), 1), WINDOWS_PER_SERIES[effort])
+    return [(at, cut) for at in some for cut in stack_cuts(lengths[at], horizon, each, network=network)]
+
+
+def spans_of(lengths: Sequence[int], horizon: int, effort: Effort) -> tuple[int, ...]:
+    """Steps at the end of each training part that a network does not learn from, because the stack reads them."""
+    cuts = windows_of(lengths, horizon, effort, network=True)
+    first: dict[int, int] = {}
+    for number, cut in cuts:
+        first[number] = min(cut, first.get(number, cut))
+    return tuple(length - first.get(number, length) for number, length in enumerate(lengths))
+
+
+# The network
+
+
+def network_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:
+    """Why the network is no part of a forecast of series with training parts of given lengths; empty where it is."""
+    if "network" not in config.law_names:
+        return "it was not asked for"
+    if config.law_names == ("network",):
+        return ""
+    if config.laws == "auto" and config.effort == "quick":
+        return "effort is quick"
+    spans = spans_of(lengths, config.horizon, config.effort)
+    found = sum(max(n - span - 2 * config.horizon, 0) for n, span in zip(lengths, spans, strict=True))
+    if config.laws == "auto" and found < LEAST_WINDOWS:
+        return f"there are {found:,} windows to learn from, {LEAST_WINDOWS} are needed"
+    return ""
+
+
+def held_back(config: SeriesConfig, lengths: Sequence[int]) -> tuple[int, ...]:
+    """Steps at the end of each training part that the network does not learn from, for the weights of the stack."""
+    if config.law_names == ("network",) or network_left_out(config, lengths):
+        return (0,) * len(lengths)
+    return spans_of(lengths, config.horizon, config.effort)
+
+
+def with_effort(config: TrainConfig, lengths: Sequence[int]) -> TrainConfig:
+    """The configuration with the network's size by effort, wherever it is the preset's; one step where it is left out.
+
+    `lengths` are those of the whole series; what is kept from training is taken off.
+    """
+    series, usual = config.series, PRESETS["forecast"]
+    kept = series.kept(len(lengths))
+    parts = [length - steps for length, steps in zip(lengths, kept, strict=True)]
+    if series.law_names == ("network",):
+        return config
+    if network_left_out(series, parts):
+        return config.with_(steps=1, series__members=1)
+    plain = {"steps": config.steps == usual.steps, "series__members": series.members == usual.series.members}
+    return config.with_(**{name: size for name, size in NETWORKS[series.effort].items() if plain[name]})
+
+
+def arima_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:
+    """Why AutoARIMA is no part of a forecast; empty where it is, or where it is asked for by its name."""
+    work = 12 * sum(min(length, ARIMA_READS) for length in lengths)
+    if config.laws not in ("auto", "classical") or work <= ARIMA_WORK[config.effort]:
+        return ""
+    more = "" if config.effort == "best" else "; --effort best takes it"
+    return f"{len(lengths):,} series would take it too long{more}"

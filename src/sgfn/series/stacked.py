@@ -1,0 +1,269 @@
+"""Forecasts of a stack: classical laws and the network, pooled by learned weights, with sample paths of the pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from scipy.special import ndtri
+
+from sgfn.series.bank import Bank, Cut, WindowProgress
+from sgfn.series.data import SeriesData
+from sgfn.series.learner import ForecastLearner
+from sgfn.series.panel import Panel
+from sgfn.series.prediction import StackedForecast
+from sgfn.series.quantile_laws import GRID
+from sgfn.series.stack import Stack, group_of, learn_stack
+from sgfn.series.stack_plan import WINDOWS_IN_ALL, arima_left_out, network_left_out, windows_of
+from sgfn.series.supports import Support, check_support, supports_of
+from sgfn.series.weights import Evidence, fitting, shares
+from sgfn.series.windows import Windows
+
+NETWORK = "network"
+DRAWN_FROM = 0.02
+"""Weight from which on a share of the paths is drawn by the network."""
+LEAST_SCALE = 0.1
+"""Least scale of a window's errors, as a share of the median scale."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composition:
+    """What a forecast consists of, for tables and pages."""
+
+    weights: dict[str, float]
+    """Mean weight of each law over the series."""
+    left_out: dict[str, str]
+    """Laws that are no part of it, and why."""
+    windows: int
+    """Windows by which the weights were learned."""
+    supports: dict[str, int]
+    """How many series have each support."""
+    spread: tuple[float, float]
+    """Factor of the spread at the first and at the last step."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return {**vars(self), "spread": list(self.spread)}
+
+
+class StackedForecaster:
+    """A stack on top of a learner's network, for the learner's own panel and for later ones."""
+
+    def __init__(self, learner: ForecastLearner, progress: WindowProgress | None = None) -> None:
+        self.learner, self.progress = learner, progress
+        self.data: SeriesData = learner.data
+        self.settings = learner.settings
+        kept = self.settings.kept(len(self.data.panel))
+        self.lengths = [len(one) - steps for one, steps in zip(self.data.panel.series, kept, strict=True)]
+        self.no_network = network_left_out(self.settings, self.lengths)
+        self.too_slow = {"AutoARIMA": arima_left_out(self.settings, self.lengths)}
+        absent = {NETWORK: self.no_network} | self.too_slow
+        self.names = tuple(name for name in self.settings.law_names if not absent.get(name))
+        self.banks: list[tuple[Panel, Bank]] = []
+        self.stacks: dict[bool, Stack] = {}
+
+    def bank(self, panel: Panel) -> Bank:
+        """Classical forecasts of a panel, kept from call to call."""
+        for known, bank in self.banks:
+            if same_values(known, panel):
+                return bank
+        made = Bank(panel, self.data.plan.horizon, self.supports(panel), self.settings.season)
+        self.banks = [*self.banks[-1:], (panel, made)]
+        return made
+
+    def supports(self, panel: Panel) -> list[Support]:
+        """Support of each series, from its training part; of a series that was not learned from, all of it counts."""
+        known = {one.name: length for one, length in zip(self.data.panel.series, self.lengths, strict=True)}
+        parts = [one.values[: known.get(one.name, len(one))] for one in panel.series]
+        found = supports_of(self.settings.support, parts)
+        if self.settings.support != "auto":
+            for one, support in zip(panel.series, found, strict=True):
+                check_support(support, one.name, one.values)
+        return found
+
+    # learning
+
+    def stack(self, *, final: bool) -> Stack:
+        """Weights and spreads, from windows of the training part; `final`, from those kept from training too."""
+        if final not in self.stacks:
+            cuts = self._cuts(final=final)
+            bank = self.bank(self.data.panel)
+            series = [self.data.panel.series[number].name for number, _ in cuts]
+            groups = [group_of(bank, *cut) for cut in cuts]
+            ends = [len(one) for one in self.data.panel.series] if final else self.lengths
+            self.stacks[final] = learn_stack(self.names, self.evidence(cuts, ends), series, groups)
+            if self.progress:
+                self.progress("weights", 1, 1)
+        return self.stacks[final]
+
+    def _cuts(self, *, final: bool) -> list[Cut]:
+        """Windows of the training part, and where the stack is final those side by side after it."""
+        horizon, effort = self.data.plan.horizon, self.settings.effort
+        cuts = windows_of(self.lengths, horizon, effort, network=not self.no_network)
+        if not final:
+            return cuts
+        whole = [len(one) for one in self.data.panel.series]
+        later = [
+            (number, cut)
+            for number, (length, end) in enumerate(zip(self.lengths, whole, strict=True))
+            for cut in range(end - horizon, length - 1, -horizon)
+        ]
+        room = WINDOWS_IN_ALL[effort]
+        return (
+            cuts + [later[at] for at in sorted(set(np.linspace(0, len(later) - 1, room).astype(int)))]
+            if later
+            else cuts
+        )
+
+    def evidence(self, cuts: Sequence[Cut], ends: Sequence[int]) -> Evidence:
+        """Forecasts of windows by all laws, with the values that came before the given ends of the series."""
+        panel, horizon = self.data.panel, self.data.plan.horizon
+        truth = np.full((len(cuts), horizon), np.nan)
+        for row, (number, cut) in enumerate(cuts):
+            came = panel.series[number].values[cut : min(cut + horizon, ends[number])]
+            truth[row, : len(came)] = came
+        bank = self.bank(panel)
+        scale = np.array([bank.scale(cut) for cut in cuts])
+        scale = np.maximum(scale, LEAST_SCALE * np.median(scale)) if len(scale) else scale
+        return Evidence(quantiles=self.quantiles(panel, cuts, "weights"), truth=truth, scale=scale)
+
+    def quantiles(self, panel: Panel, cuts: Sequence[Cut], phase: str) -> Float64[np.ndarray, "M N H Q"]:
+        """Quantiles of each law for each window, nan where a law does not fit; progress is told by a phase's name."""
+        found, bank = [], self.bank(panel)
+        for at, name in enumerate(self.names):
+            if name == NETWORK:
+                found.append(network_quantiles(self.learner, Windows(panel, self.data.plan), cuts))
+            else:
+                found.append(bank.quantiles(name, cuts, self._told(phase, at, len(cuts))))
+        return np.stack(found)
+
+    def _told(self, phase: str, before: int, each: int) -> WindowProgress | None:
+        """Progress of one law as part of a phase, in which each law has as many windows."""
+        tell, whole = self.progress, each * len(self.names)
+        return None if tell is None else lambda name, done, _: tell(phase, before * each + done, whole)
+
+    # forecasting
+
+    def predict(
+        self, windows: Windows, cuts: Sequence[Cut], samples: int, seed: int, *, final: bool
+    ) -> StackedForecast:
+        """Forecast windows, with sample paths of the pooled law."""
+        panel, stack = windows.panel, self.stack(final=final)
+        quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest")
+        bank = self.bank(panel)
+        weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
+        law = stack.law(quantiles, weights)
+        held = shares(weights, fitting(quantiles))
+        found = StackedForecast(
+            names=tuple(panel.series[number].name for number, _ in cuts),
+            cuts=tuple(cut for _, cut in cuts),
+            stamps=windows.stamps_at(torch.tensor(cuts)),
+            paths=np.empty((len(cuts), 0, law.values.shape[1])),
+            supports=tuple(bank.supports[number] for number, _ in cuts),
+            law=law,
+            weights=held,
+            members=self.names,
+        )
+        scores = self._scores(windows, cuts, held, samples, seed, stack.tie)
+        paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
+        return replace(found, paths=found.inside(paths))
+
+    def _scores(
+        self,
+        windows: Windows,
+        cuts: Sequence[Cut],
+        held: Float64[np.ndarray, "M W"],
+        samples: int,
+        seed: int,
+        tie: float,
+    ) -> Float64[np.ndarray, "W N H"]:
+        """Normal scores of sample paths: by the network in proportion to its weight, by a chain of steps otherwise.
+
+        In each window and step they lie evenly over the levels, so that paths have the quantiles of the forecast.
+        """
+        rng = np.random.default_rng(seed)
+        scores = chained(len(cuts), samples, self.data.plan.horizon, tie, rng)
+        if NETWORK in self.names:
+            share = held[self.names.index(NETWORK)]
+            by_network = np.round(share * samples).astype(int) * (share >= DRAWN_FROM)
+            if by_network.max(initial=0) > 0 and samples > 1:
+                drawn = network_scores(self.learner, windows, cuts, int(by_network.max()), seed)
+                for at, count in enumerate(by_network.tolist()):
+                    scores[at, :count] = drawn[at, :count]
+        return evenly(scores[:, rng.permutation(samples)], rng)
+
+    def composition(self, found: StackedForecast) -> Composition:
+        """What a forecast consists of."""
+        panel = self.data.panel
+        ends = [(number, len(one)) for number, one in enumerate(panel.series)]
+        mean = dict(zip(self.names, found.weights.mean(1).tolist(), strict=True))
+        reasons = {name: self.bank(panel).why_not(name, ends) for name in self.names if name != NETWORK}
+        reasons |= self.too_slow | {NETWORK: self.no_network}
+        reasons = {name: why for name, why in reasons.items() if name in self.settings.law_names and name != "Theta"}
+        supports = [one.name for one in found.supports]
+        stack = self.stack(final=True)
+        return Composition(
+            weights={name: mean[name] for name in sorted(mean, key=lambda name: -mean[name]) if mean[name] > 0},
+            left_out={name: why for name, why in reasons.items() if why},
+            windows=stack.windows,
+            supports={name: supports.count(name) for name in dict.fromkeys(supports)},
+            spread=(float(stack.spreads[0]), float(stack.spreads[-1])),
+        )
+
+
+def same_values(one: Panel, other: Panel) -> bool:
+    """Whether two panels hold the same series."""
+    if one is other:
+        return True
+    pairs = zip(one.series, other.series, strict=False)
+    return len(one) == len(other) and all(
+        first.name == second.name and np.array_equal(first.values, second.values, equal_nan=True)
+        for first, second in pairs
+    )
+
+
+# The network in the stack
+
+
+def network_quantiles(learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut]) -> Float64[np.ndarray, "N H Q"]:
+    """Quantiles of the network's law at the levels of the grid, in units of the data."""
+    if not cuts:
+        return np.empty((0, learner.data.plan.horizon, len(GRID)))
+    inputs = windows.inputs(torch.tensor(cuts))
+    law = learner.member_laws(inputs).mean(0)
+    scaled = learner.data.bins.quantile(law, torch.from_numpy(GRID))
+    return (scaled * inputs.unit[:, None, None] + inputs.reference[..., None]).numpy()
+
+
+def network_scores(
+    learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut], samples: int, seed: int
+) -> Float64[np.ndarray, "W N H"]:
+    """Normal scores of paths that the network draws, each under the mean law of the steps that it visited."""
+    drawn = learner.draw_paths(windows.inputs(torch.tensor(cuts)), samples, seed)
+    mass = drawn.law.cpu() / drawn.law.cpu().sum(-1, keepdim=True)
+    index = drawn.realised.cpu().transpose(1, 2)  # W H N
+    share = torch.rand(index.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    level = (mass.cumsum(-1) - mass).gather(-1, index) + mass.gather(-1, index) * share
+    return np.moveaxis(ndtri(level.clamp(1e-9, 1 - 1e-9).numpy()), -1, 1)
+
+
+# Paths
+
+
+def chained(
+    windows: int, samples: int, horizon: int, tie: float, rng: np.random.Generator
+) -> Float64[np.ndarray, "W N H"]:
+    r"""Normal scores of paths in which neighbouring steps are correlated, $z_t = r z_{t-1} + \sqrt{1-r^2}\,e_t$."""
+    scores = rng.normal(size=(windows, samples, horizon))
+    for step in range(1, horizon):
+        scores[..., step] = tie * scores[..., step - 1] + np.sqrt(1 - tie**2) * scores[..., step]
+    return scores
+
+
+def evenly(scores: Float64[np.ndarray, "W N H"], rng: np.random.Generator) -> Float64[np.ndarray, "W N H"]:
+    """Scores moved so that in each window and step one lies in each of N equal shares of the mass; order is kept."""
+    rank = scores.argsort(1).argsort(1)
+    level = (rank + rng.random(scores.shape)) / scores.shape[1]
+    return ndtri(np.clip(level, 1e-9, 1 - 1e-9))

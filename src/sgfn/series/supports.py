@@ -1,0 +1,105 @@
+"""Supports: the set in which values of a series can lie, found from the data or given, and laws kept inside it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from sgfn.config.series import parse_support
+
+Values = Float64[np.ndarray, "*batch"]
+ENOUGH = 8
+"""Least number of observed values from which a bounded support is inferred."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Support:
+    """An interval, of whole numbers alone where values are counts.
+
+    >>> Support(low=0.0, whole=True).project(np.array([-1.0, 0.4, 2.6])).tolist()
+    [0.0, 0.0, 3.0]
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    whole: bool = False
+
+    def project(self, values: Values) -> Values:
+        """The nearest values of the support; order is kept."""
+        inside = np.clip(values, self.low, self.high)
+        return np.rint(inside) + 0.0 if self.whole else inside
+
+    def holds(self, values: Values) -> bool:
+        """Whether all observed values lie in the support."""
+        seen = values[~np.isnan(values)]
+        return bool((self.project(seen) == seen).all())
+
+    @property
+    def name(self) -> str:
+        """The support as `--support` takes it."""
+        if self.whole:
+            return "count"
+        if (self.low, self.high) == (0.0, 1.0):
+            return "unit"
+        if self.high == np.inf:
+            return "real" if self.low == -np.inf else "nonnegative" if self.low == 0 else f"{self.low:g}:inf"
+        return f"{self.low:g}:{self.high:g}"
+
+    def __str__(self) -> str:
+        words = {"real": "any number", "nonnegative": "0 or more", "count": "whole numbers, 0 or more"}
+        return words.get(self.name, f"between {self.low:g} and {self.high:g}")
+
+
+REAL = Support()
+NAMED = {
+    "real": REAL,
+    "nonnegative": Support(low=0.0),
+    "count": Support(low=0.0, whole=True),
+    "unit": Support(low=0.0, high=1.0),
+}
+
+
+def find_support(values: Float64[np.ndarray, " N"]) -> Support:
+    """Support that values suggest: counts, proportions, not below zero, or any number.
+
+    Values between 0 and 1 are proportions only if they fill more than a tenth of that range; one or two different
+    values say nothing of a bound, but zero and one alone are counts.
+
+    >>> some = [0.0, 3.0, 1.0], [0.2, 0.9], [0.5, 7.1], [-1.0, 2.0]
+    >>> [find_support(np.array(values * 4)).name for values in some]
+    ['count', 'unit', 'nonnegative', 'real']
+    """
+    seen = values[~np.isnan(values)].astype(np.float64)
+    if len(seen) < ENOUGH or seen.min() < 0:
+        return REAL
+    if (seen == np.rint(seen)).all():
+        return NAMED["count"]
+    if seen.max() <= 1 and np.ptp(seen) > 0.1:
+        return NAMED["unit"]
+    return NAMED["nonnegative"]
+
+
+def supports_of(setting: str, series: list[Float64[np.ndarray, "_"]]) -> list[Support]:
+    """Support of each series: the given one, or what the values suggest where the setting is `auto`.
+
+    Whether values are whole and at most one is decided for all series together, as they measure the same kind of thing;
+    whether they may be negative is decided by each series, or by all where it has fewer than `ENOUGH` values.
+    """
+    if setting != "auto":
+        low, high, whole = parse_support(setting)
+        return [Support(low=low, high=high, whole=whole)] * len(series)
+    known = [find_support(values) if (~np.isnan(values)).sum() >= ENOUGH else None for values in series]
+    found = [one for one in known if one is not None]
+    if not found:
+        return [REAL] * len(series)
+    whole, high, low = all(one.whole for one in found), max(one.high for one in found), min(one.low for one in found)
+    return [Support(low=low if one is None else one.low, high=high, whole=whole) for one in known]
+
+
+def check_support(support: Support, name: str, values: Float64[np.ndarray, " N"]) -> None:
+    """Raise where an observed value lies outside a support that was given."""
+    if not support.holds(values):
+        seen = values[~np.isnan(values)]
+        wrong = float(seen[support.project(seen) != seen][0])
+        fix = "take --support auto, or one that holds it (support= in Python)"
+        raise ValueError(f"series {name!r} has the value {wrong:g} outside support {support.name}: {fix}")

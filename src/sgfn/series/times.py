@@ -1,0 +1,177 @@
+"""Ways in which people write time: ISO dates, quarters, months and weeks, decimal years, epochs, and numbers of steps.
+
+A whole column is read in one way. What is not plain from the cells is told in a notice.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float64, Int64, Shaped
+
+from sgfn.series.calendar import numbered_stamps
+
+YEARS = (1678, 2261)
+"""Years that time stamps in nanoseconds can hold."""
+SLASHED = ("%m/%d/%Y", "%d/%m/%Y")
+NAMED_MONTHS = ("%b %Y", "%Y %b", "%B %Y", "%Y %B", "%b-%Y", "%Y-%b")
+EPOCHS = {"s": (1e8, 1e11), "ms": (1e11, 1e14), "us": (1e14, 1e17), "ns": (1e17, 9.2e18)}
+"""Size of numbers that count from 1970 in each unit: from 1973 on in seconds, later ones in all others."""
+UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+MOST_STEPS = 10**7
+"""Largest number that counts steps."""
+LABELS = {
+    "quarter": re.compile(r"(?P<year>\d{4})[\s-]?[qQ](?P<part>[1-4])|[qQ](?P<first>[1-4])[\s/-]?(?P<last>\d{4})"),
+    "month": re.compile(r"(?P<year>\d{4})[\s-]?[mM](?P<part>\d{1,2})"),
+    "week": re.compile(r"(?P<year>\d{4})[\s-]?[wW](?P<part>\d{1,2})"),
+}
+"""1998Q1, 1998-Q1, Q1 1998; 1998M01; 1998W07 and 1998-W07."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Stamps of each row, and what should be said of them."""
+
+    stamps: Shaped[np.ndarray, " R"]
+    notice: str = ""
+
+
+def labelled_times(text: pd.Series) -> Times | None:
+    """Times of a column of labels or numbers; None where it is neither, and where ISO 8601 reads it.
+
+    >>> labelled_times(pd.Series(["1998Q1", "1998Q2"])).stamps.astype("datetime64[M]").tolist()
+    [datetime.date(1998, 1, 1), datetime.date(1998, 4, 1)]
+    """
+    for kind, pattern in LABELS.items():
+        if text.str.fullmatch(pattern).all():
+            return Times(stamps=np.array([_day(kind, pattern, cell) for cell in text], dtype="datetime64[ns]"))
+    numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
+    if np.isnan(numbers).any():
+        return None
+    if text.str.fullmatch(r"[+-]?\d+").all():
+        return whole_times(np.array([int(cell) for cell in text], dtype=object))
+    return decimal_times(numbers)
+
+
+def _day(kind: str, pattern: re.Pattern[str], cell: str) -> np.datetime64:
+    """First day of a labelled quarter, month or week; NaT where there is no such month or week."""
+    found = pattern.fullmatch(cell)
+    assert found is not None
+    parts = found.groupdict()
+    year, part = int(parts["year"] or parts["last"]), int(parts["part"] or parts["first"])
+    try:
+        if kind == "week":
+            return np.datetime64(date.fromisocalendar(year, part, 1), "ns")
+        return np.datetime64(date(year, part if kind == "month" else 3 * part - 2, 1), "ns")
+    except ValueError:
+        return np.datetime64("NaT", "ns")
+
+
+def whole_times(numbers: Shaped[np.ndarray, " R"]) -> Times | None:
+    """Times of whole numbers: year and month, an epoch, or numbers of steps; None for years and days as ISO 8601."""
+    low, high = int(numbers.min()), int(numbers.max())
+    if YEARS[0] <= low and high <= YEARS[1]:
+        return None
+    month = numbers % 100
+    if YEARS[0] * 100 < low and high < YEARS[1] * 100 + 13 and (month >= 1).all() and (month <= 12).all():
+        stamps = [np.datetime64(f"{n // 100:04d}-{n % 100:02d}", "ns") for n in numbers]
+        return Times(stamps=np.array(stamps), notice="numbers such as 199801 are read as year and month")
+    if YEARS[0] * 10_000 < low and high < (YEARS[1] + 1) * 10_000:
+        return None
+    for unit, (least, most) in EPOCHS.items():
+        if least <= low and high < most:
+            stamps = numbers.astype(np.int64).astype(f"datetime64[{unit}]").astype("datetime64[ns]")
+            return Times(stamps=stamps, notice=f"numbers are read as {UNITS[unit]} since 1970 in universal time")
+    return step_times(numbers.astype(np.int64)) if max(-low, high) <= MOST_STEPS else None
+
+
+def step_times(numbers: Int64[np.ndarray, " R"]) -> Times:
+    """Times of numbers of steps, which know no calendar."""
+    told = "numbers are read as numbers of steps, without weekdays, years or seasons; --season tells of a season"
+    return Times(stamps=numbered_stamps(numbers), notice=told)
+
+
+def decimal_times(years: Float64[np.ndarray, " R"]) -> Times | None:
+    """Times of years with a fraction, as R writes them (1956.25), on whole months; None for anything else."""
+    months = years * 12
+    whole = np.round(months)
+    if years.min() < YEARS[0] or years.max() >= YEARS[1] + 1 or np.abs(months - whole).max() > 0.02:
+        return None
+    stamps = (whole.astype(np.int64) - 1970 * 12).astype("datetime64[M]").astype("datetime64[ns]")
+    return Times(stamps=stamps, notice="numbers such as 1956.25 are read as years with months")
+
+
+def parse_times(text: pd.Series) -> pd.Series:
+    """ISO 8601, dates with slashes whose order the column itself makes plain, or named months; NaT where none fits."""
+    found = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
+    if not found.isna().all():
+        return found
+    slashed = [pd.to_datetime(text, format=form, errors="coerce", utc=True) for form in SLASHED]
+    named = [pd.to_datetime(text, format=form, errors="coerce", utc=True) for form in NAMED_MONTHS]
+    fits = [one for one in slashed if one.notna().all()]
+    fits = fits if len(fits) == 1 else [one for one in named if one.notna().all()]
+    return fits[0] if fits else found
+
+
+def not_a_time(text: str, column: pd.Series) -> str:
+    """What to say of a cell that should be a time."""
+    if not text or text == "NaT":
+        return "the time stamp is empty; fill it in or remove the row"
+    if all(pd.to_datetime(column, format=form, errors="coerce").notna().all() for form in SLASHED):
+        return f"{text[:40]!r} may be day/month or month/day; write 2024-01-31"
+    ways = "2024-01-31, 2024-01-31 13:45, 2024Q1 or 2024M01"
+    return f"{text[:40]!r} is not a time stamp; write {ways} (years {YEARS[0]} to {YEARS[1]})"
+
+
+def without_offsets(universal: pd.Series, local: pd.Series) -> Times:
+    """Times without offsets: local where all have one offset or one time of day, else universal; with a notice."""
+    there, offset = local.to_numpy().astype("datetime64[ns]"), local - universal.dt.tz_localize(None)
+    if not offset.any():
+        return Times(stamps=there)
+    if offset.nunique() == 1 or local.dt.time.nunique() == 1:
+        return Times(stamps=there, notice="offsets from universal time are left out; stamps are local time")
+    return Times(
+        stamps=universal.dt.tz_localize(None).to_numpy().astype("datetime64[ns]"),
+        notice="offsets from universal time differ; stamps are read, and written, in universal time",
+    )
+
+
+# Steps that a user names
+
+
+FREQUENCIES = {"min": "min", "h": "h", "H": "h", "D": "D", "W": "W", "B": "B"}
+MONTHS = {"M": 1, "MS": 1, "ME": 1, "Q": 3, "QS": 3, "QE": 3, "A": 12, "Y": 12, "YS": 12, "YE": 12}
+FREQUENCY = re.compile(r"(\d*)([A-Za-z]+)")
+MONDAY = np.datetime64("1970-01-05", "ns")
+
+
+def step_named(freq: str) -> np.timedelta64 | None:
+    """The step of a frequency such as D, 30min, h, W, M, Q or Y; None for B, whose stamps have no even step.
+
+    >>> [str(step_named(freq)) for freq in ("30min", "Q", "W")]
+    ['1800000000000 nanoseconds', '3 months', '604800000000000 nanoseconds']
+    """
+    found = FREQUENCY.fullmatch(freq)
+    count, unit = (int(found[1] or 1), found[2]) if found else (0, "")
+    if count < 1 or (unit not in FREQUENCIES and unit not in MONTHS):
+        raise ValueError(f"freq {freq!r} is unknown: write one of 30min, h, D, B, W, M, Q or Y")
+    if unit in MONTHS:
+        return np.timedelta64(count * MONTHS[unit], "M")
+    if unit == "B":
+        return None
+    days = {"W": 7 * 86_400, "D": 86_400, "h": 3_600, "H": 3_600, "min": 60}
+    return np.timedelta64(count * days[unit] * 10**9, "ns")
+
+
+def snapped(stamps: Shaped[np.ndarray, " R"], freq: str) -> Shaped[np.ndarray, " R"]:
+    """Stamps at the beginning of their steps: of the day, the week from Monday, the month, the quarter, the year."""
+    step = step_named(freq)
+    if step is None:
+        return stamps.astype("datetime64[D]").astype("datetime64[ns]")
+    if np.datetime_data(step)[0] == "M":
+        months = int(step.astype(np.int64))
+        number = stamps.astype("datetime64[M]").astype(np.int64) // months * months
+        return number.astype("datetime64[M]").astype("datetime64[ns]")
+    return stamps - (stamps - MONDAY) % step

@@ -1,0 +1,219 @@
+"""Inputs that people have: columns found, ways to write time, words, several targets, constants, mixed steps, tails."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sgfn.series.calendar import features, following, numbers_of, season_length
+from sgfn.series.categories import aligned
+from sgfn.series.frames import Columns, Reading, read_panel
+
+
+def read(text: str, tmp_path: Path, **columns: object) -> Reading:
+    file = tmp_path / "data.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_panel(file, Columns(**columns))  # pyright: ignore[reportArgumentType]
+
+
+# Columns
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("month,passengers\n1949-01,112\n1949-02,118\n", "times in 'month'; values in 'passengers'"),
+        ("Date,Value\n2020-01-01,1\n2020-01-02,2\n", "times in 'Date'; values in 'Value'"),
+        ("when,kg,x\n2020-01-01,1,a\n2020-01-02,2,b\n", "times in 'when'; values in 'kg'"),
+        ("rownames,time,value\n1,1956.0,284\n2,1956.25,213\n", "times in 'time'; values in 'value'"),
+        ("ds,y,city\n2020-01-01,1,A\n2020-01-01,2,B\n2020-01-02,3,A\n2020-01-02,4,B\n", "names of series in 'city'"),
+        ("store,day,sales,price\n1,2020-01-01,1,9\n1,2020-01-02,2,9\n", "'day'; names of series in 'store'; values in"),
+        ("y\n1\n2\n", "no column of times, so that rows are steps in their order"),
+    ],
+)
+def test_columns_are_found_and_told(text: str, told: str, tmp_path: Path) -> None:
+    reading = read(text, tmp_path)
+    assert told in reading.notices[0]
+    assert "row" not in reading.panel.past_names
+
+
+def test_columns_that_were_named_are_not_looked_for(tmp_path: Path) -> None:
+    text = "date,other,y\n2020-01-01,2021-01-01,1\n2020-01-02,2021-02-01,2\n"
+    reading = read(text, tmp_path, time_col="other", ignore=("date",))
+    assert reading.panel.series[0].stamps[0] == np.datetime64("2021-01-01")
+    assert reading.notices == ()
+    with pytest.raises(ValueError, match="no column 'dat' among date, other, y; did you mean 'date'"):
+        read(text, tmp_path, time_col="dat")
+
+
+def test_customary_names_need_no_notice(tmp_path: Path) -> None:
+    assert read("ds,y\n2020-01-01,1\n2020-01-02,2\n", tmp_path).notices == ()
+
+
+# Times
+
+MONTHS = ["2021-01-01", "2021-02-01", "2021-03-01"]
+EPOCH = int(pd.Timestamp("2021-01-01").timestamp())
+
+
+@pytest.mark.parametrize(
+    ("cells", "days"),
+    [
+        (["1998Q1", "1998Q2", "1998Q3"], ["1998-01-01", "1998-04-01", "1998-07-01"]),
+        (["Q1 1998", "Q2 1998", "Q3 1998"], ["1998-01-01", "1998-04-01", "1998-07-01"]),
+        (["2021M01", "2021M02", "2021M03"], MONTHS),
+        (["2021-01", "2021-02", "2021-03"], MONTHS),
+        (["Jan 2021", "Feb 2021", "Mar 2021"], MONTHS),
+        (["202101", "202102", "202103"], MONTHS),
+        (["2021.0", "2021.0833333", "2021.166667"], MONTHS),
+        (["2021-W01", "2021-W02", "2021-W03"], ["2021-01-04", "2021-01-11", "2021-01-18"]),
+        ([str(EPOCH + 86_400 * day) for day in range(3)], ["2021-01-01", "2021-01-02", "2021-01-03"]),
+        ([f"{EPOCH + 86_400 * day}000" for day in range(3)], ["2021-01-01", "2021-01-02", "2021-01-03"]),
+        ([f"{EPOCH + 86_400 * day}000000000" for day in range(3)], ["2021-01-01", "2021-01-02", "2021-01-03"]),
+        (["1998", "1999", "2000"], ["1998-01-01", "1999-01-01", "2000-01-01"]),
+        (["20210101", "20210102", "20210103"], ["2021-01-01", "2021-01-02", "2021-01-03"]),
+    ],
+)
+def test_ways_to_write_time(cells: list[str], days: list[str], tmp_path: Path) -> None:
+    text = "ds,y\n" + "".join(f"{cell},{value}\n" for value, cell in enumerate(cells))
+    panel = read(text, tmp_path).panel
+    assert panel.series[0].stamps.astype("datetime64[D]").astype(str).tolist() == days
+    assert panel.step is not None
+
+
+def test_numbers_of_steps_have_no_calendar(tmp_path: Path) -> None:
+    reading = read("ds,y\n3,1\n4,2\n7,3\n8,5\n9,4\n", tmp_path)
+    series, step = reading.panel.series[0], reading.panel.step
+    assert step is not None
+    assert "numbers of steps" in reading.notices[0]
+    found = numbers_of(series.stamps)
+    assert found is not None
+    assert found.tolist() == [3, 4, 5, 6, 7, 8, 9]  # and two steps have no row
+    assert np.isnan(series.values[2:4]).all()
+    assert season_length(step) == 1
+    assert features(series.stamps, step)[1] == ()
+    ahead = numbers_of(following(series.stamps, step, 2))
+    assert ahead is not None
+    assert ahead.tolist() == [10, 11]
+    assert numbers_of(pd.date_range("1900-01-01", periods=3).to_numpy()) is None  # days are no numbers
+
+
+def test_rows_without_times_are_steps_of_each_series(tmp_path: Path) -> None:
+    panel = read("unique_id,y\na,1\nb,5\na,2\nb,6\n", tmp_path).panel
+    for series in panel.series:
+        numbers = numbers_of(series.stamps)
+        assert numbers is not None
+        assert numbers.tolist() == [0, 1]
+    assert panel["b"].values.tolist() == [5.0, 6.0]
+
+
+# Steps
+
+
+def test_a_named_step_gathers_stamps(tmp_path: Path) -> None:
+    text = "ds,y\n2020-01-03,1\n2020-02-01,2\n2020-04-28,4\n"
+    panel = read(text, tmp_path, freq="M").panel
+    assert panel.step == np.timedelta64(1, "M")
+    np.testing.assert_array_equal(panel.series[0].values, [1.0, 2.0, np.nan, 4.0])
+    assert read(text, tmp_path).panel.step == np.timedelta64(29, "D")
+    with pytest.raises(ValueError, match="line 3, column 'ds': 2020-02-01 of series 'y' lies in one step of --freq"):
+        read(text, tmp_path, freq="Q")
+    with pytest.raises(ValueError, match="freq 'M' needs times, here are numbers of steps; leave --freq"):
+        read("ds,y\n1,1\n2,2\n", tmp_path, freq="M")
+    with pytest.raises(ValueError, match="freq 'fortnight' is unknown"):
+        read(text, tmp_path, freq="fortnight")
+
+
+def test_different_steps_are_refused_by_name(tmp_path: Path) -> None:
+    days = "".join(f"day,2020-01-{day:02d},{day}\n" for day in range(1, 29))
+    months = "".join(f"month,2020-{month:02d}-15,{month}\n" for month in range(1, 13))
+    with pytest.raises(ValueError, match="series 'day' has steps of 1 day; series 'month' has steps of 1 month;"):
+        read(f"unique_id,ds,y\n{days}{months}", tmp_path)
+
+
+# Words
+
+
+def test_words_become_indicators(tmp_path: Path) -> None:
+    text = "ds,y,sky,kind\n2020-01-01,1,sun,a\n2020-01-02,2,rain,a\n2020-01-03,3,sun,\n2020-01-04,,rain,b\n"
+    reading = read(text, tmp_path, known=("sky",))
+    series = reading.panel.series[0]
+    assert reading.panel.known_names == ("sky=rain", "sky=sun")
+    assert reading.panel.past_names == ("kind=a", "kind=b")
+    np.testing.assert_array_equal(series.known, [[0, 1], [1, 0], [0, 1], [1, 0]])
+    np.testing.assert_array_equal(series.past, [[1, 0], [1, 0], [np.nan, np.nan]])
+    assert "column 'sky': 2 words are read as an indicator each" in reading.notices[0]
+    with pytest.raises(ValueError, match="line 4, column 'kind': empty, yet it is known in advance"):
+        read(text, tmp_path, known=("kind",))
+
+
+def test_too_many_words_are_refused(tmp_path: Path) -> None:
+    rows = "".join(
+        f"2020-01-{day:02d},{day},note {day}{hour}\n" for day in range(1, 29) for hour in "ab"[: day % 2 + 1]
+    )
+    days = {line.split(",")[0]: line for line in rows.splitlines()}
+    text = "ds,y,note\n" + "\n".join(f"{line} x" for line in days.values())
+    assert "note=note 1b x" in read(text, tmp_path).panel.past_names
+    many = "ds,y,note\n" + "".join(f"{1900 + n},{n},words {n}\n" for n in range(60))
+    with pytest.raises(
+        ValueError, match=r"line 2, column 'note': 'words 0' is not a number.*60 different.*--ignore note"
+    ):
+        read(many, tmp_path)
+
+
+def test_later_words_are_aligned_with_those_learned(tmp_path: Path) -> None:
+    learned = read("ds,y,sky\n2020-01-01,1,sun\n2020-01-02,2,rain\n", tmp_path).panel
+    later = read("ds,y,sky\n2020-01-01,1,snow\n2020-01-02,2,rain\n", tmp_path).panel
+    found, told = aligned(later, learned.known_names, learned.past_names)
+    assert found.past_names == ("sky=rain", "sky=sun")
+    np.testing.assert_array_equal(found.series[0].past, [[0, 0], [1, 0]])
+    assert told == ("column 'sky': 'snow' were not among what was learned from; they count as none of the known words",)
+    other = read("ds,y,wind\n2020-01-01,1,hard\n2020-01-02,2,none\n", tmp_path).panel
+    assert aligned(other, learned.known_names, learned.past_names)[0] is other  # refused by who compares the names
+
+
+# Several targets, constants, tails
+
+
+def test_several_targets_are_series(tmp_path: Path) -> None:
+    text = "ds,a,b,c\n2020-01-01,1,10,5\n2020-01-02,2,20,6\n"
+    reading = read(text, tmp_path, target_col="a,b")
+    assert [one.name for one in reading.panel.series] == ["a", "b"]
+    assert reading.panel["b"].values.tolist() == [10.0, 20.0]
+    assert reading.panel.past_names == ("c",)
+    assert "targets a, b are series of their own: paths of different ones are drawn independently" in reading.notices[0]
+    named = read(text.replace("ds,", "unique_id,ds,").replace("2020", "x,2020"), tmp_path, target_col="a,b").panel
+    assert [one.name for one in named.series] == ["x a", "x b"]
+    with pytest.raises(ValueError, match="no column 'z' among ds, a, b, c; choose one with --target-col"):
+        read(text, tmp_path, target_col="a,z")
+
+
+def test_constant_series_stay_with_a_notice(tmp_path: Path) -> None:
+    reading = read("unique_id,ds,y\na,2020-01-01,3\na,2020-01-02,3\nb,2020-01-01,1\nb,2020-01-02,2\n", tmp_path)
+    assert len(reading.panel) == 2
+    assert reading.notices[0].endswith("series 'a' is constant; the forecast is the constant")
+
+
+def test_empty_values_at_the_end_are_the_future(tmp_path: Path) -> None:
+    text = "ds,y,x\n2020-01-01,1,0\n2020-01-02,2,0\n2020-01-03,,1\n2020-01-04,,1\n"
+    reading = read(text, tmp_path)
+    assert len(reading.panel.series[0]) == 2
+    assert len(reading.panel.series[0].future) == 2
+    assert reading.notices[0].endswith("2 rows of series 'y' without values at the end; they are taken as the future, "
+                                       "which is forecast")  # fmt: skip
+    assert read(text, tmp_path, known=("x",)).notices == ()  # there it is meant
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=30, unique=True))
+def test_numbers_come_back(numbers: list[int]) -> None:
+    """Any whole numbers that are no years, months, days or epochs are numbers of steps, and come back as they were."""
+    numbers = [number for number in numbers if number < 1_000] + [5_000, 5_001]
+    frame = pd.DataFrame({"ds": numbers, "y": np.arange(len(numbers), dtype=float)})
+    frame = frame.drop_duplicates("ds")
+    panel = read_panel(frame, Columns()).panel
+    found = numbers_of(panel.series[0].stamps)
+    assert found is not None
+    assert set(frame["ds"]) <= set(found.tolist())

@@ -1,0 +1,151 @@
+"""Forecasts of a stack: its parts, its paths, its support, and that it reads nothing of what it forecasts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_panels import panel, series
+
+from sgfn.config.presets import PRESETS
+from sgfn.config.series import SeriesConfig
+from sgfn.series.forecaster import Forecaster
+from sgfn.series.prediction import StackedForecast
+from sgfn.series.quantile_laws import GRID, QuantileLaw
+from sgfn.series.stack_plan import held_back, network_left_out, with_effort
+from sgfn.series.stacked import chained, evenly
+from sgfn.series.supports import NAMED
+
+pytest.importorskip("statsforecast.models")
+SMALL: dict[str, Any] = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8}
+LAWS = "seasonal-naive,AutoTheta,network"
+
+
+def waves(count: int = 90, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.rint(20 + 6 * np.sin(np.arange(count) * 2 * np.pi / 24) + rng.normal(0, 2, count))
+
+
+def made(**changes: Any) -> Forecaster:
+    plain = {"horizon": 4, "context": 6, "bins": 8, "members": 1, "folds": 2, "steps": 3, "laws": LAWS}
+    return Forecaster(Forecaster(**plain | changes).config.with_(**SMALL))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Forecaster:
+    return made(spare=8).fit(panel(series(waves()), series(waves(seed=1), name="b")))
+
+
+@pytest.fixture(scope="module")
+def found(fitted: Forecaster) -> StackedForecast:
+    found = fitted.predict(samples=200)
+    assert isinstance(found, StackedForecast)
+    return found
+
+
+def test_it_says_what_it_consists_of(fitted: Forecaster, found: StackedForecast) -> None:
+    told = fitted.stacked.composition(found)
+    assert set(told.weights) <= {"seasonal naive", "AutoTheta", "network"}
+    assert sum(told.weights.values()) == pytest.approx(1.0)
+    assert told.supports == {"count": 2}
+    assert told.windows > 4
+    np.testing.assert_allclose(found.weights.sum(0), 1.0)
+
+
+def test_quantiles_are_pooled_means_of_those_of_the_laws(fitted: Forecaster) -> None:
+    """Without the spread and the support, by hand."""
+    stacked, cuts = fitted.stacked, [(0, 90), (1, 90)]
+    stack, parts = stacked.stack(final=True), stacked.quantiles(fitted.fitted.data.panel, cuts, "test")
+    weights = np.stack([stack.by_series.get(name, stack.weights) for name in ("a", "b")], 1)
+    law = QuantileLaw(values=np.maximum.accumulate((weights[:, :, None, None] * parts).sum(0), -1))
+    law = law.spread(np.broadcast_to(stack.spreads, (2, 4)))
+    found = fitted.predict(samples=2)
+    np.testing.assert_allclose(found.plain_quantiles(GRID), law.values, rtol=1e-9)
+
+
+def test_paths_have_the_quantiles_of_the_forecast(found: StackedForecast) -> None:
+    low, high = found.quantiles([0.1, 0.9])[..., 0], found.quantiles([0.1, 0.9])[..., 1]
+    inside = ((found.paths >= low[:, None]) & (found.paths <= high[:, None])).mean(1)
+    assert (inside >= 0.79).all()  # an interval of counts holds its ends
+    np.testing.assert_allclose(found.paths.mean(1), found.mean, atol=0.25)
+
+
+def test_probabilities_of_counts_add_up_to_the_cdf(found: StackedForecast) -> None:
+    at = np.full((2, 4), 18.0)
+    mass = sum(np.exp(found.log_density(np.full((2, 4), float(k)))) for k in range(19))
+    np.testing.assert_allclose(mass, found.cdf(at), atol=1e-9)
+    assert (found.cdf(at - 19) == 0).all()
+    assert np.isnan(found.cdf(np.full((2, 4), np.nan))).all()
+
+
+def test_later_values_change_nothing_before(fitted: Forecaster) -> None:
+    """Weights, supports and laws of a backtest window come from before it."""
+    before = fitted.predict(origins=[("a", 82), ("b", 86)], samples=2)
+    changed = [np.where(np.arange(90) >= 82, -1.5, waves(seed=seed)) for seed in (0, 1)]
+    other = made(spare=8).fit(panel(series(changed[0]), series(changed[1], name="b")))
+    np.testing.assert_array_equal(other.predict(origins=[("a", 82)], samples=2).quantiles()[0], before.quantiles()[0])
+    assert np.abs(other.predict(samples=2).quantiles() - fitted.predict(samples=2).quantiles()).max() > 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["count", "unit", "nonnegative", "real"]), st.floats(-9, 9), st.floats(0, 9), st.integers(0, 99))
+def test_no_quantile_leaves_the_support(name: str, mean: float, deviation: float, seed: int) -> None:
+    law = QuantileLaw.normal(np.full((1, 3), mean), np.full((1, 3), deviation))
+    found = StackedForecast(
+        names=("a",),
+        cuts=(9,),
+        stamps=np.zeros((1, 3), dtype="datetime64[ns]"),
+        paths=np.empty((1, 0, 3)),
+        supports=(NAMED[name],),
+        law=law,
+        weights=np.ones((1, 1)),
+        members=("AutoETS",),
+    )
+    quantiles = found.quantiles([0.001, 0.1, 0.5, 0.9, 0.999])
+    assert NAMED[name].holds(quantiles)
+    assert (np.diff(quantiles) >= 0).all()
+    assert NAMED[name].low <= found.mean.min() <= found.mean.max() <= NAMED[name].high
+    assert (found.cdf(quantiles[..., 2]) >= 0.5 - 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["count", "unit", "nonnegative"])
+def test_a_support_is_found_and_kept_by_quantiles_and_paths(name: str) -> None:
+    raw = np.random.default_rng(3).gamma(0.3, 2.0, 40)
+    values = {"count": np.floor(raw), "unit": raw / (raw.max() + 0.1)}.get(name, raw)
+    found = made(laws="seasonal-naive,AutoTheta", horizon=3).fit(panel(series(values))).predict(samples=30)
+    assert found.supports == (NAMED[name],)
+    assert NAMED[name].holds(found.quantiles([0.001, 0.1, 0.5, 0.9, 0.999]))
+    assert NAMED[name].holds(found.paths)
+    other = made(laws="seasonal-naive,AutoTheta", horizon=3, support="real").fit(panel(series(values)))
+    assert other.predict(samples=30).quantiles([0.001]).min() < 0
+
+
+def test_scores_of_paths() -> None:
+    rng = np.random.default_rng(0)
+    scores = chained(1, 4000, 3, 0.8, rng)
+    assert np.corrcoef(scores[0, :, 0], scores[0, :, 1])[0, 1] == pytest.approx(0.8, abs=0.03)
+    even = evenly(scores[:, :100], rng)
+    assert (np.sort((even < 0).sum(1)) == 50).all()
+    assert np.corrcoef(even[0, :, 0], even[0, :, 1])[0, 1] > 0.6
+
+
+def test_short_series_have_no_network_and_effort_decides_its_size() -> None:
+    usual = PRESETS["forecast"]
+    assert "windows to learn from, 300 are needed" in network_left_out(SeriesConfig(horizon=12), [60])
+    assert network_left_out(SeriesConfig(horizon=12), [3000]) == ""
+    assert network_left_out(SeriesConfig(horizon=12, effort="quick"), [3000]) == "effort is quick"
+    assert network_left_out(SeriesConfig(horizon=12, laws="network"), [60]) == ""
+    assert held_back(SeriesConfig(horizon=12, laws="network"), [3000]) == (0,)
+    assert held_back(SeriesConfig(horizon=12), [3000])[0] >= 12
+    assert with_effort(usual, [60]).steps == 1
+    assert with_effort(usual, [5000]).steps < usual.steps
+    assert with_effort(usual.with_(series__effort="best"), [5000]) == usual.with_(series__effort="best")
+    assert with_effort(usual.with_(steps=7), [5000]).steps == 7
+
+
+def test_wrong_names() -> None:
+    with pytest.raises(ValueError, match=r"series\.laws"):
+        SeriesConfig(laws="AutoETS,nothing")
+    assert SeriesConfig(laws="classical", effort="quick").law_names[:2] == ("seasonal naive", "AutoETS")
+    assert SeriesConfig(noise="known", deviation=1.0).law_names == ("network",)

@@ -1,0 +1,59 @@
+"""Supports: found from the data, given, and never left."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sgfn.config.series import SeriesConfig, parse_support
+from sgfn.series.supports import REAL, Support, check_support, find_support, supports_of
+
+RNG = np.random.default_rng(0)
+COUNTS, SHARES, PRICES, CHANGES = (
+    RNG.poisson(2.0, 40).astype(float),
+    RNG.uniform(0.1, 0.9, 40),
+    RNG.gamma(2.0, 9.0, 40),
+    RNG.normal(size=40),
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "name"), [(COUNTS, "count"), (SHARES, "unit"), (PRICES, "nonnegative"), (CHANGES, "real")]
+)
+def test_the_data_says_where_values_lie(values: np.ndarray, name: str) -> None:
+    gaps = np.where(np.arange(40) % 7 == 0, np.nan, values)
+    assert find_support(gaps).name == name
+    assert find_support(values).holds(values)
+    assert find_support(values[:5]) == REAL  # too few to say
+
+
+def test_series_of_a_panel_share_what_they_measure() -> None:
+    """One series with fractions: none are counts. One with losses: the others still never fall below zero."""
+    assert [one.name for one in supports_of("auto", [COUNTS, PRICES])] == ["nonnegative", "nonnegative"]
+    assert [one.name for one in supports_of("auto", [PRICES, CHANGES])] == ["nonnegative", "real"]
+    assert [one.name for one in supports_of("auto", [COUNTS, COUNTS[:3]])] == ["count", "count"]
+    assert [one.name for one in supports_of("auto", [COUNTS[:3]])] == ["real"]
+    assert [one.name for one in supports_of("-5:5", [COUNTS])] == ["-5:5"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20),
+    st.sampled_from(["real", "nonnegative", "count", "unit", "-3:7", "0:inf"]),
+)
+def test_projections_lie_inside_and_keep_the_order(values: list[float], name: str) -> None:
+    low, high, whole = parse_support(name)
+    support = Support(low=low, high=high, whole=whole)
+    found = support.project(np.sort(np.array(values)))
+    assert support.holds(found)
+    assert (np.diff(found) >= 0).all()
+    np.testing.assert_array_equal(support.project(found), found)
+
+
+def test_what_is_refused() -> None:
+    for wrong in ("positive", "3:1", "a:b", "0:0"):
+        with pytest.raises(ValueError, match=r"^series\.support must be one of auto, real, .* or LO:HI"):
+            SeriesConfig(support=wrong)
+    with pytest.raises(ValueError, match=r"^series 'a' has the value -?\d.* outside support unit: take --support auto"):
+        check_support(Support(low=0.0, high=1.0), "a", CHANGES)
+    check_support(Support(low=0.0, high=1.0), "a", SHARES)
