@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_runs import ANYWHERE
 
-from sgfn.cli.commands import main
+from sgfn.cli.commands import Train, main, parse
 from sgfn.cli.parsing import UsageError, read_parent
 from sgfn.envs import Constraints
 
@@ -91,7 +91,8 @@ def test_a_search_where_not_all_can_be_listed(
 ) -> None:
     monkeypatch.setattr("sgfn.design.ordering.MOST_LISTED", 10)
     monkeypatch.setattr("sgfn.design.ordering.MOST_DRAWN", 10)
-    assert main(["order", str(words_run), "-n", "5", "--out", str(tmp_path / "a.csv"), "--device", "cpu"]) == 0
+    monkeypatch.setattr("sgfn.design.ordering.SHORTLIST", 16)
+    assert main(["order", str(words_run), "-n", "5", "--out", str(tmp_path / "a.csv"), "--samples", "32"]) == 0
     assert "orders that a local search met" in capsys.readouterr().out
     found = read(tmp_path / "a.csv")
     assert len(found) == 5
@@ -127,12 +128,12 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert error.count("\n") == 1
 
 
-def test_the_parent_is_read_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_parent_is_read_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "parent.fasta"
     file.write_text(">a parent\nACGT\nACGT\n")
     assert read_parent(str(file)) == "ACGTACGT"
-    assert main(["tasks", "tfbind8", "--parent", str(file), "--max-mutations", "1", "--json"]) == 0
-    capsys.readouterr()
+    found = parse(Train, "train", ["tfbind8", "--parent", str(file), "--max-mutations", "1"]).config.constraints
+    assert (found.parent, found.max_mutations) == ("ACGTACGT", 1)
     for text in ("ACGT\nACGT\n", ">a\nAC\n>b\nGT\n", "\n", "AC GT"):
         file.write_text(text)
         with pytest.raises(UsageError, match="one sequence of letters"):

@@ -216,6 +216,7 @@ def constrained(**changes: object) -> TrainConfig:
 @pytest.mark.parametrize("alpha", [0.0, 0.25])
 def test_exact_answers_are_restricted_to_what_is_feasible(alpha: float) -> None:
     task = make_task("tfbind8", constrained(noise__alpha=alpha))
+    assert isinstance(task.env, SequenceEnv)
     made, objects = task.env.automaton, task.env.all_objects()
     assert made is not None
     feasible, known = made.feasible(objects), reference(task)

@@ -250,5 +250,5 @@ def _backward(
     useful = [finals[-1]]
     for child, final in zip(children[::-1], finals[-2::-1], strict=True):
         after = np.append(useful[-1], False)  # a broken prefix is the last entry
-        useful.append(final | after[child].any(1))
+        useful.append(np.asarray(final | after[child].any(1)))
     return useful[::-1]
