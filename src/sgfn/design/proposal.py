@@ -30,6 +30,8 @@ from sgfn.noise import UniformSlip
 
 DRAWS = 128
 """Draws of the proxy, and of what comes out of each order, that the outlook is the mean of."""
+ROOTS = 200
+"""Best measured sequences, or a tenth of them where that is more, that a search begins with."""
 CONSIDERED = 1000
 """Best measured sequences among which the truly best is sought."""
 
@@ -146,7 +148,7 @@ def _candidates(
     if enumerable(space, config.search):
         return rank_all(space, predict, config.search), weights
     generator = torch.Generator().manual_seed(seed)
-    known = known[: 4 * config.search.elite]
+    known = known[: max(ROOTS, len(known) // 10)]
     start = Start(tokens=known, edits=torch.zeros(len(known), dtype=torch.int64))
     found, edits = _climb_intact(space, predict, rows, start, generator, config.search)
     if space.silent and not _sampled(config):
