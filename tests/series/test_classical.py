@@ -122,3 +122,14 @@ def test_seasons_that_are_kept_are_those_of_a_fit() -> None:
     fresh = KeptSeasons([12]).fit(values[:115]).predict(h=6, level=level)["mean"]
     assert np.abs(kept - fresh).mean() < 0.3 * np.abs(fresh - now).mean()
     np.testing.assert_allclose(fitted.repeated(24)[:12], fitted.repeated(24)[12:])
+
+
+@pytest.mark.parametrize("name", ["AutoETS", "AutoTheta", "AutoARIMA", "MSTL"])
+def test_a_model_that_is_kept_meets_its_season_at_the_right_phase(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read of a long history begins elsewhere at each origin; forecasts are near those of a new fit."""
+    monkeypatch.setitem(classical.READ, name, 60)
+    values = 50 + 9 * np.sin(np.arange(140) * np.pi / 6) + np.random.default_rng(0).normal(0, 0.5, 140)
+    kept = forecasts(name, values, [120, 125], 6, (12,))[1][:, MEDIAN]
+    fresh = forecasts(name, values, [125], 6, (12,))[0][:, MEDIAN]
+    assert np.abs(kept - fresh).max() < 1.5
+    assert np.abs(kept - values[125:131]).max() < 3

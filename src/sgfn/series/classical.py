@@ -193,10 +193,15 @@ class Refitted:
                 shift = len(history.values) - self.fitted
                 found = self.model.later(read[-self.read - shift :], shift, horizon, INTERVALS)
             else:
-                found = self.model.forward(y=read, h=horizon, level=INTERVALS)
+                found = self.model.forward(y=read[self._ahead(read, history) :], h=horizon, level=INTERVALS)
         except FAILURES:  # a model that fails on odd data must not stop the others
             return naive_law(history, horizon)
         return np.stack([np.asarray(found[quantile_name(level)], dtype=np.float64) for level in GRID], axis=1)
+
+    def _ahead(self, read: Values, history: History) -> int:
+        """Values to leave out at the beginning, so that a fitted model meets its season at the phase of its fit."""
+        began, begins = self.fitted - self.read, len(history.values) - len(read)
+        return (began - begins) % history.season
 
 
 def naive_law(history: History, horizon: int) -> Grid:

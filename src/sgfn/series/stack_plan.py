@@ -21,7 +21,7 @@ ARIMA_WORK: dict[Effort, int] = {"quick": 0, "default": 200_000, "best": 5_000_0
 ARIMA_READS = 400
 NETWORKS: dict[Effort, dict[str, int]] = {
     "quick": {"steps": 100, "series__members": 1},
-    "default": {"steps": 150, "series__members": 1},
+    "default": {"steps": 120, "series__members": 1},
     "best": {},
 }
 """Sizes of the network by effort; those of `best` are the preset's."""
