@@ -6,6 +6,7 @@ from scipy import stats
 
 from sgfn.series import classical
 from sgfn.series.classical import NAMES, History, count_quantiles, forecasts, left_out
+from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.own_theta import own_theta
 from sgfn.series.quantile_laws import GRID
 
@@ -77,8 +78,20 @@ def test_which_laws_fit() -> None:
     assert {name for name in NAMES if not left_out(name, demand)} >= {"CrostonSBA", "ADIDA", "empirical"}
     assert left_out("AutoETS", weekly) == "a season of 52 steps is too long for it"
     assert left_out("MSTL", weekly) == ""
+    assert left_out("log MSTL", History(values=wave() - 60, seasons=(12,))) == "values are not all above zero"
     assert plain.season == 12
     assert History(values=wave(), seasons=(5, 12)).season == 12
+
+
+def test_a_law_of_logarithms_grows_with_the_level() -> None:
+    """Exponential growth with a season that grows along is followed far better than by the law of the values."""
+    rng, time = np.random.default_rng(0), np.arange(96)
+    values = np.exp(1 + 0.03 * time + 0.5 * np.sin(time * np.pi / 6) + rng.normal(0, 0.05, 96))
+    error = {
+        name: np.abs(forecasts(name, values, [84], 12, (12,))[0][:, MEDIAN] - values[84:]).mean()
+        for name in ("MSTL", "log MSTL")
+    }
+    assert error["log MSTL"] < 0.7 * error["MSTL"]
 
 
 def test_without_statsforecast_two_laws_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,3 +109,16 @@ def test_our_theta_follows_trend_and_season() -> None:
     assert np.abs(found[:, MEDIAN] - exact[84:]).mean() < 0.5 * np.abs(exact[83] - exact[84:]).mean()
     theirs = models.AutoTheta(season_length=12).forecast(wave(), h=12)["mean"]
     assert np.abs(own_theta(wave(), 12, 12, GRID)[:, MEDIAN] - theirs).mean() < 2.0
+
+
+def test_seasons_that_are_kept_are_those_of_a_fit() -> None:
+    """Right after the fit nothing changes; some steps later the forecast is near that of a fit of all values."""
+    values = wave(120)
+    fitted = KeptSeasons([12]).fit(values[:110])
+    level = [80.0]
+    now = fitted.predict(h=6, level=level)["mean"]
+    np.testing.assert_allclose(fitted.later(values[:110], 0, 6, level)["mean"], now, rtol=1e-6)
+    kept = fitted.later(values[:115], 5, 6, level)["mean"]
+    fresh = KeptSeasons([12]).fit(values[:115]).predict(h=6, level=level)["mean"]
+    assert np.abs(kept - fresh).mean() < 0.3 * np.abs(fresh - now).mean()
+    np.testing.assert_allclose(fitted.repeated(24)[:12], fitted.repeated(24)[12:])

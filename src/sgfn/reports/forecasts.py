@@ -336,7 +336,7 @@ def baselines_of(
         why = bank.why_not(name, cuts) or ("" if asked else forecaster.stacked.too_slow.get(name, ""))
         if asked and why:
             progress.notice(f"baseline {name} is left out: {why}")
-        if not why and (asked or name not in ("empirical", "Theta")):
+        if not why and (asked or name not in ("empirical", "Theta", "log MSTL")):
             law = bank.quantiles(name, cuts, progress.windows)
             there = ~np.isnan(law).any((1, 2))
             quantiles = naive.quantiles.copy()

@@ -32,9 +32,10 @@ class Bank:
         self.kept: dict[tuple[str, Cut], Float64[np.ndarray, "H Q"]] = {}
         longest = max(panel.series, key=len)
         self.gap = typical_gap(longest.stamps, panel.step)
-        if not season and panel.step is None:
+        self.among: tuple[int, ...] | None = None
+        if panel.step is None:
             working = len(longest) > 1 and never_on_weekends(longest.stamps, np.diff(longest.stamps))
-            self.given = WORKING_DAYS if working else 1
+            self.among = (WORKING_DAYS,) if working else ()
 
     def quantiles(
         self, name: str, cuts: Sequence[Cut], progress: WindowProgress | None = None
@@ -67,7 +68,7 @@ class Bank:
 
     def seasons(self, number: int, cut: int, shared: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Seasons of a series before a cut: its own, and those that most series of the panel have."""
-        own = seasons_of(self.panel.series[number].values[:cut], self.gap, self.given)
+        own = seasons_of(self.panel.series[number].values[:cut], self.gap, self.given, self.among)
         return tuple(sorted({*own, *(steps for steps in shared if 2 * steps <= cut)}))
 
     def shared_seasons(self, cuts: Sequence[Cut]) -> tuple[int, ...]:

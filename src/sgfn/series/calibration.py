@@ -59,7 +59,7 @@ class NormalScores:
         return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*LIMITS))
 
 
-STEP_PRIOR = 2.0
+STEP_PRIOR = 6.0
 """Weight, in windows, of the standard normal scores that are added to those of the windows that were observed."""
 STEP_LIMITS = (0.4, 3.0)
 """Least and greatest spread by step."""

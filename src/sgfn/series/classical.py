@@ -7,7 +7,7 @@ statsforecast, seasonal naive and a Theta method of our own are left.
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -17,6 +17,7 @@ from jaxtyping import Float64
 from scipy.stats import nbinom, poisson
 
 from sgfn.series.baselines import quantile_name, seasonal_naive
+from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.own_theta import own_theta
 from sgfn.series.quantile_laws import GRID, ordered
 
@@ -29,9 +30,11 @@ REFIT = 1.1
 """Growth of the history after which a model is fitted again."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
 """Longest seasons of exponential smoothing and ARIMA, whose states have a value for each step of a season."""
-READ = {"AutoETS": 600, "AutoTheta": 2_000, "AutoARIMA": 400, "MSTL": 4_000}
-"""Values, from the end, to which each model is fitted; at least `CYCLES` seasons."""
-CYCLES = 10
+READ = {"AutoETS": 600, "AutoTheta": 600, "AutoARIMA": 400, "MSTL": 1_500, "log MSTL": 1_500}
+"""Values, from the end, to which each model is fitted; at least `CYCLES` seasons of those that it reads."""
+CYCLES = 4
+LOG = "log "
+"""Beginning of the name of a law that is fitted to logarithms."""
 SHORTEST = 8
 """Least number of values to which a model is fitted."""
 INTERMITTENT = 0.3
@@ -102,7 +105,7 @@ def has_statsforecast() -> bool:
 
 def left_out(name: str, history: History) -> str:
     """Why a law is not used for a history; empty where it is."""
-    short = len(history.values) < max(SHORTEST, 2 * history.season + 2 if name == "MSTL" else 0)
+    short = len(history.values) < max(SHORTEST, 2 * history.season + 2 if "MSTL" in name else 0)
     if name == "seasonal naive":
         return ""
     if name == "Theta":
@@ -113,8 +116,10 @@ def left_out(name: str, history: History) -> str:
         return "statsforecast is not installed"
     if short:
         return "the history is too short"
-    if name == "MSTL" and not history.seasons:
+    if "MSTL" in name and not history.seasons:
         return "there is no season"
+    if name.startswith(LOG) and history.values.min() <= 0:
+        return "values are not all above zero"
     limits = {"AutoETS": LONGEST_ETS_SEASON, "AutoARIMA": LONGEST_ARIMA_SEASON}
     if history.season > limits.get(name, history.season):
         return f"a season of {history.season} steps is too long for it"
@@ -136,6 +141,15 @@ def forecasts(
     return found
 
 
+def logarithmic(law: Law) -> Law:
+    """A law of the logarithm, as a law of the values themselves: seasons and errors then grow with the level."""
+
+    def found(history: History, horizon: int) -> Grid:
+        return np.exp(np.clip(law(replace(history, values=np.log(history.values)), horizon), -700, 700))
+
+    return found
+
+
 def sane(quantiles: Grid, history: History, horizon: int) -> Grid:
     """Quantiles in order and near the range of the history; those of seasonal naive where a model broke down."""
     if not np.isfinite(quantiles).all():
@@ -149,13 +163,19 @@ class Refitted:
     """A law that keeps its fitted model from origin to origin of one series, and fits it again as the history grows."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.model, self.fitted = name, None, 0
+        self.name, self.model, self.fitted, self.read = name, None, 0, 0
 
     def __call__(self, history: History, horizon: int) -> Grid:
         """Quantiles at an origin."""
         if self.name not in MODELS:
             return LAWS[self.name](history, horizon)
-        read = history.values[-max(READ[self.name], CYCLES * max(history.seasons, default=1)) :]
+        if self.name.startswith(LOG):
+            return logarithmic(self._fitted)(history, horizon)
+        return self._fitted(history, horizon)
+
+    def _fitted(self, history: History, horizon: int) -> Grid:
+        longest = max(history.seasons, default=1) if "MSTL" in self.name else history.season
+        read = history.values[-max(READ[self.name], CYCLES * longest) :]
         if np.ptp(read) == 0:
             return np.repeat(read[-1:, None], horizon, 0).repeat(len(GRID), 1)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -166,8 +186,12 @@ class Refitted:
         grown = len(history.values) > REFIT * self.fitted
         try:
             if self.model is None or grown:
-                self.model, self.fitted = MODELS[self.name](history).fit(read), len(history.values)
+                self.model = MODELS[self.name](history).fit(read)
+                self.fitted, self.read = len(history.values), len(read)
                 found = self.model.predict(h=horizon, level=INTERVALS)
+            elif isinstance(self.model, KeptSeasons):
+                shift = len(history.values) - self.fitted
+                found = self.model.later(read[-self.read - shift :], shift, horizon, INTERVALS)
             else:
                 found = self.model.forward(y=read, h=horizon, level=INTERVALS)
         except FAILURES:  # a model that fails on odd data must not stop the others
@@ -217,7 +241,7 @@ def _model(name: str, **settings: Any) -> Any:
 
 def _mstl(history: History) -> Any:
     fit = [steps for steps in history.seasons if len(history.values) >= 2 * steps]
-    return _model("MSTL", season_length=fit, trend_forecaster=_model("AutoETS", model="ZZN"))
+    return KeptSeasons(fit)
 
 
 def _arima(history: History) -> Any:
@@ -230,6 +254,7 @@ MODELS: dict[str, Callable[[History], Any]] = {
     "AutoTheta": lambda history: _model("AutoTheta", season_length=history.season),
     "AutoARIMA": _arima,
     "MSTL": _mstl,
+    "log MSTL": _mstl,
 }
 """Models of statsforecast that have intervals of their own, by name."""
 LAWS: dict[str, Law] = {

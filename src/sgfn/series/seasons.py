@@ -30,13 +30,18 @@ def candidates(gap: np.timedelta64) -> tuple[int, ...]:
     return tuple(sorted(steps for steps in found if SHORTEST <= steps <= LONGEST))
 
 
-def seasons_of(values: Float64[np.ndarray, " T"], gap: np.timedelta64, given: int = 0) -> tuple[int, ...]:
-    """Seasons of a history, shortest first: the given one (1 is none), else the candidates that it shows."""
+def seasons_of(
+    values: Float64[np.ndarray, " T"], gap: np.timedelta64, given: int = 0, among: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Seasons of a history, shortest first: the given one (1 is none), else the candidates that it shows.
+
+    Candidates are those of the time step, unless they are given by `among`.
+    """
     if given:
         return (given,) if 1 < given <= len(values) / 2 else ()
     found: list[int] = []
     rest = values
-    for steps in candidates(gap):
+    for steps in candidates(gap) if among is None else among:
         if shows(rest, steps):
             found.append(steps)
             rest = deseasonal(rest, steps)

@@ -20,6 +20,8 @@ GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
 """Weight, in windows, of the weights of all windows in those of a group, and of a group's in those of a series."""
 GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 """Least number of windows from which a group, and a series, has weights of its own."""
+PRIORS = {"seasonal naive": 0.3}
+"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on."""
 TIE = 0.5
 """Correlation of the normal scores of neighbouring steps where nothing is known of it."""
 TIE_PRIOR = 2.0
@@ -67,7 +69,8 @@ def learn_stack(names: tuple[str, ...], evidence: Evidence, series: Sequence[str
     """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows."""
     horizon = evidence.truth.shape[1]
     fits = evidence.fits.any(1) if len(evidence.truth) else np.ones(len(names), dtype=bool)
-    equal = fits / fits.sum()
+    counts = fits * np.array([PRIORS.get(name, 1.0) for name in names])
+    equal = counts / counts.sum()
     if not len(evidence.truth):
         return Stack(names=names, weights=equal, spreads=np.ones(horizon), tie=TIE, windows=0)
     overall = learned_weights(evidence, equal, STRENGTH)
