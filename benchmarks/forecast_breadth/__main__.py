@@ -31,8 +31,8 @@ from sgfn.series.protocol import scales, truths
 FORECASTS = Path(__file__).parent.parent / ".trained" / "breadth"
 """Quantiles of each data set and method, for the ensemble; not committed."""
 NOTES = (
-    "A first measurement, on a shared machine. sgfn is the stack as it was before its strengths were chosen. It was not "
-    "run on every data set yet, nor were AutoETS, MSTL+ETS and AutoARIMA; the validation half was not scored.",
+    "A first measurement, on a shared machine. sgfn is the stack as it was before its strengths were chosen. It was "
+    "not run on every data set yet, nor were AutoETS, MSTL+ETS and AutoARIMA; the validation half was not scored.",
     "Windows of data sets with many series were made fewer, and histories of AutoETS, AutoTheta and AutoARIMA shorter "
     "(1,000 values), before sgfn was measured on any.",
 )
