@@ -76,6 +76,11 @@ SCENARIOS: dict[str, Scenario] = {
     "sample packed": Scenario(base="grid", command="sample run -n 99 --out x.csv.gz --overwrite --device cpu"),
     "sample into parquet": Scenario(base="grid", command="sample run -n 99 --out x.parquet --overwrite --device cpu"),
     "sample paths": Scenario(base="forecast", command="sample run -n 9 --out x.csv --overwrite --device cpu"),
+    "order": Scenario(
+        base="words",
+        before="order run -n 4 --samples 8 --device cpu",
+        command="order run -n 9 --samples 8 --fasta run/orders.fasta --overwrite --device cpu",
+    ),
     "report": Scenario(base="table", before="report run --html", command="report run --html"),
     "compare": Scenario(command=COMPARE),
     "compare, a worker": Scenario(command=COMPARE, worker=True),

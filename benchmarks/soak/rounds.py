@@ -57,6 +57,7 @@ VERBS = {
     "tasks": "",
     "train": f"{TINY} {TINY_NET}",
     "sample": "",
+    "order": "-n 4 --samples 8",
     "evaluate": "",
     "report": "",
     "compare": f"{TINY} --methods mh --seeds 1 --samples 8",
@@ -69,6 +70,7 @@ FLAGS = """
 steps batch seed beta explore temperature objective form method out preset accelerate resume overwrite device json
 noise.alpha noise.kind noise.file table.file table.alphabet grid.side net.hidden net.encoder optim.lr log.every
 offline.file offline.share callable.function callable.length reward.minimum samples n max-states html
+fasta plate distance tradeoff forbid gc max-run pattern
 methods alphas seeds jobs horizon windows levels season paths file tilt figures lags known wheel
 """
 VALUES = "0 1 -1 2 0.5 1e400 nan inf x None true - . .. /dev/zero t.csv s.csv run scores:gc ' \" %s {} *"

@@ -22,6 +22,7 @@ from sgfn.config.presets import PRESETS
 
 if TYPE_CHECKING:
     from sgfn.compare.comparison import Comparison
+    from sgfn.design.designer import Designer
     from sgfn.design.ordering import order
     from sgfn.envs.constraints import Constraints
     from sgfn.evaluation.measure import catalogue, describe
@@ -45,6 +46,7 @@ __all__ = [
     "Comparison",
     "ConfusionMatrix",
     "Constraints",
+    "Designer",
     "Forecaster",
     "Grid",
     "HiddenRate",
@@ -75,6 +77,7 @@ HOMES = {
     "ByPosition": "sgfn.noise",
     "Comparison": "sgfn.compare.comparison",
     "ConfusionMatrix": "sgfn.noise",
+    "Designer": "sgfn.design.designer",
     "Constraints": "sgfn.envs.constraints",
     "Forecaster": "sgfn.series.forecaster",
     "Grid": "sgfn.runs.spaces",

@@ -26,6 +26,7 @@ from sgfn.landscapes import tfbind8
 
 POSITIONAL = {("Train", "task"), ("Sample", "run"), ("Evaluate", "run"), ("Report", "runs"), ("Data", "action")}
 POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
+POSITIONAL |= {("Order", "run"), ("DesignPropose", "source"), ("DesignSimulate", "task")}
 
 
 def flags_of(kind: type, prefix: str = "") -> list[str]:
@@ -190,7 +191,7 @@ def test_evaluate_without_the_exact_answer(grid_run: Path, capsys: pytest.Captur
     table = printed(capsys, words)
     assert "TV to target" not in table
     assert "top-100 mean" in table
-    assert "Best to order" not in table  # a grid has no orders
+    assert "to order" not in table  # a grid has no orders
     assert json.loads(printed(capsys, [*words, "--json"]))["tv"] is None
     assert "TV to target" in printed(capsys, words[:-2])
 

@@ -253,7 +253,7 @@ DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
         " was not written by sgfn: fields format, task, samples, config and cells are expected",
     ),
     "other format": ({"format": 99}, " has format 99, this version reads 1 to 2: use the sgfn that wrote it"),
-    "too large": ({"config": {"beta": 10**400}}, ": int too large to convert to float"),
+    "too large": ({"config": {"beta": 10**400}}, ": config.beta must be a number, got 1000000"),
     "unknown field": ({"config": {"stepz": 1}}, ": config: field 'stepz' is unknown"),
     "no cells": ({"cells": 3}, ": "),
     "unknown method": ({"cells": [["tbb", 0.25, 0]]}, ": method 'tbb' is unknown"),

@@ -18,19 +18,25 @@ def test_a_name_decides_what_it_must_and_keeps_the_rest(name: str) -> None:
     method = CONTESTANTS[name]["method"]
     bare = base.with_(net__hidden=TrainConfig().net.hidden)
     has_network = method not in ("random", "mh")
-    assert config.with_(**{field: getattr(base, field) for field in CHOSEN}) == (base if has_network else bare)
+    usual = {"entropy__base": base.entropy.base}  # what kl-entropy-on-db decides besides
+    chosen = {field: getattr(base, field) for field in CHOSEN} | usual
+    assert config.with_(**chosen) == (base if has_network else bare)
     base = bare
     config = contestant(base, name)
-    assert set(CONTESTANTS[name]) == set(CHOSEN)
+    assert set(CONTESTANTS[name]) == {*CHOSEN, *(usual if "-on-" in name else ())}
     for other in CONTESTANTS:
-        assert (contestant(config, other) == config) == (other == name)
+        plain = name.partition("-on-")[0]  # the plain name keeps the base that is configured
+        assert (contestant(config, other) == config) == (other in (name, plain))
 
 
 def test_every_objective_form_and_peer_has_a_name() -> None:
     forms = {form: "" if form == "marginal" else f"{form}-" for form in FORMS}
     balances = {f"{prefix}{balance}" for prefix in forms.values() for balance in bases(OBJECTIVES["kl"])}
     peers = set(METHODS) - {"gfn", "forecast"}  # a forecaster has no peers among samplers
-    assert set(CONTESTANTS) == balances | set(OBJECTIVES) | peers
+    family = {"kl-entropy-on-db", "kl-entropy-on-kl", "published-kl-entropy", "published-kl-entropy-on-db"}
+    assert set(CONTESTANTS) == balances | set(OBJECTIVES) | family | peers
+    built = contestant(TrainConfig(), "published-kl-entropy-on-db")
+    assert (built.objective, built.form, built.entropy.base) == ("kl-entropy", "published", "db")
     assert contestant(TrainConfig(), "published-db") == TrainConfig(objective="db", form="published")
     assert contestant(TrainConfig(), "ppo") == TrainConfig(method="ppo")
     assert set(DEFAULT) < set(CONTESTANTS)

@@ -40,6 +40,8 @@ ALSO = {
         "alphabet",
         "designs",
         "bound_by_floor",
+        "beta",
+        "kernel",
         "modes",
         "dynamics_model",
         "dynamics_nll",

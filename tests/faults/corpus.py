@@ -2,11 +2,13 @@
 
 import rows_command_line
 import rows_compare
+import rows_constraints
 import rows_data
 import rows_flags
 import rows_forecast
 import rows_functions
 import rows_noise
+import rows_order
 import rows_outputs
 import rows_runs
 import rows_tables
@@ -20,6 +22,8 @@ ROWS = [
     *rows_forecast.ROWS,
     *rows_compare.ROWS,
     *rows_data.ROWS,
+    *rows_constraints.ROWS,
     *rows_outputs.ROWS,
+    *rows_order.ROWS,
     *rows_runs.ROWS,
 ]

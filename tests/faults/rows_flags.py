@@ -12,7 +12,7 @@ from sgfn.cli.parsing import FLAT
 
 WRONG = {int: "-1000000000", float: "nan"}
 """A value that no number of a setting may have."""
-SUBJECTS = {"tasks": ["grid"], "train": ["grid"], "sample": ["run"], "evaluate": ["run"], "forecast": ["births"]}
+SUBJECTS = {"tasks": ["grid"], "train": ["grid"], "sample": ["run"], "evaluate": ["run"], "forecast": ["births"], "order": ["run"]}
 
 
 def numbers(kind: type, prefix: str = "") -> Iterator[tuple[str, type]]:
@@ -29,7 +29,7 @@ def numbers(kind: type, prefix: str = "") -> Iterator[tuple[str, type]]:
 def rows_of(verb: str) -> Iterator[Row]:
     """A row for each number of a verb, but for those that `tasks` has already; `compare` has those of `train`."""
     known = {name for name, _ in numbers(COMMANDS["tasks"][0])} if verb == "train" else set()
-    base = {"base": "grid"} if SUBJECTS[verb] == ["run"] else {}
+    base = {"base": "words" if verb == "order" else "grid"} if SUBJECTS[verb] == ["run"] else {}
     for name, kind in dict(numbers(COMMANDS[verb][0])).items():
         if name not in known:
             flag, value, piece = f"--{name.replace('_', '-')}", WRONG[kind], name.partition("_")[0]

@@ -1,6 +1,7 @@
 """MeasuredLandscape landscapes against a dictionary and against brute force."""
 
 import itertools
+import math
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -15,14 +16,21 @@ from torch import Tensor
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sgfn.config.tasks import TableUnseen as Unseen
+from sgfn.config.tasks import TableUnseen
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes import measured
 from sgfn.landscapes.measured import MULTIPLIERS, UNSEEN, MeasuredLandscape, distinct_weights, row_hash
+from sgfn.landscapes.measured import Rule as Unseen
 from sgfn.landscapes.measurements import ALPHABETS, Measurements
+from sgfn.landscapes.proxies import fit_proxy
+from sgfn.landscapes.proxies.files import read_proxy
 from sgfn.noise import UniformSlip
 
 FILE = Path("table.csv")
+
+
+BY_TABLE: tuple[Unseen, ...] = ("lowest", "nearest")
+"""Rules that need nothing but the table."""
 
 
 def measurements(table: dict[str, float], alphabet: str) -> Measurements:
@@ -59,7 +67,7 @@ def peptides(count: int, seed: int = 0) -> dict[str, float]:
 # Look-up
 
 
-@pytest.mark.parametrize("unseen", UNSEEN)
+@pytest.mark.parametrize("unseen", BY_TABLE)
 def test_every_string_of_a_small_space(unseen: Unseen) -> None:
     """Mixed lengths, 2 to 4: all 336 strings, a third of them measured, against a dictionary."""
     env = environment("ACGT", 2, 4)
@@ -95,7 +103,7 @@ def test_facts() -> None:
     env = environment("AC", 4, 4)
     assert torch.equal(landscape.offline_objects(), env.parse(list(table)))
     assert landscape.scores(landscape.offline_objects()).tolist() == list(table.values())
-    assert set(UNSEEN) == set(get_args(Unseen))
+    assert set(UNSEEN) | {"auto"} == set(get_args(TableUnseen))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,7 @@ def test_nearest_equals_brute_force(case: tuple[dict[str, float], list[str], int
 def test_float32_keeps_six_digits(magnitude: float) -> None:
     table = {text: score * magnitude for text, score in peptides(40).items()}
     texts = [*table, *peptides(40, seed=1)]
-    for unseen in UNSEEN:
+    for unseen in BY_TABLE:
         landscape = MeasuredLandscape(measurements(table, ALPHABETS["protein"]), length=12, unseen=unseen, decay=0.9)
         found = landscape.scores(environment(ALPHABETS["protein"], 5, 12).parse(texts)).double()
         wanted = torch.tensor([by_hand(text, table, unseen, 0.9, 12) for text in texts], dtype=torch.float64)
@@ -223,7 +231,7 @@ def calls(landscape: MeasuredLandscape, objects: Tensor) -> int:
     return count.calls
 
 
-@pytest.mark.parametrize("unseen", UNSEEN)
+@pytest.mark.parametrize("unseen", BY_TABLE)
 def test_five_thousand_peptides(unseen: Unseen) -> None:
     """The work is a fixed number of operations, with no read on the host, however many objects there are."""
     table = peptides(5000)
@@ -239,7 +247,7 @@ def test_five_thousand_peptides(unseen: Unseen) -> None:
         float(known.max())  # and the test can fail
 
 
-@pytest.mark.parametrize("unseen", UNSEEN)
+@pytest.mark.parametrize("unseen", BY_TABLE)
 def test_everything_moves(unseen: Unseen) -> None:
     """Tensors without data: whatever stayed behind on the CPU, or needs a value, fails."""
     landscape = MeasuredLandscape(measurements(peptides(10), ALPHABETS["protein"]), length=12, unseen=unseen)
@@ -263,3 +271,37 @@ def test_wrong_lengths_and_decays() -> None:
         with pytest.raises(ValueError, match=r"^table\.decay must lie in \[0, 1\], got "):
             MeasuredLandscape(table, length=3, unseen="nearest", decay=decay)
     assert MeasuredLandscape(table, length=3, unseen="nearest", decay=1.0).maximum == 1.0
+
+
+def test_a_proxy_for_what_was_not_measured(tmp_path: Path) -> None:
+    """Measured rows keep their score, others get the proxy's, which is kept in a file and never below zero."""
+    texts = ["".join(letters) for letters in itertools.product("ACG", repeat=4)]
+    truth = {text: 1.0 + text.count("A") + 2 * text.count("C") for text in texts}
+    table = measurements({text: truth[text] for text in texts[::2]}, "ACG")
+    proxy = fit_proxy(table.sequences, table.scores, alphabet="ACG", kind="ridge")
+    landscape = MeasuredLandscape(table, length=4, unseen="proxy", proxy=proxy)
+    rows = proxy.tokens(texts)
+    scores, known = landscape.scores(rows), landscape.measured(rows)
+    wanted = torch.tensor([truth[text] for text in texts])
+    assert_close(scores[known], wanted[known])
+    assert_close(scores[~known], proxy.mean_tokens(rows[~known]).float())
+    assert (scores - wanted).abs().max() < 1.0
+    assert landscape.maximum == math.inf
+    assert known.sum() == len(table.sequences)
+    kept = landscape.fitted_files(tmp_path)
+    again = read_proxy(kept["proxy.file"], table)
+    assert_close(again.mean_tokens(rows), proxy.mean_tokens(rows), rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match=r"was fitted to the letters ACG, not ACGT"):
+        read_proxy(kept["proxy.file"], measurements({"ACGT": 1.0}, "ACGT"))
+    kept["proxy.file"].write_bytes(b"not tensors")
+    with pytest.raises(ValueError, match=r"^proxy\.file .*proxy\.safetensors: no proxy of ours"):
+        read_proxy(kept["proxy.file"], table)
+    with pytest.raises(ValueError, match=r"needs a proxy"):
+        MeasuredLandscape(table, length=4, unseen="proxy")
+    low = MeasuredLandscape(
+        table,
+        length=4,
+        unseen="proxy",
+        proxy=fit_proxy(texts, -wanted.numpy().astype(float), alphabet="ACG", kind="ridge"),
+    )
+    assert low.scores(rows[~known]).max() == 0.0

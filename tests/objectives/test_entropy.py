@@ -368,6 +368,7 @@ def watched(trainer: Trainer) -> list[tuple[Scores, Episodes]]:
         return objective(scores, batch)
 
     trainer.objective = spy
+    seen.clear()  # it was asked once for the names of its parts
     return seen
 
 

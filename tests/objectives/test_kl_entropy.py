@@ -33,7 +33,7 @@ from sgfn.objectives.entropy import ENTROPY_METERS, EntropyTerms, entropy_ratio,
 from sgfn.objectives.kl_entropy import kl_entropy
 from sgfn.objectives.making import make_objective
 from sgfn.objectives.registry import bases
-from sgfn.objectives.scores import Scores, masked_mean
+from sgfn.objectives.scores import Scores
 from sgfn.objectives.trajectory_balance import trajectory_balance
 
 CLAMP = 1e-10
@@ -159,19 +159,17 @@ def test_the_objective_is_base_and_two_weighted_terms(name: str, variant: Entrop
     scorer, batch, kernel = balanced(name, 0.5, "marginal")
     scores = score(replace(scorer, log_z=scorer.log_z + 0.1), batch, "marginal", kernel)
     config = EntropyConfig(variant=variant, gamma=0.3, weight_kl=0.7, weight_dynamics=1.3)
-    terms, count = entropy_terms(scores, batch, config), int(batch.valid.sum())
+    terms = entropy_terms(scores, batch, config)
     kl = (terms.policy_kl - terms.ratio.log_ratio * batch.valid).sum(1) / batch.length
-    balance = terms.dynamics_balance.sum(1) * len(batch.length) / count
+    balance = terms.dynamics_balance.sum(1) / batch.length
     wanted = trajectory_balance(scores, batch) + 0.7 * kl + 1.3 * balance
     found = kl_entropy(scores, batch, trajectory_balance, config)
     assert_close(found, wanted)
-    mu = torch.where(batch.valid, 1 / count, 0.0)  # each valid state once
     alone = kl_entropy(scores, batch, no_base, replace(config, weight_kl=0.0))
-    assert float(alone.mean()) == pytest.approx(1.3 * float((mu * terms.dynamics_balance).sum()))
-    if len(batch.length.unique()) > 1:  # a mean of means would be another number
-        assert float(alone.mean()) != pytest.approx(
-            1.3 * float(masked_mean(terms.dynamics_balance, batch.valid).mean())
-        )
+    assert float(alone.mean()) == pytest.approx(1.3 * float((terms.visits * terms.dynamics_balance).sum()))
+    if len(batch.length.unique()) > 1:  # each state of the batch once would be another number
+        once = terms.dynamics_balance.sum() / batch.valid.sum()
+        assert float(alone.mean()) != pytest.approx(1.3 * float(once))
     for weight in ("weight_kl", "weight_dynamics"):
         assert not torch.allclose(kl_entropy(scores, batch, trajectory_balance, only(weight)), wanted)
 

@@ -63,7 +63,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "wrong choice": (lambda f: configure(f, objective="bt"), "{run}/config.json: config.objective 'bt' is unknown"),
     "wrong kind": (lambda f: configure(f, objective=3), "{run}/config.json: config.objective has the wrong type: 3"),
     "out of range": (lambda f: configure(f, batch=0), "{run}/config.json: batch must lie in [1, 1e+07], got 0"),
-    "too large": (lambda f: configure(f, beta=10**400), "{run}/config.json: int too large to convert to float"),
+    "too large": (lambda f: configure(f, beta=10**400), "{run}/config.json: config.beta must be a number, got 1000000"),
     "not an object": (lambda f: edit(f, config=[]), "{run}/config.json: config must be an object, got list"),
     "checkpoint cut": (truncate, "{run}/checkpoint/state.safetensors cannot be read ("),
     "checkpoint empty": (write(STATE, ""), "{run}/checkpoint/state.safetensors cannot be read ("),

@@ -244,7 +244,7 @@ def test_a_second_command_that_writes_the_same_file_is_refused(
 
 def test_samples_are_not_written_over_the_data_of_a_run(grid_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = complaint(capsys, ["sample", str(grid_run), "--out", str(grid_run / "data" / "x.csv")])
-    assert line == f"{grid_run}/data holds the data that {grid_run} is read with: give --out another name"
+    assert line == f"{grid_run}/data/x.csv is a file that {grid_run} is made of: give --out another name"
 
 
 @pytest.mark.parametrize("alphabet", ['A"', "A,;", "=+", "-A", "@'", "'=A", 'A"=,', "\uff1dA", "\u00e9'-", "\uff0ba"])

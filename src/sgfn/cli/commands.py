@@ -13,11 +13,13 @@ from tyro.conf import Fixed, Positional, Suppress, arg
 
 import sgfn
 from sgfn.cli.data import Data, run_data
+from sgfn.cli.design import DesignPropose, run_propose
 from sgfn.cli.forecast import Forecast, run_forecast
 from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
+from sgfn.cli.simulate import DesignSimulate, run_simulate
 from sgfn.cli.streams import Output, in_one_line, open_streams, silence
 from sgfn.cli.tables import (
     out,
@@ -28,45 +30,18 @@ from sgfn.cli.tables import (
     print_orders,
     print_result,
 )
+from sgfn.cli.task_flags import TaskFlags
 from sgfn.cli.trust import Named, Trusting, trust_of
 from sgfn.compare.names import DEFAULT
-from sgfn.config import Accelerate, NoiseConfig, Preset, RewardConfig, TrainConfig
+from sgfn.config import Accelerate, Preset, TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
-from sgfn.config.tasks import (
-    BitsConfig,
-    CallableConfig,
-    ConstraintsConfig,
-    EhrlichConfig,
-    GridConfig,
-    MotifConfig,
-    RnaConfig,
-    TableConfig,
-)
 from sgfn.config.user_code import user_errors
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskFlags:
-    """The part of a configuration that decides what a task is, and not how it is learned."""
-
-    beta: float | None = None
-    """Reward exponent; by default the task's own."""
-    noise: NoiseConfig = field(default_factory=NoiseConfig)
-    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
-    reward: RewardConfig = field(default_factory=RewardConfig)
-    grid: GridConfig = field(default_factory=GridConfig)
-    motif: MotifConfig = field(default_factory=MotifConfig)
-    bits: BitsConfig = field(default_factory=BitsConfig)
-    ehrlich: EhrlichConfig = field(default_factory=EhrlichConfig)
-    rna: RnaConfig = field(default_factory=RnaConfig)
-    table: TableConfig = field(default_factory=TableConfig)
-    callable: CallableConfig = field(default_factory=CallableConfig)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,13 +297,15 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "report": (Report, run_report),
     "compare": (Compare, run_compare),
     "forecast": (Forecast, run_forecast),
+    "design propose": (DesignPropose, run_propose),
+    "design simulate": (DesignSimulate, run_simulate),
     "data": (Data, run_data),
 }
 
 
 def usage() -> str:
     """What a bare `sgfn` prints."""
-    lines = [f"  sgfn {name:9} {(kind.__doc__ or '').splitlines()[0]}" for name, (kind, _) in COMMANDS.items()]
+    lines = [f"  sgfn {name:15} {(kind.__doc__ or '').splitlines()[0]}" for name, (kind, _) in COMMANDS.items()]
     return "\n".join(["usage: sgfn COMMAND ...", "", *lines, "", "sgfn COMMAND --help tells all flags.", ""])
 
 
@@ -366,6 +343,18 @@ def with_default(kind: type, config: TrainConfig | None) -> type:
     return dataclass(frozen=True, kw_only=True)(type(kind.__name__, (kind,), {"__doc__": kind.__doc__, **fields}))
 
 
+def command_of(words: list[str]) -> tuple[str, list[str]]:
+    """The command that words begin with, of one word or of two, and the words behind it."""
+    first = words[0]
+    if seconds := [name.split()[1] for name in COMMANDS if name.startswith(f"{first} ")]:
+        if len(words) < 2 or words[1] in ("-h", "--help"):
+            raise UsageError(f"`sgfn {first}` needs one of {', '.join(seconds)} behind it")
+        one_of(f"{first} command", words[1], seconds)
+        return f"{first} {words[1]}", words[2:]
+    one_of("command", first, COMMANDS)
+    return first, words[1:]
+
+
 def act(words: list[str]) -> None:
     """Run one command line; returns the exit code."""
     if not words or words[0] in ("-h", "--help"):
@@ -373,9 +362,9 @@ def act(words: list[str]) -> None:
     elif words[0] == "--version":
         sys.stdout.write(f"sgfn {sgfn.__version__}\n")
     else:
-        one_of("command", words[0], COMMANDS)
-        kind, action = COMMANDS[words[0]]
-        args = parse(kind, words[0], words[1:])
+        name, words = command_of(words)
+        kind, action = COMMANDS[name]
+        args = parse(kind, name, words)
         with user_errors():
             action(args)
 

@@ -109,12 +109,12 @@ def flag_value(words: list[str], name: str) -> str | None:
 
 
 def flag_values(words: list[str], flag: str) -> list[str]:
-    """The words given to a flag, up to the next flag.
+    """The words given to a flag, up to the next flag; those of the last where it is given twice, as they count.
 
     >>> flag_values(["--alphas", ".1", "-.2", "--steps=3"], "--alphas"), flag_values(["--steps=3", "x"], "--steps")
     (['.1', '-.2'], ['3'])
     """
-    for i, word in enumerate(words):
+    for i, word in reversed([*enumerate(words)]):
         name, joined, value = word.partition("=")
         if name.replace("_", "-") != flag:  # --max_states is --max-states
             continue
@@ -132,7 +132,8 @@ def check_choices(kind: type, words: list[str]) -> None:
         value = flag_value(words, name)
         if value is not None:
             one_of(f"--{name}", value, allowed)
-    for name in choices():
+    own = get_type_hints(kind)
+    for name in (name for name in choices() if name not in own):  # a flag of its own may have other names
         value = flag_value(words, name)
         if value is not None:
             check_name(name, value, "--")
@@ -142,7 +143,7 @@ def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[st
     """Flags with a fixed set of values, those of nested components included."""
     for name, type_hint in get_type_hints(kind).items():
         if get_origin(type_hint) is Literal:
-            yield prefix + name.replace("_", "-"), get_args(type_hint)
+            yield prefix + name.replace("_", "-"), tuple(map(str, get_args(type_hint)))  # wells of a plate are numbers
         elif is_dataclass(type_hint):
             yield from literal_fields(cast(type, type_hint), prefix if name in FLAT else f"{prefix}{name}.")
 

@@ -39,7 +39,10 @@ def run_report(args: Report) -> None:
             check_target(file, overwrite=args.overwrite)
     trust = trust_of(args.named)
     for path in args.runs:
-        sgfn.Run(path=path, trust=trust).read_config()
+        run = sgfn.Run(path=path, trust=trust)
+        run.read_config()
+        for file in filter(None, (picture, page)):
+            run.refuse_own(file)
     for file in filter(None, (picture, page)):
         check_writable(file)
     for path in args.runs:

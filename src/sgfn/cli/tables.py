@@ -143,7 +143,7 @@ def result_lines(r: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     return [
         *lines,
         (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
-        ("modes, greedy", str(r["modes_greedy"]), "", ""),
+        ("modes, greedy", number(r["modes_greedy"]) if r["modes_greedy"] is None else str(r["modes_greedy"]), "", ""),
         ("modes, known ones found", modes, "", ""),
         *([] if r["diversity"] is None else [("diversity, mean distance of two", number(r["diversity"]), "", "")]),
         *([] if r["novelty"] is None else [("novelty", number(r["novelty"]), "", "")]),

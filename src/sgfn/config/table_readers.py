@@ -96,6 +96,31 @@ def _split(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[str
         raise located(name, f"{what}; {fix}", line) from None
 
 
+# FASTA
+
+
+def fasta_records(path: Path, name: str) -> Records:
+    """Records of FASTA: columns `name`, `sequence` and one for each `key=value` of the headers, in any of them.
+
+    `>peptide7 score=1.2 sd=0.1` gives `score` and `sd`; a sequence may span several lines.
+    """
+    found: list[tuple[int, dict[str, str]]] = []
+    for number, line in enumerate(lines_of(read_text(path, name)), start=1):
+        check_count(name, number)
+        text = line.strip()
+        if text.startswith(">"):
+            words = text[1:].split()
+            title = " ".join(word for word in words if "=" not in word)
+            keys = dict(word.split("=", 1) for word in words if "=" in word)
+            found.append((number, {"name": title, "sequence": "", **keys}))
+        elif text and not found:
+            raise located(name, "not FASTA: the first line must begin with > and name the sequence", number)
+        elif text and not text.startswith(";"):
+            found[-1][1]["sequence"] += text
+    header = list(dict.fromkeys(key for _, cells in found for key in cells))
+    return [(1, header), *((line, [cells.get(key, "") for key in header]) for line, cells in found)] if found else []
+
+
 # Excel
 
 

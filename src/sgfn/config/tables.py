@@ -1,4 +1,4 @@
-"""One reader for every table that a user gives: CSV, TSV, text, each also packed with gzip, Parquet and Excel.
+"""One reader for every table that a user gives: CSV, TSV, text and FASTA, each also packed with gzip, Parquet, Excel.
 
 Every problem is a ValueError of one line, `FIELD FILE, line N, column 'C': what; fix`. N counts lines as an editor
 does, rows of the sheet in Excel, and rows from 1 on in Parquet.
@@ -14,10 +14,11 @@ import pandas as pd
 from jaxtyping import Int64
 
 from sgfn.config.reading import PACKED, check_count, lines_of, located, read_text
-from sgfn.config.table_readers import Records, parquet_frame, sheet_records, text_records
+from sgfn.config.table_readers import Records, fasta_records, parquet_frame, sheet_records, text_records
 
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET, EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
+FASTA = (".fasta", ".fa", ".fas", ".fna", ".faa")
 ACCEPTED = f"{', '.join(TEXT)} (each also with .gz), .parquet or .xlsx"
 
 
@@ -64,6 +65,8 @@ def read_table(path: Path, field_name: str = "", each: str = "entry") -> Table:
         table = Table(name=name, frame=frame, lines=np.arange(1, len(frame) + 1), unit="row")
     elif kind in EXCEL:
         table = _from_records(name, sheet_records(path, name), "row", each)
+    elif kind in FASTA:
+        table = _from_records(name, fasta_records(path, name), "line", each)
     else:
         table = _from_records(name, text_records(path, name, kind), "line", each)
     _check_names(table)
@@ -99,7 +102,7 @@ def ending(path: Path, field_name: str = "") -> str:
     """
     packed = path.suffix.lower() == PACKED
     kind = (path.with_suffix("") if packed else path).suffix.lower()
-    if kind in ("", *TEXT) or (not packed and kind in (*PARQUET, *EXCEL)):
+    if kind in ("", *TEXT, *FASTA) or (not packed and kind in (*PARQUET, *EXCEL)):
         return kind
     whole = kind + PACKED * packed
     raise located(called(path, field_name), f"tables are not read from {whole!r} files; save it as {ACCEPTED}")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from sgfn.config.checks import in_range, one_of
+from sgfn.config.checks import in_range, one_of, quoted, require
 
 Scale = Literal["none", "minmax"]
 Duplicates = Literal["error", "mean", "max"]
@@ -12,9 +12,13 @@ MotifScore = Literal["sum", "best"]
 BitsDistance = Literal["edit", "hamming"]
 GridShape = Literal["corners", "deceptive"]
 RnaMode = Literal["bind", "fold"]
-TableUnseen = Literal["lowest", "nearest"]
+TableUnseen = Literal["auto", "proxy", "nearest", "lowest"]
+ScoreScale = Literal["none", "log", "rank"]
+OnError = Literal["stop", "retry", "skip"]
 LONGEST = 512
 """Letters of the longest sequence a task may have."""
+MOST_FORBIDDEN = 8192
+"""Letters of all motifs that may stand nowhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,23 @@ class ConstraintsConfig:
         for name, least in (("max_run", 1), ("max_mutations", 0), ("min_length", 1), ("max_length", 1)):
             if (value := getattr(self, name)) is not None:
                 in_range(f"constraints.{name}", value, least, LONGEST)
+        for name in ("pattern", "parent"):
+            if (text := getattr(self, name)) is not None:
+                fits = 1 <= len(text) <= LONGEST
+                require(fits, f"constraints.{name}", f"have 1 to {LONGEST} letters", f"{len(text):,}")
+        if self.forbid is not None:
+            self._check_motifs(self.forbid)
+
+    def _check_motifs(self, text: str) -> None:
+        """Raise where a motif is empty, or all together are more than an automaton should be made of."""
+        wanted = "be motifs with commas between them, such as GAATTC,GGTCTC"
+        require(all(motif.strip() for motif in text.split(",")), "constraints.forbid", wanted, quoted(text))
+        require(
+            len(text) <= MOST_FORBIDDEN,
+            "constraints.forbid",
+            f"have {MOST_FORBIDDEN:,} letters at most",
+            f"{len(text):,}",
+        )
 
 
 def gc_range(text: str) -> tuple[float, float]:
@@ -57,7 +78,7 @@ def gc_range(text: str) -> tuple[float, float]:
     except ValueError:
         low, high = 1.0, 0.0
     if not 0.0 <= low <= high <= 1.0:
-        raise ValueError(f"--gc must be LOW:HIGH with 0 <= LOW <= HIGH <= 1, such as 0.4:0.6, got {text!r}")
+        raise ValueError(f"constraints.gc must be LOW:HIGH with 0 <= LOW <= HIGH <= 1, such as 0.4:0.6, got {text!r}")
     return low, high
 
 
@@ -170,19 +191,26 @@ class TableConfig:
     """The `table` task: your own measurements, a CSV of sequences and scores."""
 
     file: Path | None = None
-    """Table (CSV, TSV, Parquet or Excel) with a header and one row per measured sequence."""
+    """Table (CSV, TSV, Parquet or Excel) with a header and a row per measured sequence, or FASTA with score=NUMBER."""
     alphabet: str = "dna"
     """dna, rna, protein, or the letters themselves."""
     sequence_column: str = "sequence"
     """Column that holds the sequence."""
     score_column: str = "score"
     """Column that holds the score, higher is better."""
+    sd_column: str | None = None
+    """Column that holds the standard deviation of each score, where there is one."""
+    minimise: bool = False
+    """Lower scores are better; needs `scale` minmax or `transform` rank, as rewards are zero or above."""
+    transform: ScoreScale = "none"
+    """`log` or `rank` of the scores in place of the scores."""
     scale: Scale = "none"
     """`minmax` maps the scores to 0..1; needed where some are negative."""
     duplicates: Duplicates = "error"
     """What a sequence measured twice gets."""
-    unseen: TableUnseen = "nearest"
-    """Score of what was not measured: `lowest` of the table, or `nearest` measured times decay per letter."""
+    unseen: TableUnseen = "auto"
+    """Score of what was not measured: by a fitted `proxy`, the `nearest` measured times decay per letter, or the
+    `lowest` of the table; `auto` is proxy from 20 sequences on, else nearest."""
     decay: float = 0.5
     """Factor per letter that differs from the nearest measured sequence."""
 
@@ -190,7 +218,26 @@ class TableConfig:
         one_of("table.scale", self.scale, get_args(Scale))
         one_of("table.duplicates", self.duplicates, get_args(Duplicates))
         one_of("table.unseen", self.unseen, get_args(TableUnseen))
+        one_of("table.transform", self.transform, get_args(ScoreScale))
         in_range("table.decay", self.decay, 0.0, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyConfig:
+    """What predicts the scores of sequences that were not measured."""
+
+    kind: str = "auto"
+    """ensemble, convolution, ridge, gp, `module:function` of yours, or `auto`: the best in cross-validation."""
+    folds: int = 5
+    """Parts of cross-validation."""
+    seed: int = 0
+    """Seed of its fit, apart from that of training: runs of several seeds are scored alike."""
+    file: Path | None = None
+    """A proxy that was fitted before (.safetensors), which is taken as it is; a run keeps its own."""
+
+    def __post_init__(self) -> None:
+        in_range("proxy.folds", self.folds, 2, 100)
+        in_range("proxy.seed", self.seed, 0, 2**31 - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,10 +255,19 @@ class CallableConfig:
     maximum: float | None = None
     """Highest score there can be, where it is known."""
     mode_level: float | None = None
-    """Score from which on a string counts as a mode; by default 0.9 of the maximum, or 0 where that is not known."""
+    """Score from which on a string counts as a mode; by default 0.9 of the maximum, none where that is not known."""
+    on_error: OnError = "stop"
+    """What a call that fails or gives no number does: `stop` the run; `retry`, then stop; `skip`: retry, then score 0.
+    Tracebacks are in reward.log of the run folder."""
+    retries: int = 2
+    """How often a failed call is repeated."""
+    keep_scores: bool = False
+    """Keep scores in scores.jsonl of the run folder, so that a resumed run need not ask for them again."""
 
     def __post_init__(self) -> None:
         in_range("callable.length", self.length, 1, LONGEST)
+        one_of("callable.on_error", self.on_error, get_args(OnError))
+        in_range("callable.retries", self.retries, 0, 100)
         if self.min_length is not None:
             in_range("callable.min_length", self.min_length, 1, self.length)
         for name in ("maximum", "mode_level"):

@@ -17,6 +17,7 @@ from sgfn.config.tasks import (
     EhrlichConfig,
     GridConfig,
     MotifConfig,
+    ProxyConfig,
     RnaConfig,
     TableConfig,
 )
@@ -302,6 +303,7 @@ class TrainConfig:
     ehrlich: EhrlichConfig = field(default_factory=EhrlichConfig)
     rna: RnaConfig = field(default_factory=RnaConfig)
     table: TableConfig = field(default_factory=TableConfig)
+    proxy: ProxyConfig = field(default_factory=ProxyConfig)
     callable: CallableConfig = field(default_factory=CallableConfig)
     series: SeriesConfig = field(default_factory=SeriesConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
@@ -332,6 +334,7 @@ class TrainConfig:
         named = {
             "noise.file": self.noise.file,
             "table.file": self.table.file,
+            "proxy.file": self.proxy.file,
             "offline.file": self.offline.file,
             "series.file": self.series.file,
         }

@@ -68,10 +68,17 @@ def nearest(
     rows: Int[Tensor, "N L"], known: Int[Tensor, "M L"], blank: int, metric: str
 ) -> tuple[Int[Tensor, " N"], Int[Tensor, " N"]]:
     """Number of the nearest known row and its distance, for each row; the first one among equals."""
-    found = [distances(known, row, blank, metric).min(0) for row in rows]
-    if not found:
-        return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
-    return torch.stack([one.indices for one in found]), torch.stack([one.values for one in found])
+    best = torch.full((rows.shape[0],), torch.iinfo(torch.int64).max)
+    number = torch.zeros_like(best)
+    if known.shape[0] > rows.shape[0]:  # the shorter list is gone through one by one
+        for at, row in enumerate(rows):
+            best[at], number[at] = distances(known, row, blank, metric).min(0)
+        return number, best
+    for at, row in enumerate(known):
+        apart = distances(rows, row, blank, metric)
+        number = torch.where(apart < best, at, number)
+        best = torch.minimum(apart, best)
+    return number, best
 
 
 def metric_of(texts: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float64
 
 from sgfn.config.checks import in_range, whole_number
-from sgfn.config.files import check_target
+from sgfn.config.files import check_target, check_writable, resolved
 from sgfn.design.local_search import feasible_orders, local_search, unconstrained
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
 from sgfn.design.plate import well_names, write_fasta, write_plate
@@ -170,6 +170,11 @@ def order(
     for path, flag in ((out, "--out"), (fasta, "--fasta")):
         if path is not None:
             check_target(Path(path), overwrite=overwrite, flag=flag)
+            if not isinstance(run, Model):
+                Run(path=Path(run)).refuse_own(Path(path), flag)
+            check_writable(Path(path))
+    if out is not None and fasta is not None and resolved(Path(out)) == resolved(Path(fasta)):
+        raise ValueError(f"--out and --fasta both name {fasta}: give one of them another name")
     model = run if isinstance(run, Model) else _opened(Path(run), device, trust)
     env, landscape = model.env, model.task.landscape
     landscape.to(torch.device("cpu"))

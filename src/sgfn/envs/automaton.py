@@ -156,7 +156,7 @@ class Automaton:
         blocks = [self._draw(min(CHUNK, count - begun), weight, generator) for begun in range(0, count, CHUNK)]
         return torch.cat(blocks) if blocks else torch.zeros(0, self.max_length, dtype=torch.int64)
 
-    def _draw(self, count: int, weight: Float[Tensor, " N"], generator: torch.Generator) -> Int[Tensor, "N L"]:
+    def _draw(self, count: int, weight: Float[Tensor, " N"], generator: torch.Generator) -> Int[Tensor, "B L"]:
         node = torch.full((count,), START)
         rows = torch.full((count, self.max_length), self.vocab)
         ended = torch.zeros(count, dtype=torch.bool)

@@ -186,8 +186,8 @@ def sample_figures(
         "top100_mean": top.mean,
         "top100_median": top.median,
         "top100_count": top.count,
-        "modes_greedy": len(modes),
-        "modes_greedy_rule": f"score >= {level:g}, {task.env.distance} distance > {rule.distance}",
+        "modes_greedy": len(modes) if math.isfinite(level) else None,
+        "modes_greedy_rule": _mode_words(task, level, rule),
         "modes_reference": found,
         "modes_reference_total": total,
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
@@ -197,6 +197,12 @@ def sample_figures(
         "designs": _listed(task, distinct[:100], ranked[:100]),
         "modes": _listed(task, objects[modes[:60]], scores[modes[:60]]),
     }
+
+
+def _mode_words(task: Task, level: float, rule: ModeRule) -> str:
+    """What counts as a mode, in words."""
+    known = f"score >= {level:g}, {task.env.distance} distance > {rule.distance}"
+    return known if math.isfinite(level) else "not counted, as no level of the score is known"
 
 
 def _listed(task: Task, objects: Int[np.ndarray, "N O"], scores: Float[np.ndarray, " N"]) -> list[list[Any]]:

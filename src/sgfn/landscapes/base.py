@@ -2,10 +2,11 @@
 
 import math
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.config import RewardConfig
@@ -21,7 +22,7 @@ class Landscape(ABC):
     maximum: float
     """The highest score of any object; infinite where it is not known."""
     mode_level: float
-    """Lowest score at which an object counts as a mode."""
+    """Lowest score at which an object counts as a mode; infinite where no level is known."""
     on_host: bool = False
     """Whether scoring runs on the CPU, so that a step cannot be captured in a CUDA graph."""
 
@@ -56,6 +57,18 @@ class Landscape(ABC):
     def offline_objects(self) -> Int[Tensor, "N O"] | None:
         """Objects whose scores were measured beforehand; None where the landscape was not made from any."""
         return None
+
+    def fitted_files(self, folder: Path) -> dict[str, Path]:
+        """Write what was fitted to data into files of a folder, by the setting that reads each of them again."""
+        return {}
+
+    def measured(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"] | None:
+        """Which objects were measured; None where scores are not made of measurements."""
+        return None
+
+    def attach(self, folder: Path, *, resumed: bool) -> None:
+        """Learn in which run folder the landscape is used, for logs and kept scores; most have no use for it."""
+        return
 
     def start_objects(self) -> Int[Tensor, "N O"] | None:
         """Objects that a search may begin with: those measured beforehand, unless the landscape knows others."""

@@ -3,6 +3,7 @@
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from torch import Tensor
 
 from sgfn.config.checks import quoted
 from sgfn.config.importing import find, function_label
+from sgfn.config.tasks import OnError
 from sgfn.config.user_code import brief, in_user_code
 from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.function_files import LOG, SCORES, append_scores, log_failure, read_scores
 
 CACHE = 1_000_000
 """Most strings whose scores are remembered: about 300 MB at length 30."""
@@ -38,11 +41,18 @@ class FunctionLandscape(Landscape):
         *,
         name: str | None = None,
         cache: int = CACHE,
+        on_error: OnError = "stop",
+        retries: int = 2,
+        keep_scores: bool = False,
     ) -> None:
         self.function, self.decode, self.mode_level = function, decode, mode_level
+        self.on_error, self.retries, self.keep_scores = on_error, retries, keep_scores
+        self.folder: Path | None = None
+        self.skipped = 0
         self.maximum = math.inf if maximum is None else maximum  # unknown: the one bound that always holds
         self.name, self.cache = name or function_label(function), cache
         self.known: OrderedDict[str, float] = OrderedDict()  # least recently used first
+        self.failed: set[str] = set()
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Score of each object; each distinct object is scored once."""
@@ -54,19 +64,67 @@ class FunctionLandscape(Landscape):
         """Scores of strings, from the cache where it has them, else from the function."""
         unseen = [text for text in dict.fromkeys(texts) if text not in self.known]
         found = dict(zip(unseen, self._call_function(unseen).tolist(), strict=True)) if unseen else {}
+        if self.keep_scores and self.folder is not None:
+            append_scores(self.folder / SCORES, self.name, {t: s for t, s in found.items() if t not in self.failed})
         # Read before remembering: a batch may hold more strings than the cache.
         answers = [found[text] if text in found else self.known[text] for text in texts]
         for text, score in zip(texts, answers, strict=True):
+            if text in self.failed:  # it may be asked again
+                continue
             self.known[text] = score
             self.known.move_to_end(text)
         while len(self.known) > self.cache:
             self.known.popitem(last=False)
         return answers
 
+    def attach(self, folder: Path, *, resumed: bool) -> None:
+        """Keep tracebacks, and scores where that was asked for, in a run folder; a resumed run reads its scores."""
+        self.folder = folder
+        if self.keep_scores and resumed:
+            self.known.update(read_scores(folder / SCORES, self.name, self.cache))
+
     def _call_function(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
-        """Call the function and check its answer; an exception is raised again with the string that caused it."""
+        """Scores by the function; a call that fails is repeated, and then stops the run or is skipped, as asked."""
+        self.failed = set()
+        for attempt in range(self.retries + 1 if self.on_error != "stop" else 1):
+            try:
+                return self._call_once(texts)
+            except ValueError as error:
+                failure = error
+                self._log(error, f"attempt {attempt + 1}")
+        return self._scored_singly(texts) if self.on_error == "skip" else self._raise(failure)
+
+    def _raise(self, error: ValueError) -> Float64[np.ndarray, " N"]:
+        if self.folder is not None:
+            error.add_note(f"the traceback is in {self.folder / LOG}")
+        raise error
+
+    def _log(self, error: BaseException, what: str) -> None:
+        if self.folder is not None:
+            log_failure(self.folder / LOG, f"{what}: {error}", error.__cause__ or error)
+
+    def _scored_singly(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
+        """Scores of halves and their halves; a string that fails alone gets zero, and is not remembered."""
+        if len(texts) == 1:
+            self.failed.add(texts[0])
+            self.skipped += 1
+            return np.zeros(1)
+        parts = []
+        for part in (texts[: len(texts) // 2], texts[len(texts) // 2 :]):
+            try:
+                parts.append(self._call_once(part))
+            except ValueError:
+                parts.append(self._scored_singly(part))
+        return np.concatenate(parts)
+
+    def _call_once(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
+        """Call the function and check its answer; an exception is raised again with the string that caused it.
+
+        Gradients are allowed inside, as a score may be made of them.
+        """
         try:
-            answer = self.function(list(texts))
+            with torch.inference_mode(False), torch.enable_grad():
+                answer = self.function(list(texts))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # it may call sys.exit

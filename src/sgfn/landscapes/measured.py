@@ -1,15 +1,20 @@
 """Landscapes from a user's measurements: the measured score where there is one, a stated rule elsewhere."""
 
+import math
 from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float32, Int
 from torch import Tensor
 
-from sgfn.config.tasks import TableUnseen
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.measurements import Measurements
+from sgfn.landscapes.proxies import Proxy
+from sgfn.landscapes.proxies.files import FIELD as PROXY_FIELD
+from sgfn.landscapes.proxies.files import write_proxy
 
 MULTIPLIERS = (0x9E3779B97F4A7C15, 6364136223846793005, 0xBF58476D1CE4E5B9)
 """Odd 64-bit numbers that mix well: the golden ratio's bits, and those of MMIX (Knuth, 1997, The Art of Computer
@@ -17,14 +22,16 @@ Programming 2) and of SplitMix (Steele et al., 2014, OOPSLA)."""
 CELLS = 2**22
 """Most numbers in one block of comparisons, which bounds memory."""
 MODE_QUANTILE = 0.9
+Rule = Literal["proxy", "nearest", "lowest"]
 
 
 class MeasuredLandscape(Landscape):
     r"""The measured score $y_i$ of a measured row $x_i$; for every other row x the rule named by `unseen`.
 
-    `lowest`: $\min_i y_i$. `nearest`: $\gamma^{d} \max_{i: d(x, x_i) = d} y_i$, where $d = \min_i d(x, x_i)$ is the
-    Hamming distance of padded rows (blanks count as letters) and $\gamma$ is `decay`. So no unseen row beats the best
-    measured one, and scores fall to zero far from all of them.
+    `proxy`: what a fitted proxy expects, zero where that is below; its maximum is not known. `lowest`: $\min_i y_i$.
+    `nearest`: $\gamma^{d} \max_{i: d(x, x_i) = d} y_i$, where $d = \min_i d(x, x_i)$ is the Hamming distance of padded
+    rows (blanks count as letters) and $\gamma$ is `decay`. So no unseen row beats the best measured one, and scores
+    fall to zero far from all of them.
 
     >>> from pathlib import Path
     >>> table = Measurements(file=Path("a.csv"), alphabet="AC", sequences=["A", "CA"], scores=np.array([0.5, 2.0]))
@@ -33,16 +40,29 @@ class MeasuredLandscape(Landscape):
     [0.5, 2.0, 1.0]
     """
 
-    def __init__(self, measurements: Measurements, *, length: int, unseen: TableUnseen, decay: float = 0.5) -> None:
+    def __init__(
+        self,
+        measurements: Measurements,
+        *,
+        length: int,
+        unseen: Rule,
+        decay: float = 0.5,
+        proxy: Proxy | None = None,
+    ) -> None:
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"table.decay must lie in [0, 1], got {decay}")
+        if unseen == "proxy" and proxy is None:
+            raise ValueError("unseen 'proxy' needs a proxy: fit one with sgfn.landscapes.proxies.fit_proxy")
+        self.proxy = proxy if unseen == "proxy" else None
+        self.on_host = self.proxy is not None and ":" in self.proxy.kind  # somebody's function of strings
         self.vocab = self.blank = len(measurements.alphabet)
         self.unseen, self.decay = UNSEEN[unseen], decay
         self.rows = tokens(measurements, length)
-        self.table: Float32[Tensor, " N"] = torch.from_numpy(measurements.scores).float()
+        self.table: Float32[Tensor, " N"] = torch.from_numpy(measurements.values).float()
         self.weights = distinct_weights(self.rows)
         self.hashes, self.order = row_hash(self.rows, self.weights).sort()
-        self.lowest, self.maximum = float(self.table.min()), float(self.table.max())
+        self.lowest, self.highest = float(self.table.min()), float(self.table.max())
+        self.maximum = self.highest if self.proxy is None else math.inf
         self.mode_level = mode_level(self.table)
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
@@ -54,6 +74,19 @@ class MeasuredLandscape(Landscape):
     def measured(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"]:
         """Which objects were measured."""
         return self.find(objects.reshape(-1, self.rows.shape[1]))[1].reshape(objects.shape[:-1])
+
+    def to(self, device: torch.device) -> None:
+        """Move the measurements and the proxy to a device."""
+        super().to(device)
+        if self.proxy is not None:
+            self.proxy.to(device)
+
+    def fitted_files(self, folder: Path) -> dict[str, Path]:
+        """Write the proxy, so that a run need not fit it again; one of somebody's code is fitted again."""
+        if self.proxy is None or ":" in self.proxy.kind:
+            return {}
+        write_proxy(self.proxy, path := folder / "proxy.safetensors")
+        return {PROXY_FIELD: path}
 
     def offline_objects(self) -> Int[Tensor, "N O"]:
         """The measured rows, in the order of the file."""
@@ -81,7 +114,17 @@ def nearest(landscape: MeasuredLandscape, rows: Int[Tensor, "B L"]) -> Float32[T
     return score * landscape.decay ** (length - agreement)
 
 
-UNSEEN: dict[TableUnseen, Callable[[MeasuredLandscape, Tensor], Tensor]] = {"lowest": lowest, "nearest": nearest}
+def predicted(landscape: MeasuredLandscape, rows: Int[Tensor, "B L"]) -> Float32[Tensor, " B"]:
+    """What the proxy expects, and zero where that is below."""
+    assert landscape.proxy is not None
+    return landscape.proxy.mean_tokens(rows).clamp(min=0.0).float()
+
+
+UNSEEN: dict[Rule, Callable[[MeasuredLandscape, Tensor], Tensor]] = {
+    "lowest": lowest,
+    "nearest": nearest,
+    "proxy": predicted,
+}
 
 
 def best_agreement(

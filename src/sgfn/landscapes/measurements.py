@@ -4,19 +4,24 @@ Every problem is a ValueError of one line, `table.file FILE, line N, column 'C':
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from sgfn.config.checks import shorten
-from sgfn.config.tasks import LONGEST, Duplicates, Scale
+from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
+from sgfn.landscapes.replicates import merge_replicates
+from sgfn.landscapes.transforms import ScoreTransform
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sgfn.config.tables import Table
 
 ALPHABETS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
@@ -36,6 +41,25 @@ class Measurements:
     """The letters, in the order of their tokens."""
     sequences: list[str]
     scores: Float64[np.ndarray, " N"]
+    """In the user's units; scaled to 0..1 only where that was asked for."""
+    sd: Float64[np.ndarray, " N"] | None = None
+    """Standard error of each score, from a column or from replicates; None where nothing tells it."""
+    counts: Int64[np.ndarray, " N"] | None = None
+    """Rows that each score was made of; None means one."""
+    ignored: tuple[str, ...] = ()
+    """Columns that were not read."""
+    transform: ScoreTransform = field(default_factory=ScoreTransform)
+    """From scores to what is maximised."""
+
+    @property
+    def values(self) -> Float64[np.ndarray, " N"]:
+        """What is maximised."""
+        return self.transform.values(self.scores)
+
+    @property
+    def value_sd(self) -> Float64[np.ndarray, " N"] | None:
+        """Standard deviation of `values`."""
+        return self.transform.value_sd(self.scores, self.sd)
 
     @property
     def min_length(self) -> int:
@@ -69,35 +93,90 @@ def resolve_alphabet(text: str, field: str = "table.alphabet") -> str:
     return text
 
 
+def guess_alphabet(sequences: Sequence[str]) -> str:
+    """The first named alphabet that has all letters, in any case; else the letters themselves.
+
+    >>> guess_alphabet(["acg", "T"]), guess_alphabet(["ab"]), guess_alphabet(["MKV"])
+    ('ACGT', 'ab', 'ACDEFGHIKLMNPQRSTVWY')
+    """
+    found = set("".join(sequences))
+    upper = {letter.upper() for letter in found}
+    fits = [letters for letters in ALPHABETS.values() if upper <= set(letters)]
+    return fits[0] if fits else "".join(sorted(found))
+
+
 def read_measurements(
-    file: Path,
-    alphabet: str,
+    source: "Path | str | pd.DataFrame",
+    alphabet: str | None = None,
     sequence_column: str = "sequence",
-    score_column: str = "score",
+    score_column: str | Sequence[str] = "score",
     scale: Scale = "none",
     duplicates: Duplicates = "error",
+    *,
+    weights: Sequence[float] | None = None,
+    sd_column: str | None = None,
+    minimise: bool = False,
+    transform: ScoreScale = "none",
+    signed: bool = False,
+    field_name: str = "table.file",
 ) -> Measurements:
-    r"""Read a table with a header (see `sgfn.config.tables`); further columns and empty lines are passed over.
+    r"""Read a table with a header (see `sgfn.config.tables`), or take a frame; empty lines are passed over.
 
-    A sequence with lower-case letters is upper-cased where that makes it valid. `minmax` maps scores to
-    $(s - \min s) / (\max s - \min s)$, after merging.
+    A sequence with lower-case letters is upper-cased where that makes it valid; without an alphabet the first of dna,
+    rna and protein that has all letters is taken. The score of a row is the weighted sum of its score columns.
+    `minmax` maps scores to $(s - \min s) / (\max s - \min s)$, after merging. `signed` welcomes scores below zero, as
+    `minimise`, `minmax` and a transform do.
     """
-    from sgfn.config.tables import read_table  # pandas is slow to import, and large
-
-    letters = resolve_alphabet(alphabet)
+    columns = [score_column] if isinstance(score_column, str) else list(score_column)
+    if len(weights := [1.0] * len(columns) if weights is None else list(weights)) != len(columns):
+        raise ValueError(f"{len(weights)} weights for {len(columns)} score columns: give one for each")
     table = _Scores(
-        table=read_table(file, "table.file", each="measured sequence"),
-        letters=letters,
-        columns=(sequence_column, score_column),
-        signed=scale == "minmax",
+        table=_table(source, field_name),
+        letters=resolve_alphabet(alphabet) if alphabet is not None else "",
+        columns=(sequence_column, *columns),
+        weights=tuple(weights),
+        sd_column=sd_column,
+        signed=signed or minimise or scale == "minmax" or transform != "none" or len(columns) > 1,
         unique=duplicates == "error",
-    )
-    found = table.read()
+    ).with_letters()
+    rows, sd = table.read()
+    found: dict[str, list[float]] = {}
+    for sequence, score in rows:
+        found.setdefault(sequence, []).append(score)
     merge = MERGE.get(duplicates, max)  # under `error` each list holds one score
     scores = np.array([merge(values) for values in found.values()], dtype=np.float64)
-    if scale == "minmax":
-        scores = table.stretch(scores)
-    return Measurements(file=file, alphabet=table.letters, sequences=list(found), scores=scores)
+    shape = ScoreTransform.of(scores, transform, minimise=minimise)
+    averages = merge_replicates([sequence for sequence, _ in rows], np.array([score for _, score in rows]), sd)
+    return Measurements(
+        file=Path(source) if isinstance(source, Path | str) else Path("measurements"),
+        alphabet=table.letters,
+        sequences=list(found),
+        scores=table.stretch(shape.values(scores)) if scale == "minmax" else scores,
+        sd=averages.sd if scale == "none" else _shrunk(shape.value_sd(scores, averages.sd), shape.values(scores)),
+        counts=averages.counts,
+        ignored=table.ignored(),
+        transform=ScoreTransform() if scale == "minmax" else shape,
+    )
+
+
+def _shrunk(
+    sd: Float64[np.ndarray, " N"] | None, values: Float64[np.ndarray, " N"]
+) -> Float64[np.ndarray, " N"] | None:
+    """Standard deviations of values that are mapped to 0..1."""
+    return None if sd is None else sd / float(np.ptp(values))
+
+
+def _table(source: "Path | str | pd.DataFrame", field_name: str) -> "Table":
+    """The table of a file, or of a frame, whose rows count from 1 on."""
+    from sgfn.config.tables import Table, read_table  # pandas is slow to import, and large
+
+    if isinstance(source, Path | str):
+        return read_table(Path(source), field_name, each="measured sequence")
+    frame = source.reset_index(drop=True)
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    if not len(frame):
+        raise ValueError("the frame of measurements has no rows; add one row for each measured sequence")
+    return Table(name="measurements", frame=frame, lines=np.arange(1, len(frame) + 1), unit="row")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,30 +185,62 @@ class _Scores:
 
     table: "Table"
     letters: str
-    columns: tuple[str, str]
-    """Names of the sequence's and of the score's column."""
+    columns: tuple[str, ...]
+    """Names of the sequence's and of the scores' columns."""
+    weights: tuple[float, ...] = (1.0,)
+    """Of the scores' columns."""
+    sd_column: str | None = None
     signed: bool
     """Whether scores below zero are welcome."""
     unique: bool
     """Whether a sequence may stand there only once."""
 
-    def read(self) -> dict[str, list[float]]:
-        """Scores of each sequence, in the order of the file."""
-        found: dict[str, list[float]] = {}
-        first: dict[str, int] = {}
+    def with_letters(self) -> "_Scores":
+        """The same with the alphabet that the sequences show, where none was given."""
         self.check_columns()
-        sequences, scores = (self.table.texts(column) for column in self.columns)
-        for row, (sequence_text, score_text) in enumerate(zip(sequences, scores, strict=True)):
-            sequence, score = self.sequence(row, sequence_text), self.score(row, score_text)
-            if self.unique and sequence in found:
-                raise self.repeated(row, sequence, first[sequence], same=found[sequence] == [score])
-            first.setdefault(sequence, row)
-            found.setdefault(sequence, []).append(score)
-        return found
+        if self.letters:
+            return self
+        return replace(self, letters=resolve_alphabet(guess_alphabet(self.table.texts(self.columns[0]))))
+
+    def read(self) -> tuple[list[tuple[str, float]], Float64[np.ndarray, " R"] | None]:
+        """Sequence and score of each row, and the standard deviations of rows where a column holds them."""
+        first: dict[str, tuple[int, float]] = {}
+        sequences, *scores = (self.table.texts(column) for column in self.columns)
+        rows = []
+        for row, (text, *numbers) in enumerate(zip(sequences, *scores, strict=True)):
+            sequence, score = self.sequence(row, text), self.total(row, numbers)
+            if self.unique and sequence in first:
+                before, other = first[sequence]
+                raise self.repeated(row, sequence, before, same=other == score)
+            first.setdefault(sequence, (row, score))
+            rows.append((sequence, score))
+        return rows, None if self.sd_column is None else self.deviations(self.sd_column)
+
+    def total(self, row: int, numbers: list[str]) -> float:
+        """Weighted sum of a row's scores."""
+        found = [self.score(row, text, column) for text, column in zip(numbers, self.columns[1:], strict=True)]
+        return found[0] if self.weights == (1.0,) else math.fsum(map(operator.mul, self.weights, found))
+
+    def deviations(self, column: str) -> Float64[np.ndarray, " R"]:
+        """Standard deviations of rows: finite and zero or above."""
+        found = []
+        for row, text in enumerate(self.table.texts(column)):
+            value = _number(text)
+            if value is None or not 0 <= value <= LARGEST:
+                what = f"{shorten(text)!r} is no standard deviation; write a number of 0 or above, or remove the row"
+                raise self.table.problem(what, row, column)
+            found.append(value)
+        return np.array(found)
+
+    def ignored(self) -> tuple[str, ...]:
+        """Columns that were not read."""
+        return tuple(name for name in self.table.columns if name not in (*self.columns, self.sd_column))
 
     def check_columns(self) -> None:
-        """Raise unless both columns are there."""
-        for name, flag in zip(self.columns, ("sequence", "score"), strict=True):
+        """Raise unless all columns are there."""
+        flags = ["sequence"] + ["score"] * (len(self.columns) - 1)
+        wanted = [*zip(self.columns, flags, strict=True), *([(self.sd_column, "sd")] if self.sd_column else [])]
+        for name, flag in wanted:
             if name not in self.table.columns:
                 raise self.table.header_problem(self.missing(name, f"--table.{flag}_column"), name)
 
@@ -167,10 +278,10 @@ class _Scores:
         fits = [name for name, letters in ALPHABETS.items() if set(text) <= set(letters)]
         return f"correct or remove the row, or set --table.alphabet {fits[0] if fits else 'to other letters'}"
 
-    def score(self, row: int, text: str) -> float:
+    def score(self, row: int, text: str, column: str) -> float:
         """A finite number, not negative unless scores are to be scaled."""
         if wrong := self.wrong_score(text):
-            raise self.table.problem(wrong, row, self.columns[1])
+            raise self.table.problem(wrong, row, column)
         return float(text)
 
     def wrong_score(self, text: str) -> str | None:

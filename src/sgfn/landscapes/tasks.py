@@ -27,9 +27,11 @@ from sgfn.landscapes.bits import Bits
 from sgfn.landscapes.ehrlich import Ehrlich
 from sgfn.landscapes.function import FunctionLandscape, letters, load_function
 from sgfn.landscapes.hypergrid import DeceptiveHypergrid, Hypergrid
-from sgfn.landscapes.measured import MeasuredLandscape
-from sgfn.landscapes.measurements import read_measurements, resolve_alphabet
+from sgfn.landscapes.measured import MeasuredLandscape, Rule
+from sgfn.landscapes.measurements import Measurements, read_measurements, resolve_alphabet
 from sgfn.landscapes.motif import Motif
+from sgfn.landscapes.proxies import Proxy, fit_proxy
+from sgfn.landscapes.proxies.files import read_proxy
 from sgfn.landscapes.rna import ALPHABET as RNA_LETTERS
 from sgfn.landscapes.rna import Rna
 from sgfn.landscapes.table import TableLandscape
@@ -147,14 +149,26 @@ def _table(name: str, config: TrainConfig) -> Task:
     chosen = config.table
     if chosen.file is None:
         raise ValueError("task 'table' needs a CSV of sequences and scores: name it with --table.file")
-    columns = {"sequence_column": chosen.sequence_column, "score_column": chosen.score_column}
-    found = read_measurements(chosen.file, chosen.alphabet, **columns, scale=chosen.scale, duplicates=chosen.duplicates)
+    found = read_measurements(
+        chosen.file,
+        chosen.alphabet,
+        sequence_column=chosen.sequence_column,
+        score_column=chosen.score_column,
+        sd_column=chosen.sd_column,
+        scale=chosen.scale,
+        duplicates=chosen.duplicates,
+        minimise=chosen.minimise,
+        transform=chosen.transform,
+    )
+    _check_sign(found, chosen)
     shortest, longest = found.min_length, found.max_length
     env = sequences(config, length=longest, alphabet=found.alphabet, min_length=shortest)
-    landscape = MeasuredLandscape(found, length=longest, unseen=chosen.unseen, decay=chosen.decay)
+    rule, proxy = _unseen(found, config)
+    landscape = MeasuredLandscape(found, length=longest, unseen=rule, decay=chosen.decay, proxy=proxy)
     _check_range(landscape, config)
     size = f"{shortest} to {longest}" if env.stop else str(longest)
     summary = f"{len(found.sequences):,} measured sequences of {size} letters in {chosen.file.name}"
+    summary += f", others by {proxy.kind}" if proxy is not None else ""
     return assemble(name, config, env, landscape, 1.0, summary)
 
 
@@ -167,8 +181,11 @@ def _callable(name: str, config: TrainConfig) -> Task:
         function = load_function(chosen.function)
     alphabet = resolve_alphabet(chosen.alphabet, "callable.alphabet")
     env = sequences(config, length=chosen.length, alphabet=alphabet, min_length=chosen.min_length)
-    level = 0.9 * (chosen.maximum or 0.0) if chosen.mode_level is None else chosen.mode_level
-    landscape = FunctionLandscape(function, letters(alphabet), chosen.maximum, level, name=chosen.function)
+    known = math.inf if chosen.maximum is None else 0.9 * chosen.maximum
+    level = known if chosen.mode_level is None else chosen.mode_level
+    failing = {"on_error": chosen.on_error, "retries": chosen.retries, "keep_scores": chosen.keep_scores}
+    decode = letters(alphabet)
+    landscape = FunctionLandscape(function, decode, chosen.maximum, level, name=chosen.function, **failing)
     return assemble(name, config, env, landscape, 1.0, f"strings scored by {chosen.function}")
 
 
@@ -221,9 +238,11 @@ def wrap(name: str, found: Any) -> TaskEntry:
     return TaskEntry(name=name, build=build, reads=(anything,), declared=False)
 
 
+PROXY_FROM = 20
+"""Measured sequences from which on a proxy is fitted to them, unless another rule is asked for."""
 OBSERVED = Observed()
 """Settings that builders of others were seen to read."""
-SECTIONS = ("grid", "motif", "bits", "ehrlich", "rna", "table", "callable", "constraints")
+SECTIONS = ("grid", "motif", "bits", "ehrlich", "rna", "table", "proxy", "callable", "constraints")
 _SCORED = reads("beta", "reward.minimum", "reward.norm")
 _LETTERS = reads("constraints")
 """What every task of sequences reads."""
@@ -233,6 +252,8 @@ TASKS: Registry[TaskEntry] = Registry(
     TaskEntry(name="tfbind8", build=_tfbind8, reads=(_SCORED, _LETTERS), variants=True),
     TaskEntry(name="grid", build=_grid, reads=(_SCORED, reads("grid"))),
     TaskEntry(name="words", build=_words, reads=(_SCORED, _LETTERS)),
+    TaskEntry(name="gb1", build="sgfn.landscapes.complete_tasks:gb1", reads=(_SCORED, _LETTERS)),
+    TaskEntry(name="mpsa", build="sgfn.landscapes.complete_tasks:mpsa", reads=(_SCORED, _LETTERS)),
     TaskEntry(
         name="motif",
         build=_motif,
@@ -263,14 +284,27 @@ TASKS: Registry[TaskEntry] = Registry(
             _SCORED,
             _LETTERS,
             reads(*(f"table.{part.name}" for part in fields(TableConfig) if part.name != "decay")),
-            reads("table.decay", table__unseen="nearest"),
+            reads("table.decay", table__unseen=("auto", "nearest")),
+            reads("proxy.file", table__unseen=("auto", "proxy")),
+            reads(
+                "proxy.kind",
+                "proxy.folds",
+                "proxy.seed",
+                table__unseen=("auto", "proxy"),
+                file=given("proxy.file", False),
+            ),
         ),
         needs=lambda config: ("--table.file", config.table.file is not None),
     ),
     TaskEntry(
         name="callable",
         build=_callable,
-        reads=(_SCORED, _LETTERS, reads("callable")),
+        reads=(
+            _SCORED,
+            _LETTERS,
+            reads(*(f"callable.{part.name}" for part in fields(CallableConfig) if part.name != "retries")),
+            reads("callable.retries", callable__on_error=("retry", "skip")),
+        ),
         needs=lambda config: ("--callable.function", config.callable.function is not None),
     ),
     TaskEntry(
@@ -419,10 +453,33 @@ def _naming(section: str, config: Any) -> Iterator[None]:
         raise ValueError(f"{prefix}{error}") from error.__cause__
 
 
+def _unseen(found: Measurements, config: TrainConfig) -> tuple[Rule, Proxy | None]:
+    """The rule for what was not measured, and the proxy where that is the rule: one that was kept, or a new one."""
+    rule = config.table.unseen
+    if rule == "auto":
+        rule = "proxy" if len(found.sequences) >= PROXY_FROM else "nearest"
+    if rule != "proxy":
+        return rule, None
+    if config.proxy.file is not None:
+        return rule, read_proxy(config.proxy.file, found)
+    options = {"kind": config.proxy.kind, "folds": config.proxy.folds, "seed": config.proxy.seed}
+    return rule, fit_proxy(found.sequences, found.values, alphabet=found.alphabet, sd=found.value_sd, **options)
+
+
+def _check_sign(found: Measurements, chosen: TableConfig) -> None:
+    """Rewards are zero or above."""
+    if (lowest := float(found.values.min())) < 0:
+        which = "minimise" if chosen.minimise else f"transform {chosen.transform}"
+        raise ValueError(
+            f"table.{which} makes the values of {chosen.file} negative, down to {lowest:g}: "
+            "add --table.scale minmax, which maps them to 0..1"
+        )
+
+
 def _check_range(landscape: MeasuredLandscape, config: TrainConfig) -> None:
     """Scores that are all clipped to the same reward teach nothing."""
-    if landscape.maximum <= float(torch.tensor(config.reward.minimum)):  # rounded as the scores are
+    if landscape.highest <= float(torch.tensor(config.reward.minimum)):  # rounded as the scores are
         raise ValueError(
             f"{config.table.file}: no score is above --reward.minimum ({config.reward.minimum:g}), the highest is "
-            f"{landscape.maximum:g}; lower --reward.minimum, or scale with --table.scale minmax"
+            f"{landscape.highest:g}; lower --reward.minimum, or scale with --table.scale minmax"
         )

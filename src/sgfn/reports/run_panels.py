@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from sgfn.objectives.registry import OBJECTIVES
+from sgfn.reports.proxy_figure import draw_proxy, proxy_report, proxy_title
 from sgfn.reports.sources import Source
 from sgfn.reports.training_figures import (
     BALANCE_TERMS,
@@ -36,8 +37,8 @@ class Panel:
 
 
 def run_panels(source: Source) -> list[Panel]:
-    """All that a run's files have: terms of the loss, terms of the balance, exponent, noise model, entropy."""
-    found = [_loss_terms(source), _balance_terms(source), _exponent(source), _kernels(source)]
+    """All that a run's files have: terms of the loss, terms of the balance, exponent, noise model, proxy, entropy."""
+    found = [_loss_terms(source), _balance_terms(source), _exponent(source), _kernels(source), _proxy(source)]
     return [panel for panel in found if panel is not None] + _entropy(source)
 
 
@@ -93,6 +94,17 @@ def _kernels(source: Source) -> Panel | None:
     title = f"Noise: true and {source.results.get('dynamics_model')} model{tail}"
     said = "Probabilities of what is realised for each intention, true and learned side by side"
     return Panel(title=title, draw=lambda axes: draw_kernels(axes, kernel), said=said)
+
+
+def _proxy(source: Source) -> Panel | None:
+    found = proxy_report(source)
+    if found is None:
+        return None
+    said = (
+        f"Scores predicted by {found.kind} without having seen them, against measured ones: rank correlation "
+        f"{found.spearman:.2f}, {found.coverage:.0%} inside 80 % intervals"
+    )
+    return Panel(title=proxy_title(found), draw=lambda axes: draw_proxy(axes, found), said=said)
 
 
 def _entropy(source: Source) -> list[Panel]:

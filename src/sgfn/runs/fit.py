@@ -27,7 +27,7 @@ from sgfn.runs.parts import Parts, Reward, make
 from sgfn.runs.progress import Display, shown
 from sgfn.runs.spaces import as_noise, noise_config
 
-ELSEWHERE = ("noise", "grid", "motif", "bits", "ehrlich", "rna", "table", "callable", "series")
+ELSEWHERE = ("noise", "constraints", "grid", "motif", "bits", "ehrlich", "rna", "table", "callable", "series")
 """Components of the settings that make an environment, which has been made where one is given."""
 
 

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.config.checks import quoted
-from sgfn.config.files import ASIDE, naming, read_json, refuse_irregular, replacing, sweep, write_json
+from sgfn.config.files import ASIDE, naming, read_json, refuse_irregular, replacing, resolved, sweep, write_json
 from sgfn.config.shell import command, flag
 from sgfn.config.staging import NEW, READY, discard, put_into_place, staging, take_over, unsettled
+from sgfn.landscapes.function_files import LOG, SCORES
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
@@ -38,10 +39,13 @@ ERROR = "error.txt"
 T = TypeVar("T")
 OWN_FILES = (
     *("metrics.jsonl", "exact.json", "report.png", "report.html", "checkpoint/state.safetensors", "config.json"),
+    *(LOG, SCORES),
     PARTS,
 )
 OPENED = (*OWN_FILES, LOCK, ERROR, "seconds.json", "refit")
 """What is opened in a folder by its name."""
+DRAWN = ("report.png", "report.html")
+"""What is drawn from a run, and may be drawn again."""
 PATIENCE = 10.0
 """Seconds that a reader waits for another process that is just replacing a run."""
 
@@ -155,12 +159,14 @@ class Run:
         *,
         known: Mapping[str, str] | None = None,
         copies: Mapping[str, Path] | None = None,
+        fitted: Mapping[str, Path] | None = None,
     ) -> None:
         """Start in a folder without a run: write config.json and copies of the files that it names.
 
-        `known` are checksums of the files as they were read; `copies` are read instead of them, and linked.
+        `known` are checksums of the files as they were read; `copies` are read instead of them, and linked; `fitted`
+        are files that the run is to keep as well, by the settings that read them again.
         """
-        files = files_there(config) if copies is None else copies
+        files = {**(files_there(config) if copies is None else copies), **(fitted or {})}
         _refuse_foreign(self.path, files)
         with keeping(self.path, files, known or {}, link=copies is not None) as kept:
             self.write_config(task, config, kept)
@@ -222,6 +228,12 @@ class Run:
     def refuse_links(self) -> None:
         """Raise where a file of the run is a link that leads out of its folder, unless the run is trusted."""
         refuse_links(self.path, OPENED, self.trust)
+
+    def refuse_own(self, file: Path, flag: str = "--out") -> None:
+        """Raise where a file that is to be written is one that the run is made of."""
+        place, home = resolved(file), resolved(self.path)
+        if place in [home / name for name in OPENED if name not in DRAWN] or place.parent == home / DATA:
+            raise ValueError(f"{file} is a file that {self.path} is made of: give {flag} another name")
 
     def words(self) -> dict[str, str | None]:
         """What the folder says, by field, where code or files can be named."""

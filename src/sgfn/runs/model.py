@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -273,11 +274,14 @@ class Model:
         if not overwrite and (run.path / "config.json").is_file():
             raise ValueError(f"{run.path} already holds a run: save(..., overwrite=True) replaces it")
         run.check(overwrite=overwrite)
-        with run.locked(), run.replacement(files_there(config), overwrite=overwrite) as new:
-            new.create(self.task.name, config)
-            write_parts(new.path, self.parts, self.env)
-            write_text(new.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
-            new.save(self.learner)
+        with run.locked(), TemporaryDirectory() as aside:
+            files, fitted = files_there(config), self.task.landscape.fitted_files(Path(aside))
+            fitted = {field: file for field, file in fitted.items() if field not in files}
+            with run.replacement(files | fitted, overwrite=overwrite) as new:
+                new.create(self.task.name, config, fitted=fitted)
+                write_parts(new.path, self.parts, self.env)
+                write_text(new.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
+                new.save(self.learner)
 
 
 def opened(run: Run, device: str) -> Model:

@@ -1,5 +1,6 @@
 """What a model is made of beside its settings: environment, noise, reward, objective and encoder, and their JSON."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -99,7 +100,7 @@ def as_landscape(reward: Any, env: Env) -> Landscape:
     if not callable(reward):
         kind = type(reward).__name__
         raise ValueError(f"reward must be a function from a list of strings to as many scores, got {kind}")
-    return FunctionLandscape(reward, env.decode, None, 0.0)
+    return FunctionLandscape(reward, env.decode, None, math.inf)
 
 
 # Objects to JSON

@@ -1,4 +1,5 @@
-"""Files of samples, written a block at a time: what was realised, its score, and what was intended."""
+"""Files of samples, written a block at a time: what was realised, its score, what was intended, and whether the score
+was measured or predicted where that differs."""
 
 import gzip
 from collections.abc import Callable, Iterator
@@ -14,39 +15,45 @@ from sgfn.runs.spelling import TextRows, cells, csv_lines, joined_text, spell_fi
 from sgfn.runs.table_files import import_pyarrow, kind_of
 
 COLUMNS = ("sequence", "score", "intended")
-Write = Callable[[TextRows, Float[np.ndarray, " N"], TextRows], None]
-"""A function that writes one block: texts of objects, scores, and texts of intentions."""
+ORIGIN = "origin"
+"""Column that says of each score whether it was measured or predicted, where there are both."""
+Write = Callable[..., None]
+"""A function that writes one block: texts of objects, scores, texts of intentions, and of origins where told."""
 
 
 @contextmanager
-def csv_writer(path: Path) -> Iterator[Write]:
+def csv_writer(path: Path, columns: tuple[str, ...] = COLUMNS) -> Iterator[Write]:
     """Open a CSV file for blocks of samples."""
     with path.open("wb") as file:
-        yield _text_writer(file)
+        yield _text_writer(file, columns)
 
 
 @contextmanager
-def gzip_writer(path: Path) -> Iterator[Write]:
+def gzip_writer(path: Path, columns: tuple[str, ...] = COLUMNS) -> Iterator[Write]:
     """Open a compressed CSV file for blocks of samples; equal samples give equal bytes."""
     with path.open("wb") as plain, gzip.GzipFile("", "wb", 6, plain, mtime=0) as file:
-        yield _text_writer(file)
+        yield _text_writer(file, columns)
 
 
-def _text_writer(file: Any) -> Write:
-    file.write(",".join(COLUMNS).encode() + b"\n")
-    return lambda texts, scores, meant: file.write(csv_lines(cells(texts), spell_figures(scores), cells(meant)))
+def _text_writer(file: Any, columns: tuple[str, ...]) -> Write:
+    file.write(",".join(columns).encode() + b"\n")
+
+    def write(texts: TextRows, scores: Float[np.ndarray, " N"], *others: TextRows) -> None:
+        file.write(csv_lines(cells(texts), spell_figures(scores), *map(cells, others)))
+
+    return write
 
 
 @contextmanager
-def parquet_writer(path: Path) -> Iterator[Write]:
+def parquet_writer(path: Path, columns: tuple[str, ...] = COLUMNS) -> Iterator[Write]:
     """Open a Parquet file for blocks of samples; each block is a row group."""
     pa = import_pyarrow(path)
-    kinds = zip(COLUMNS, (pa.string(), pa.float32(), pa.string()), strict=True)
+    kinds = [(name, pa.float32() if name == "score" else pa.string()) for name in columns]
     with pa.parquet.ParquetWriter(path, pa.schema(kinds)) as file:
 
-        def write(texts: TextRows, scores: Float[np.ndarray, " N"], meant: TextRows) -> None:
-            columns = (_strings(texts), pa.array(scores), _strings(meant))
-            file.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))))
+        def write(texts: TextRows, scores: Float[np.ndarray, " N"], *others: TextRows) -> None:
+            found = (_strings(texts), pa.array(scores), *map(_strings, others))
+            file.write_table(pa.table(dict(zip(columns, found, strict=True))))
 
         def _strings(letters: TextRows) -> Any:
             ends = np.zeros(len(letters) + 1, dtype=np.int32)
@@ -56,7 +63,7 @@ def parquet_writer(path: Path) -> Iterator[Write]:
         yield write
 
 
-WRITERS: dict[str, Callable[[Path], AbstractContextManager[Write]]] = {
+WRITERS: dict[str, Callable[[Path, tuple[str, ...]], AbstractContextManager[Write]]] = {
     ".csv": csv_writer,
     ".csv.gz": gzip_writer,
     ".parquet": parquet_writer,
@@ -64,8 +71,8 @@ WRITERS: dict[str, Callable[[Path], AbstractContextManager[Write]]] = {
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Write]:
+def writing(path: Path, *, origin: bool = False) -> Iterator[Write]:
     """Open a file of samples by the ending of its name; the file is complete or absent."""
-    kind = kind_of(path, WRITERS)
-    with replacing(path) as aside, WRITERS[kind](aside) as write:
+    kind, columns = kind_of(path, WRITERS), (*COLUMNS, ORIGIN) if origin else COLUMNS
+    with replacing(path) as aside, WRITERS[kind](aside, columns) as write:
         yield write

@@ -4,15 +4,18 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 
+from jaxtyping import Int
+from torch import Tensor
+
 from sgfn.config.checks import in_range, require
 from sgfn.config.files import check_target, resolved
 from sgfn.envs import Env
 from sgfn.envs.trajectories import Samples
-from sgfn.runs.copies import DATA
+from sgfn.landscapes.base import Landscape
 from sgfn.runs.folder import Run
 from sgfn.runs.model import opened
 from sgfn.runs.sample_files import WRITERS, writing
-from sgfn.runs.spelling import spell_intended, spell_objects
+from sgfn.runs.spelling import TextRows, spell_intended, spell_objects, text_rows
 from sgfn.runs.table_files import kind_of
 from sgfn.runs.trust import Trust
 
@@ -44,9 +47,8 @@ def sample(
     in_range("-n", n, 1, 10**9)
     in_range("seed", seed, 0, 2**31 - 1)
     check_target(out, overwrite=overwrite)
-    if resolved(out.parent) == resolved(Path(run) / DATA):
-        raise ValueError(f"{out.parent} holds the data that {run} is read with: give --out another name")
     folder = Run(path=Path(run), trust=trust)
+    folder.refuse_own(out)
     if folder.read_config()[0] == "series":
         if temperature != 1.0 or greedy:
             raise ValueError(
@@ -55,20 +57,35 @@ def sample(
         return sample_paths(folder, n, out, seed, device)
     kind_of(out, WRITERS)
     model = opened(folder, device)
-    write_samples(model.env, model.stream(n, temperature, greedy, seed=seed), out, progress)
+    write_samples(model.env, model.stream(n, temperature, greedy, seed=seed), out, progress, model.task.landscape)
     return n
 
 
-def write_samples(env: Env, blocks: Iterable[Samples], out: Path, progress: Progress | None = None) -> None:
-    """Write blocks of samples into a file, whole or absent."""
+def write_samples(
+    env: Env,
+    blocks: Iterable[Samples],
+    out: Path,
+    progress: Progress | None = None,
+    landscape: Landscape | None = None,
+) -> None:
+    """Write blocks of samples into a file, whole or absent; a landscape of measurements tells which were measured."""
     done = 0
-    with writing(out) as write:
+    origin = landscape is not None and landscape.measured(env.objects(env.initial(1))) is not None
+    with writing(out, origin=origin) as write:
         for block in blocks:
             texts = spell_objects(env, block.objects.numpy())
-            write(texts, block.scores.numpy(), spell_intended(env, block.intended))
+            others = [spell_origins(landscape, block.objects)] if landscape is not None and origin else []
+            write(texts, block.scores.numpy(), spell_intended(env, block.intended), *others)
             done += block.scores.shape[0]
             if progress is not None:
                 progress(done)
+
+
+def spell_origins(landscape: Landscape, objects: Int[Tensor, "N O"]) -> TextRows:
+    """`measured` or `predicted` for each object."""
+    known = landscape.measured(objects)
+    assert known is not None
+    return text_rows([b"predicted", b"measured"]).take(known.long().numpy(), 0)
 
 
 def sample_paths(run: Run, n: int, out: Path, seed: int, device: str) -> int:

@@ -48,7 +48,7 @@ def spell_objects(env: Env, objects: Int[np.ndarray, "N O"]) -> TextRows:
 
 
 def spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> TextRows:
-    """Orders as text; on a grid, the numbers of the moves; of intentions that are no letters, their numbers."""
+    """Intentions as text, up to the first stop; on a grid, or where they are no letters, their numbers."""
     if isinstance(env, SequenceEnv) and env.actions == env.outcomes:
         return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())
     return spell(intended.numpy(), [str(i) for i in range(env.actions)], " ")

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -79,15 +80,18 @@ def train(
         run.check(overwrite=overwrite)
         if progress and copies is None and (line := large_copies(files, run.path)):
             progress(0, {"notice": line})
-    with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
+    with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun, TemporaryDirectory() as aside:
         (own if locks is None else locks).enter_context(run.locked())  # nothing is written before this line
         if learner is None:
             learner = _resumed(run, kept, config, where, lambda found: choose(found, accelerate, insist))
             record = Beginning(run)
         else:
             assert config is not None
-            record = _beginning(run, files, overwrite, until_begun)
-            record.place.create(kept, config, known=known, copies=copies)
+            fitted = learner.task.landscape.fitted_files(Path(aside))
+            fitted = {field: file for field, file in fitted.items() if field not in files}
+            record = _beginning(run, files | fitted, overwrite, until_begun)
+            record.place.create(kept, config, known=known, copies=copies, fitted=fitted)
+        learner.task.landscape.attach(run.path, resumed=resume)
         if not record.place.checkpoint.is_file():
             record.save(learner)  # there is always one to go on from, whenever the run is killed
         try:

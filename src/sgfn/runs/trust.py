@@ -13,17 +13,19 @@ from pathlib import Path
 from sgfn.config import TrainConfig
 from sgfn.config.files import resolved
 from sgfn.config.registry import Registry
+from sgfn.landscapes.proxies import PROXIES
 from sgfn.landscapes.tasks import TASKS
 from sgfn.learning import registry
 from sgfn.objectives import OBJECTIVES
 
 Trust = bool | Mapping[str, str]
 """Everything (True), nothing (False), or what the reader names again: values by field, `{"objective": "mine:loss"}`."""
-CODE = (*registry.choices(), "callable.function")
+CODE = (*registry.choices(), "proxy.kind", "callable.function")
 """Fields of a configuration that may hold `module:name`."""
 REGISTRIES: dict[str, Registry] = {"task": TASKS} | {
     field: registry.REGISTRIES.get(field, OBJECTIVES) for field in registry.choices()
 }
+REGISTRIES["proxy.kind"] = PROXIES
 """By the field that takes their names; what is built on an objective names another."""
 CREATED: set[tuple[str, str]] = set()
 """Fields with the names that this process gave to runs which it created."""

@@ -163,8 +163,8 @@ def order_section(groups: list[Group]) -> Section | None:
     if not tables:
         return None
     about = (
-        "Sequences that the trained policies intended (or that were measured beforehand), best first. Expect: mean "
-        "score of what is realised under the noise when the whole sequence is ordered at once."
+        "New sequences, best first: of all where they can be ranked exactly, else of those that the trained policies "
+        "made or intended. Expect: mean score of what comes out under the noise when the whole sequence is ordered."
     )
     return Section(key="orders", title="What to order", about=about, template="orders", content=tables)
 

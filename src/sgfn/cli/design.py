@@ -1,0 +1,129 @@
+"""`sgfn design` on the command line: parsing and printing only."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from sgfn.cli.streams import Output
+from sgfn.cli.tables import out, print_json
+from sgfn.config import NoiseConfig
+from sgfn.config.shell import command
+from sgfn.config.tasks import ConstraintsConfig
+
+NO_NOISE = NoiseConfig(alpha=0.0)
+"""What is assumed of a synthesis of which nothing is said."""
+SHOWN = 10
+"""Orders that are printed; all of them are in orders.csv."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposeFlags:
+    """Settings of a design; of a round that is continued those that are not given are carried on."""
+
+    alphabet: str | None = None
+    """dna (the default), rna, protein, or the letters themselves."""
+    sequence_column: str | None = None
+    """Column of the sequences; by default `sequence`."""
+    score_column: str | None = None
+    """Column of the scores; by default `score`."""
+    sd_column: str | None = None
+    """Column of the scores' standard deviations, where there is one."""
+    minimise: bool = False
+    """Low scores are good."""
+    acquisition: str | None = None
+    """What makes an order attractive: thompson (the default), members, ucb, greedy, or `module:function`, yours."""
+    kappa: float | None = None
+    """Standard deviations that `ucb` adds to the mean."""
+    proxy: str | None = None
+    """Kind of the proxy; `auto`, the default, chooses by cross-validation."""
+    distance: int | None = None
+    """Least number of differences between two orders of a plate."""
+    repeat: bool = False
+    """What was measured or ordered before may be ordered again."""
+    sampler: str | None = None
+    """A flow network that brings orders into a search: on, off, or auto (where --reach is 0)."""
+    reach: int | None = None
+    """Most edits between an order and a measured sequence in a search, 0 for no limit; by default by the proxy's
+    rank correlation."""
+    seed: int | None = None
+    """Seed of everything random."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignPropose:
+    """Propose a plate of orders from a table of measurements, or the next one from a round's folder."""
+
+    source: Annotated[Positional[Path], arg(metavar="TABLE|FOLDER")]
+    """Table of sequences and scores, or the folder of the round before."""
+    measured: Path | None = None
+    """What came of the last plate, with a folder: a table with a column `order` (or of sequences) and scores."""
+    orders: int = 96
+    """How many."""
+    out: Path | None = None
+    """Folder of this round; by default rounds/N."""
+    overwrite: bool = False
+    """Replace a round that is there."""
+    json: bool = False
+    """Print JSON."""
+    settings: Annotated[ProposeFlags, arg(name="")] = field(default_factory=ProposeFlags)
+    noise: NoiseConfig = field(default_factory=lambda: NO_NOISE)
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
+
+
+def run_propose(args: DesignPropose) -> None:
+    """`sgfn design propose`."""
+    from sgfn.design.rounds import check_folder  # torch is slow to import
+    from sgfn.design.sessions import begin, carry_on, write_round
+
+    values = {part.name: getattr(args.settings, part.name) for part in fields(args.settings)}
+    given = {name: value for name, value in values.items() if value is not None and value is not False}
+    if args.source.is_dir():
+        session = carry_on(
+            args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints
+        )
+    elif args.measured is not None:
+        raise ValueError("--measured adds to a round: give the round's folder first, or put all rows into one table")
+    else:
+        session = begin(args.source, given, args.noise, args.constraints)
+    folder = args.out or Path("rounds") / str(session.designer.round + 1)
+    check_folder(folder, overwrite=args.overwrite)
+    err = Output(stderr=True)
+    for notice in session.notices:
+        err.print(notice, soft_wrap=True)
+    from sgfn.reports.pages.design import write_design_page
+
+    proposal = session.designer.propose(args.orders)
+    write_round(
+        folder,
+        session,
+        proposal,
+        overwrite=args.overwrite,
+        page=lambda path: write_design_page(path, session.designer, proposal),
+    )
+    if args.json:
+        return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
+    print_proposal(proposal)
+    out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
+    following = command("design", "propose", folder, "--measured", "new.csv")
+    return out.print(f"next, when they are measured: {following}", soft_wrap=True)
+
+
+def print_proposal(proposal: Any) -> None:
+    """Print the first orders, and what the plate should bring."""
+    kinds = {"order": str, "expected": "{:.3g}".format, "sd": "{:.2g}".format, "intact": "{:.0%}".format}
+    kinds |= {"score": "{:.3g}".format, "distance": "{:.0f}".format}
+    heads = {"order": "order", "expected": "expect", "sd": "+-", "intact": "intact", "score": "if intact"}
+    heads |= {"distance": "from nearest measured"}
+    table = Table(*heads.values(), box=None, header_style="bold")
+    for _, row in proposal.orders.head(SHOWN).iterrows():
+        table.add_row(*(kinds[name](row[name]) for name in heads))
+    out.print(table)
+    look, facts = proposal.outlook, proposal.proxy
+    out.print(f"{proposal.note}; {proposal.seconds:.0f} s", soft_wrap=True)
+    quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
+    out.print(f"proxy {facts['kind']}: {quality} (cross-validation)", soft_wrap=True)
+    best = f"best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g})"
+    out.print(f"{best}, expected after this plate {look.expected_best[-1]:.4g}", soft_wrap=True)

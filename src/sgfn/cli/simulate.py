@@ -1,0 +1,80 @@
+"""`sgfn design simulate` on the command line: parsing and printing only."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from sgfn.cli.streams import Output
+from sgfn.cli.tables import out, print_json
+from sgfn.cli.task_flags import TaskFlags
+from sgfn.config import NoiseConfig, TrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignSimulate:
+    """Play a design on a known landscape: what plates of each method bring, round after round."""
+
+    task: Annotated[Positional[str], arg(metavar="TASK")]
+    """Task of sequences, which `sgfn tasks` lists (gb1, mpsa, tfbind8, motif, ehrlich, table, callable), or yours."""
+    method: tuple[str, ...] = ("thompson", "greedy", "random")
+    """Which: thompson, members, ucb, greedy, thompson-unaware, greedy-unaware, thompson-search, adalead, genetic,
+    cma-es, random, or `module:maker`, yours."""
+    rounds: int = 4
+    """Plates after the first measurements."""
+    orders: int = 96
+    """Orders of a plate."""
+    start: int = 96
+    """Random sequences that are measured first."""
+    seeds: int = 3
+    """How many seeds, from --seed on."""
+    proxy: str = "auto"
+    """Kind of the proxy that all methods fit."""
+    out: Path | None = None
+    """JSON file for the results."""
+    overwrite: bool = False
+    """Replace a file that is there."""
+    json: bool = False
+    """Print JSON."""
+    seed: int = 0
+    """The first seed."""
+    config: Annotated[TaskFlags, arg(name="")] = field(default_factory=lambda: TaskFlags(noise=NoiseConfig(alpha=0.0)))
+
+
+def run_simulate(args: DesignSimulate) -> None:
+    """`sgfn design simulate`."""
+    from sgfn.config.files import check_target, write_json  # what follows is slow to import
+    from sgfn.design.simulate import play, summary_of
+    from sgfn.landscapes.tasks import make_task
+    from sgfn.learning.unread import refuse_unread_task
+
+    if args.out is not None:
+        check_target(args.out, overwrite=args.overwrite)
+    config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
+    refuse_unread_task(args.task, config)
+    task, err = make_task(args.task, config), Output(stderr=True)
+    games = []
+    for name in args.method:
+        for seed in range(args.seed, args.seed + args.seeds):
+            sizes = {"rounds": args.rounds, "orders": args.orders, "start": args.start}
+            games.append(play(task, name, **sizes, seed=seed, proxy=args.proxy))
+            last = games[-1].rounds[-1]
+            err.print(f"{name}, seed {seed}: best {last.best:.4g}, last plate {last.expected:.4g}", soft_wrap=True)
+    result = {"summary": summary_of(games), "games": [game.to_json() for game in games]}
+    if args.out is not None:
+        write_json(args.out, result)
+    return print_json(result) if args.json else print_games(result["summary"])
+
+
+def print_games(summary: list[dict[str, Any]]) -> None:
+    """Print means over seeds with standard errors, one row for each method."""
+    table = Table(
+        "method", "seeds", "best", "+-", "last plate expects", "regret", "CPU s", box=None, header_style="bold"
+    )
+    for row in summary:
+        regret = "-" if row["regret"] is None else f"{row['regret']:.3g}"
+        figures = (f"{row['best']:.4g}", f"{row['best_error']:.2g}", f"{row['expected']:.4g}", regret)
+        table.add_row(row["method"], str(row["seeds"]), *figures, f"{row['seconds']:.3g}")
+    out.print(table)

@@ -1,0 +1,138 @@
+"""Acquisitions by name: what makes an order attractive, from the values that the proxy's members give it.
+
+An acquisition maps values of members [M, N] to rows of attractiveness [K, N]; wells of a plate take turns at the rows,
+each taking the best order of its row that is still free. It is called on blocks of orders: its random numbers may
+depend on the number of members, never on the orders, so that one row means the same in every block.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sgfn.config.checks import in_range, whole_number
+from sgfn.config.registry import DASHED, DOTTED, Entry, Registry, Style, called_as, imported, refuse_arguments
+
+Acquire = Callable[[Any, "Request"], Any]
+"""Rows of attractiveness [K, N] of orders from members' values [M, N]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What an acquisition may depend on beside the members' values."""
+
+    wells: int
+    """How many orders are wanted."""
+    seed: int = 0
+    """Seed of its random numbers."""
+    kappa: float = 1.0
+    """Weight of the uncertainty in `ucb`."""
+
+    def __post_init__(self) -> None:
+        whole_number("orders", self.wells, 1)
+        in_range("kappa", self.kappa, 0.0, 1e6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcquisitionEntry(Entry):
+    """A way to weigh values against uncertainty."""
+
+    acquire: Acquire | str
+    """Ours as `module:name`."""
+
+
+def wrap(name: str, found: Any) -> AcquisitionEntry:
+    """The entry of a function that is not ours."""
+    wanted = "a function (members [M, N], request) -> rows [K, N]"
+    return AcquisitionEntry(
+        name=name, acquire=refuse_arguments("acquisition", name, found, wanted, "members", "request")
+    )
+
+
+ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
+    "acquisition",
+    wrap,
+    AcquisitionEntry(
+        name="thompson",
+        about="each well follows another draw of the proxy's members",
+        label="Thompson",
+        style=Style(colour="#224eb1"),
+        acquire="sgfn.design.acquisition:thompson",
+    ),
+    AcquisitionEntry(
+        name="members",
+        about="each well follows one member of the proxy, in turn",
+        label="members in turn",
+        style=Style(colour="#224eb1", line=DOTTED),
+        acquire="sgfn.design.acquisition:members_in_turn",
+    ),
+    AcquisitionEntry(
+        name="ucb",
+        about="mean plus --kappa standard deviations",
+        label="UCB",
+        style=Style(colour="#b66411", line=DASHED),
+        acquire="sgfn.design.acquisition:upper_confidence_bound",
+    ),
+    AcquisitionEntry(
+        name="greedy",
+        about="the mean alone",
+        label="greedy",
+        style=Style(colour="#3c8b6b"),
+        acquire="sgfn.design.acquisition:greedy",
+    ),
+)
+
+
+def greedy(members: Any, request: Request) -> Any:
+    """One row: the mean of the members."""
+    return members.mean(0, keepdim=True)
+
+
+def upper_confidence_bound(members: Any, request: Request) -> Any:
+    r"""One row, $\mu(o) + \kappa\,\sigma(o)$ over the members.
+
+    Reference: Srinivas et al. (2010), Gaussian process optimization in the bandit setting, ICML.
+    """
+    spread = members.std(0, correction=0) if len(members) > 1 else members[0] * 0
+    return (members.mean(0) + request.kappa * spread)[None]
+
+
+def members_in_turn(members: Any, request: Request) -> Any:
+    """A row for each member, in random order: Thompson sampling among the members themselves."""
+    import torch  # the registry is read where torch is not wanted
+
+    generator = torch.Generator().manual_seed(request.seed)
+    return members[torch.randperm(len(members), generator=generator)]
+
+
+def thompson(members: Any, request: Request) -> Any:
+    r"""A row for each well, drawn from the normal law that has the members' mean and covariance.
+
+    .. math:: f_w = \bar f + (M-1)^{-1/2} \sum_m z_{wm} (f_m - \bar f), \quad z \sim N(0, 1)
+
+    Draws of the members alone would repeat after M wells. Reference: Thompson (1933), Biometrika; covariance of an
+    ensemble as in Evensen (2003), The ensemble Kalman filter, Ocean Dynamics.
+    """
+    return normal_weights(request.wells, len(members), request.seed).to(members.dtype) @ members
+
+
+def normal_weights(draws: int, members: int, seed: int) -> Any:
+    """Weights [R, M] of members whose sums are draws of the normal law with the members' mean and covariance."""
+    import torch
+
+    drawn = torch.randn(draws, members, generator=torch.Generator().manual_seed(seed)) / max(members - 1, 1) ** 0.5
+    return drawn - drawn.mean(1, keepdim=True) + 1 / members  # applied to f_m - mean, plus the mean
+
+
+def acquire(name: str, members: Any, request: Request) -> Any:
+    """Rows of attractiveness by a named acquisition; what a user's function gives is checked."""
+    import torch
+
+    entry = ACQUISITIONS[name]
+    with called_as("acquisition", name):
+        rows = imported(entry.acquire)(members, request)
+    if not isinstance(rows, torch.Tensor) or rows.ndim != 2 or rows.shape[1] != members.shape[1]:
+        shape = list(rows.shape) if isinstance(rows, torch.Tensor) else type(rows).__name__
+        raise ValueError(f"acquisition {name!r} must return rows [K, {members.shape[1]}], got {shape}")
+    if not bool(torch.isfinite(rows).all()):
+        raise ValueError(f"acquisition {name!r} gave values that are not finite: return finite numbers")
+    return rows

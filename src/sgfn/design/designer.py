@@ -1,0 +1,241 @@
+"""Design in rounds, in memory: fit a proxy to measurements, propose a plate of orders, be told what came of it."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.config.checks import whole_number
+from sgfn.design.measured import MEASURED, Source, read_round, with_round
+from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
+from sgfn.design.sampler import Weights
+from sgfn.design.settings import DesignConfig
+from sgfn.design.space import OrderSpace
+from sgfn.design.wells import describe, plate_frame
+from sgfn.envs.constraints import Constraints
+from sgfn.landscapes.proxies import Proxy, fit_proxy
+from sgfn.noise import Noise
+from sgfn.runs.spaces import as_noise
+from sgfn.runs.trust import Trust
+
+MOST_ORDERS = 10_000
+
+
+class Designer:
+    """From measured sequences to orders, round after round.
+
+    `noise` is a rate or an object of `sgfn.noise`, `constraints` an object of `sgfn.envs.constraints`; the other
+    arguments are fields of `DesignConfig`. A plate's orders are pending until `tell` brings their scores: they are not
+    proposed again, and the next proxy believes its own prediction of them.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"sequence": ["AAC", "ACC", "CCC", "CAC", "AAA", "CCA"], "score": [2, 1, 0, 1, 3, 1]})
+    >>> plate = Designer("AC", proxy="ridge").fit(table).propose(2)
+    >>> plate.how, len(plate)
+    ('exact', 2)
+    """
+
+    def __init__(
+        self,
+        alphabet: str = "dna",
+        *,
+        length: int | None = None,
+        noise: float | Noise | None = None,
+        constraints: Constraints | None = None,
+        **settings: Any,
+    ) -> None:
+        if length is not None:
+            if {"min_length", "max_length"} & settings.keys():
+                raise ValueError("length is for sequences of one length: leave it out, or min_length and max_length")
+            settings |= {"min_length": length, "max_length": length}
+        self.config = DesignConfig(alphabet=alphabet, **settings)
+        self.noise, self.constraints = as_noise(noise), constraints
+        self.measured = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in MEASURED.items()})
+        self.pending: dict[str, tuple[float, float]] = {}
+        """Orders that were proposed and not measured yet, with expected score and standard deviation."""
+        self.round = 0
+        """Number of plates proposed so far."""
+        self.ignored: tuple[str, ...] = ()
+        """Columns of the last table that were not read."""
+        self.weights: Weights | None = None
+        self.proxy: Proxy | None = None
+
+    # what is known
+
+    @property
+    def sign(self) -> float:
+        """-1 where low scores are good, else 1."""
+        return -1.0 if self.config.minimise else 1.0
+
+    @property
+    def space(self) -> OrderSpace:
+        """The sequences that may be ordered."""
+        self._need_data()
+        lengths = self.measured.sequence.str.len()
+        return self.config.space((int(lengths.min()), int(lengths.max())), self.noise, self.constraints)
+
+    @property
+    def best(self) -> tuple[str, float]:
+        """The best sequence measured, and its score."""
+        self._need_data()
+        place = int(np.argmax(self.sign * self.measured.score.to_numpy()))
+        return str(self.measured.sequence.iloc[place]), float(self.measured.score.iloc[place])
+
+    def fit(self, data: Source) -> "Designer":
+        """Begin with measurements: a table, or the name of its file; whatever was known before is forgotten."""
+        found, self.ignored = read_round(data, self.config)
+        self.measured = with_round(found, 0)
+        self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
+        self.space  # noqa: B018 -- lengths and constraints are checked now
+        return self
+
+    def tell(self, data: Source) -> "Designer":
+        """Add measurements of the last plate, or of anything else; their orders are no longer pending.
+
+        A column `order` says what was ordered where the column of sequences says what came out; without it the two
+        are the same. Columns must be those of the first table.
+        """
+        self._need_data()
+        found, self.ignored = read_round(data, self.config, told=True)
+        unknown = (np.nan, np.nan)
+        predicted = [self.pending.get(order, unknown) for order in found.order]
+        found["predicted"], found["predicted_sd"] = zip(*predicted, strict=True)
+        self.measured = pd.concat([self.measured, with_round(found, max(self.round, 1))], ignore_index=True)
+        done = {*found.order}
+        self.pending = {order: figures for order, figures in self.pending.items() if order not in done}
+        self.proxy = None
+        return self
+
+    def propose(self, count: int = 96) -> Proposal:
+        """A plate of orders; they are pending from now on."""
+        whole_number("orders", count, 1, MOST_ORDERS)
+        began = time.perf_counter()
+        space, proxy = self.space, self.fitted()
+        known, barred = self._known(space), self._barred(space)
+        choice = choose(
+            space,
+            proxy.member_tokens,
+            self.config,
+            count,
+            known,
+            barred,
+            self._seed(1),
+            self.weights,
+            proxy.report.spearman,
+        )
+        self.weights = choice.weights
+        self.round += 1
+        orders = self._orders(space, proxy, choice)
+        figures = zip(orders.expected.astype(float), orders.sd.astype(float), strict=True)
+        self.pending |= dict(zip(orders.order, figures, strict=True))
+        self.proxy = None  # the next one believes what is expected of these
+        return Proposal(
+            round=self.round,
+            orders=orders,
+            how=choice.found.how,
+            note=self._note(choice, count),
+            outlook=outlook_of(space, proxy.member_tokens, choice, known, self.best[1], self.sign, self._seed(2)),
+            proxy=report_of(proxy),
+            scored=choice.found.scored,
+            seconds=time.perf_counter() - began,
+        )
+
+    def predict(self, sequences: Sequence[str]) -> pd.DataFrame:
+        """Predicted score of sequences if they come out intact, and its standard deviation."""
+        found = self.fitted().predict(list(sequences))
+        return pd.DataFrame({"sequence": list(sequences), "score": self.sign * found.mean, "sd": found.sd})
+
+    # folders
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
+        """Write what is known to a folder, as JSON, CSV and safetensors; `load` and the command line read it."""
+        from sgfn.design.rounds import save_round  # it makes designers
+
+        save_round(Path(folder), self, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: Path | str, *, trust: Trust = False) -> "Designer":
+        """The designer of a round's folder; code that it names is run only where `trust` names it again."""
+        from sgfn.design.rounds import read_round_folder
+
+        return read_round_folder(Path(folder), trust).designer
+
+    # the proxy
+
+    def fitted(self) -> Proxy:
+        """The proxy of all measurements, pending orders taken at what the proxy without them predicts."""
+        if self.proxy is None:
+            self._need_data()
+            sequences, scores, sd = self._training()
+            self.proxy = self._fit(sequences, scores, sd)
+            if waiting := [order for order in self.pending if order not in set(sequences)]:
+                believed = self.proxy.predict(waiting)
+                spread = None if sd is None else np.concatenate([sd, believed.sd])
+                self.proxy = self._fit([*sequences, *waiting], np.concatenate([scores, believed.mean]), spread)
+        return self.proxy
+
+    def _fit(self, sequences: list[str], scores: Float[np.ndarray, " N"], sd: Any) -> Proxy:
+        config = self.config
+        longest = max(self.space.max_length, *map(len, sequences))
+        return fit_proxy(
+            sequences,
+            scores,
+            alphabet=config.alphabet,
+            sd=sd,
+            kind=config.proxy,
+            seed=self._seed(0),
+            max_length=longest,
+        )
+
+    def _training(self) -> tuple[list[str], Float[np.ndarray, " N"], Any]:
+        """Sequences with their scores, high ones good, and standard deviations if all have them."""
+        scores, sd = self.sign * self.measured.score.to_numpy(dtype=float), self.measured.sd.to_numpy(dtype=float)
+        return self.measured.sequence.tolist(), scores, None if np.isnan(sd).any() else sd
+
+    # parts of a proposal
+
+    def _known(self, space: OrderSpace) -> Int[Tensor, "R L"]:
+        """Measured sequences that the space holds, best first."""
+        ordered = self.measured.assign(good=self.sign * self.measured.score).sort_values("good", ascending=False)
+        return self._inside(space, ordered.sequence.drop_duplicates().tolist())
+
+    def _barred(self, space: OrderSpace) -> Int[Tensor, "B L"]:
+        """What may not be ordered: what was measured or ordered before, unless repeats are asked for."""
+        before = [] if self.config.repeat else [*self.measured.sequence, *self.measured.order, *self.pending]
+        return self._inside(space, list(dict.fromkeys(before)))
+
+    def _inside(self, space: OrderSpace, texts: list[str]) -> Int[Tensor, "N L"]:
+        fits = [text for text in texts if space.min_length <= len(text) <= space.max_length]
+        return space.parse(fits)
+
+    def _orders(self, space: OrderSpace, proxy: Proxy, choice: Choice) -> pd.DataFrame:
+        measured = self.measured.sequence.drop_duplicates().tolist()
+        return plate_frame(describe(space, proxy, space.decode(choice.tokens), measured, self._seed(3)), self.sign)
+
+    def _note(self, choice: Choice, count: int) -> str:
+        short = count - len(choice.tokens)
+        fewer = (
+            f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
+        )
+        return choice.found.note + fewer
+
+    # checks
+
+    def _need_data(self) -> None:
+        if not len(self.measured):
+            raise ValueError("there are no measurements yet: call fit(table) first")
+
+    def _seed(self, purpose: int) -> int:
+        """A seed for each round and purpose."""
+        return (self.config.seed * 1_000_003 + 101 * self.round + purpose) % (2**31 - 1)
+
+
+def report_of(proxy: Proxy) -> dict[str, Any]:
+    """What the proxy's cross-validation says, as plain data."""
+    names = ("kind", "rows", "folds", "spearman", "rmse", "coverage")
+    return {name: getattr(proxy.report, name) for name in names}

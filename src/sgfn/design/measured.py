@@ -1,0 +1,83 @@
+"""Tables of a round: measured sequences, their scores, what had been ordered, and what had been predicted."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sgfn.config.tables import read_table, spell
+from sgfn.design.settings import DesignConfig
+from sgfn.landscapes.measurements import Measurements, read_measurements
+
+MEASURED = {
+    "sequence": object,
+    "score": float,
+    "sd": float,
+    "order": object,
+    "round": int,
+    "predicted": float,
+    "predicted_sd": float,
+}
+"""Columns of all that was measured, with their types; `sd` and predictions may be missing."""
+ORDER = "order"
+"""Column that says what was ordered, in tables that tell of a plate."""
+Source = pd.DataFrame | Path | str
+
+
+def with_round(found: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Measurements with all columns, those that are missing empty, as of one round."""
+    made = found.assign(round=number)
+    for name in MEASURED:
+        if name not in made:
+            made[name] = "" if MEASURED[name] is object else np.nan
+    return made[list(MEASURED)].astype(MEASURED)
+
+
+def read_round(source: Source, config: DesignConfig, *, told: bool = False) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Measurements of a table or a file, checked, and the columns that were not read; replicates stay rows.
+
+    A table that tells of orders (`told`) may name them in a column `order`; its column of sequences then says what came
+    out, and may be left out where that is not known.
+    """
+    frame = _cells(source, told)
+    ordered = told and ORDER in frame
+    sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
+    checked = _checked(source, config, sequence, told)
+    if ordered and sequence != ORDER:
+        _checked(source, config, ORDER, told)  # orders are sequences of the same letters
+    found = pd.DataFrame({"sequence": _letters(frame[sequence], config.alphabet)})
+    found["score"] = [float(text) for text in spell(frame[config.score_column])]
+    if config.sd_column:
+        found["sd"] = [float(text) for text in spell(frame[config.sd_column])]
+    found["order"] = _letters(frame[ORDER if ordered else sequence], config.alphabet) if told else ""
+    return found, tuple(name for name in checked.ignored if not (ordered and name == ORDER))
+
+
+def _checked(source: Source, config: DesignConfig, sequence: str, told: bool) -> Measurements:
+    """The table as the reader of measurements takes it, which raises for whatever is wrong with it."""
+    return read_measurements(
+        source,
+        config.alphabet,
+        sequence,
+        config.score_column,
+        duplicates="mean",
+        sd_column=config.sd_column,
+        signed=True,
+        field_name=_field(told),
+    )
+
+
+def _field(told: bool) -> str:
+    return "--measured" if told else "table"
+
+
+def _cells(source: Source, told: bool) -> pd.DataFrame:
+    if isinstance(source, pd.DataFrame):
+        return source.reset_index(drop=True).set_axis([str(name) for name in source.columns], axis=1)
+    return read_table(Path(source), _field(told), each="measured sequence").frame
+
+
+def _letters(cells: Any, alphabet: str) -> list[str]:
+    """Sequences as written, or upper-cased where only that makes them valid."""
+    return [text if set(text) <= set(alphabet) else text.upper() for text in spell(cells)]

@@ -1,0 +1,76 @@
+"""Players of a simulated design: ours around `Designer`, and rivals around the same kind of proxy."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jaxtyping import Int
+from torch import Tensor
+
+from sgfn.design.proposal import choose
+from sgfn.design.rivals import SEARCHES, History, Mean, ModelPlayer, Player, RandomPlayer
+from sgfn.design.sampler import Weights
+from sgfn.design.settings import DesignConfig
+from sgfn.design.space import OrderSpace
+from sgfn.landscapes.proxies import Proxy, fit_proxy
+from sgfn.noise import UniformSlip
+
+
+def fit_history(space: OrderSpace, kind: str, history: History, seed: int) -> Proxy:
+    """A proxy of what was measured."""
+    scores = history.scores.double().numpy()
+    return fit_proxy(
+        space.decode(history.tokens), scores, alphabet=space.alphabet, kind=kind, seed=seed, max_length=space.max_length
+    )
+
+
+@dataclass(eq=False)
+class DesignPlayer:
+    """Fills plates as `Designer` does, without its tables."""
+
+    space: OrderSpace
+    proxy: str
+    config: DesignConfig
+    weights: Weights | None = None
+
+    def propose(self, history: History, count: int, seed: int) -> Int[Tensor, "W L"]:
+        """Orders of the next plate."""
+        fitted = fit_history(self.space, self.proxy, history, seed)
+        best_first = history.tokens[history.scores.argsort(descending=True)]
+        chosen = choose(
+            self.space,
+            fitted.member_tokens,
+            self.config,
+            count,
+            best_first,
+            history.tokens,
+            seed,
+            self.weights,
+            fitted.report.spearman,
+        )
+        self.weights = chosen.weights
+        return chosen.tokens
+
+
+def designer(
+    space: OrderSpace, proxy: str, *, aware: bool = True, largest_exact: int | None = None, **options: Any
+) -> Player:
+    """One of ours; unaware of the noise it takes every order to come out as it is."""
+    space = space if aware else replace(space, noise=UniformSlip(alpha=0.0))
+    config = DesignConfig(alphabet=space.alphabet, **options)
+    if largest_exact is not None:
+        config = replace(config, search=replace(config.search, largest_exact=largest_exact))
+    return DesignPlayer(space, proxy, config)
+
+
+def rival(space: OrderSpace, proxy: str, *, search: str) -> Player:
+    """A rival by the name of its search."""
+
+    def fit(history: History, seed: int) -> Mean:
+        return fit_history(space, proxy, history, seed).mean_tokens
+
+    return ModelPlayer(space=space, fit=fit, search=SEARCHES[search])
+
+
+def random_player(space: OrderSpace, proxy: str) -> Player:
+    """Random orders."""
+    return RandomPlayer(space=space)

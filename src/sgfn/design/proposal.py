@@ -1,0 +1,214 @@
+"""A plate of orders for the next round, and what it should bring."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.design.acquisition import Request, acquire
+from sgfn.design.batch import expected_best, take_turns
+from sgfn.design.distances import edit_distances
+from sgfn.design.sampler import Weights, draw_orders
+from sgfn.design.search import (
+    Candidates,
+    Rows,
+    SearchConfig,
+    Start,
+    climb,
+    deserved_reach,
+    enumerable,
+    leading,
+    rank_all,
+)
+from sgfn.design.settings import DesignConfig
+from sgfn.design.space import OrderSpace, row_keys
+from sgfn.design.values import Predict, SampledChannel
+from sgfn.noise import UniformSlip
+
+DRAWS = 128
+"""Draws of the proxy, and of what comes out of each order, that the outlook is the mean of."""
+CONSIDERED = 1000
+"""Best measured sequences among which the truly best is sought."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What a plate should bring, in the units of the scores."""
+
+    best_so_far: float
+    """The best score measured, luck included."""
+    believed: float
+    """Expected true score of the best sequence measured, by the proxy."""
+    expected_best: list[float]
+    """Expected true score of the best sequence after each well, all that was measured included."""
+    mean: float
+    """Mean of the expected scores of the plate."""
+
+    @property
+    def marginal(self) -> list[float]:
+        """What each further well adds to the expected best."""
+        before = [self.believed, *self.expected_best[:-1]]
+        return [after - last for last, after in zip(before, self.expected_best, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Proposal:
+    """Orders in the order of their wells, how they were found, and what they should bring."""
+
+    round: int
+    orders: pd.DataFrame
+    """A row for each well; the first column is `order`."""
+    how: str
+    """`exact` where every order of the space was ranked, else `search`."""
+    note: str
+    """How far the search can be relied on, in a sentence."""
+    outlook: Outlook
+    proxy: dict[str, Any]
+    """What the proxy's cross-validation says."""
+    scored: int
+    """Sequences that the proxy was asked about."""
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.orders)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table of orders."""
+        return self.orders
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data without the table."""
+        facts = {name: getattr(self, name) for name in ("round", "how", "note", "scored", "seconds", "proxy")}
+        return facts | {"orders": len(self.orders), "outlook": self.outlook.to_json()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choice:
+    """Chosen orders with the members' values under the noise, and the sampler's weights for the next round."""
+
+    tokens: Int[Tensor, "W L"]
+    values: Float[Tensor, "M W"]
+    found: Candidates
+    weights: Weights | None
+
+
+def choose(
+    space: OrderSpace,
+    predict: Predict,
+    config: DesignConfig,
+    count: int,
+    known: Int[Tensor, "R L"],
+    barred: Int[Tensor, "B L"],
+    seed: int = 0,
+    weights: Weights | None = None,
+    correlation: float = 0.0,
+) -> Choice:
+    """The orders of a plate by the acquisition, none of them barred.
+
+    `known` are orders to begin a search with, best first: those measured. `correlation` is the proxy's rank correlation
+    in cross-validation, which decides how far from them a search goes where the settings do not.
+    """
+    reach = deserved_reach(space.max_length, correlation) if config.reach is None else config.reach
+    config = replace(config, search=replace(config.search, reach=reach))
+    request = Request(wells=count, seed=seed, kappa=config.kappa)
+
+    def rows(values: Float[Tensor, "M N"]) -> Float[Tensor, "K N"]:
+        return acquire(config.acquisition, values, request)
+
+    found, weights = _candidates(space, predict, rows, config, known, seed, weights)
+    attraction = rows(found.values)
+    refused = set(row_keys(barred))
+    free = torch.tensor([key not in refused for key in row_keys(found.tokens)], dtype=torch.bool)
+    blank = space.vocab if space.varies else None
+    places = take_turns(attraction, count, free, found.tokens, config.distance, blank)
+    if not len(places):
+        raise ValueError("nothing is left to order: all orders that the settings allow were ordered or measured before")
+    return Choice(tokens=found.tokens[places], values=found.values[:, places], found=found, weights=weights)
+
+
+def _candidates(
+    space: OrderSpace,
+    predict: Predict,
+    rows: Rows,
+    config: DesignConfig,
+    known: Int[Tensor, "R L"],
+    seed: int,
+    weights: Weights | None,
+) -> tuple[Candidates, Weights | None]:
+    """All orders where they can be ranked, else what a search finds, with a flow network's draws among its starts."""
+    if enumerable(space, config.search):
+        return rank_all(space, predict, config.search), weights
+    generator = torch.Generator().manual_seed(seed)
+    known = known[: 4 * config.search.elite]
+    start = Start(tokens=known, edits=torch.zeros(len(known), dtype=torch.int64))
+    found, edits = _climb_intact(space, predict, rows, start, generator, config.search)
+    if space.silent and not _sampled(config):
+        return found, weights
+    leaders = leading(rows(found.values), 4 * config.search.elite)
+    start = Start(tokens=found.tokens[leaders], edits=edits[leaders])
+    if _sampled(config):
+        elite = found.tokens[leading(rows(found.values), config.search.elite)]
+        drawn, weights = draw_orders(space, predict, rows, elite, config.flow, seed, weights)
+        start = _with_drawn(space, start, drawn, known, config.search)
+    return climb(space, predict, rows, start, generator, config.search)[0], weights
+
+
+def _sampled(config: DesignConfig) -> bool:
+    """Whether a flow network takes part: with `auto` where orders may be far from what was measured."""
+    return config.flow.steps > 0 and (config.sampler == "on" or (config.sampler == "auto" and not config.search.reach))
+
+
+def _with_drawn(
+    space: OrderSpace, start: Start, drawn: Int[Tensor, "D L"], known: Int[Tensor, "R L"], config: SearchConfig
+) -> Start:
+    """The orders to start with, and those of a flow network's draws that are within reach of the best measured."""
+    best = known[: config.elite]
+    away = torch.stack([edit_distances(drawn, row[row < space.vocab], space.vocab) for row in best]).amin(0)
+    kept = away <= config.reach if config.reach else away >= 0
+    return Start(tokens=torch.cat([start.tokens, drawn[kept]]), edits=torch.cat([start.edits, away[kept]]))
+
+
+def _climb_intact(
+    space: OrderSpace, predict: Predict, rows: Rows, start: Start, generator: torch.Generator, config: SearchConfig
+) -> tuple[Candidates, Int[Tensor, " N"]]:
+    """A first search for what scores well if it comes out intact, which takes one call of the proxy for each order."""
+    silent = replace(space, noise=UniformSlip(alpha=0.0))
+    short = replace(config, scored=config.scored // 2, seconds=config.seconds / 2)
+    return climb(silent, predict, rows, start, generator, short)
+
+
+def outlook_of(
+    space: OrderSpace,
+    predict: Predict,
+    choice: Choice,
+    known: Int[Tensor, "R L"],
+    best: float,
+    sign: float = 1.0,
+    seed: int = 0,
+) -> Outlook:
+    """What chosen orders should bring under the noise.
+
+    `known` are measured sequences, the best first, `best` is the best score; `sign` is -1 where low scores are good.
+    """
+    count, generator = len(choice.tokens), torch.Generator().manual_seed(seed)
+    outcomes = choice.tokens.expand(DRAWS, count, -1)
+    if not space.silent:
+        seeds = torch.randint(2**31 - 1, (DRAWS,), generator=generator).tolist()
+        drawn = [SampledChannel(space, count, one, even=False).realise_once(choice.tokens) for one in seeds]
+        outcomes = torch.stack(drawn)
+    rows, place = torch.unique(outcomes.reshape(DRAWS * count, -1), dim=0, return_inverse=True)
+    scores = predict(rows)[:, place].view(-1, DRAWS, count)
+    rising = expected_best(predict(known[:CONSIDERED]), scores, seed)
+    return Outlook(
+        best_so_far=best,
+        believed=sign * float(rising[0]),
+        expected_best=[sign * float(value) for value in rising[1:]],
+        mean=sign * float(choice.values.mean()),
+    )

@@ -1,0 +1,170 @@
+"""How candidates for a plate are found: all orders ranked where they can be listed, else a search that climbs.
+
+The search edits the best orders of each row of the acquisition (see `sgfn.design.acquisition`), so that every row is
+climbed and none starves. Whatever is proposed satisfies the constraints.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.design.edits import children
+from sgfn.design.space import OrderSpace, row_keys
+from sgfn.design.values import OrderValues, Predict, by_blocks, exact_values
+
+LARGEST_EXACT = 300_000
+"""Orders at most that are all scored and ranked."""
+
+Rows = Callable[[Float[Tensor, "M N"]], Float[Tensor, "K N"]]
+"""An acquisition with its random numbers fixed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """How much a search may cost."""
+
+    largest_exact: int = LARGEST_EXACT
+    """Orders at most that are all scored and ranked."""
+    scored: int = 150_000
+    """Sequences at most that the proxy scores in a search; under noise each order takes several."""
+    children: int = 2048
+    """Edited orders of one step of the search."""
+    elite: int = 512
+    """Orders at least that are edited further, shared among the rows of the acquisition."""
+    patience: int = 8
+    """Steps without anything better in any row after which the search ends."""
+    draws: int = 16
+    """Outcomes of each order in a search under noise."""
+    seconds: float = 40.0
+    """Time after which no further step is begun."""
+    reach: int = 0
+    """Most edits between an order that a search proposes and a measured sequence; 0 for no limit."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Candidates:
+    """Orders to choose from, with the value that each member of the proxy gives them under the noise."""
+
+    tokens: Int[Tensor, "N L"]
+    values: Float[Tensor, "M N"]
+    how: str
+    """`exact` where every order of the space was ranked, else `search`."""
+    scored: int
+    """Sequences that the proxy was asked about."""
+    steps: int = 0
+    seconds: float = 0.0
+    note: str = ""
+    """A sentence for whoever reads the result."""
+
+
+def enumerable(space: OrderSpace, config: SearchConfig) -> bool:
+    """Whether all orders are listed and ranked."""
+    return space.size <= config.largest_exact
+
+
+def rank_all(space: OrderSpace, predict: Predict, config: SearchConfig) -> Candidates:
+    """Every order that is allowed, with its exact value where all outcomes can be listed too, else from draws."""
+    start = time.perf_counter()
+    if space.silent or space.env.stop or space.env.num_objects > config.largest_exact:
+        tokens, value = space.everything(), OrderValues(space, predict, config.draws)
+        values, scored = value(tokens), len(tokens) * value.cost
+    else:
+        everything = space.env.all_objects()
+        allowed = space.allowed(everything)
+        values = exact_values(space, by_blocks(predict, everything))[:, allowed]
+        tokens, scored = everything[allowed], len(everything)
+    note = f"all {len(tokens):,} orders were ranked: by this proxy none is better"
+    seconds = time.perf_counter() - start
+    return Candidates(tokens=tokens, values=values, how="exact", scored=scored, seconds=seconds, note=note)
+
+
+@dataclass(eq=False)
+class Archive:
+    """All orders that a search has scored, each once, with the edits to where their line of parents began."""
+
+    tokens: list[Int[Tensor, "N L"]] = field(default_factory=list)
+    values: list[Float[Tensor, "M N"]] = field(default_factory=list)
+    edits: list[Int[Tensor, " N"]] = field(default_factory=list)
+    seen: set[bytes] = field(default_factory=set)
+
+    def score(self, value: OrderValues, tokens: Int[Tensor, "N L"], edits: Int[Tensor, " N"]) -> None:
+        """Score the orders that are new, and keep them."""
+        fresh = []
+        for place, key in enumerate(row_keys(tokens)):
+            if key not in self.seen:
+                self.seen.add(key)
+                fresh.append(place)
+        if fresh:
+            self.tokens.append(tokens[fresh])
+            self.edits.append(edits[fresh])
+            self.values.append(value(tokens[fresh]))
+
+    def gather(self) -> tuple[Int[Tensor, "N L"], Float[Tensor, "M N"], Int[Tensor, " N"]]:
+        """Everything so far."""
+        self.tokens, self.edits = [torch.cat(self.tokens)], [torch.cat(self.edits)]
+        self.values = [torch.cat(self.values, 1)]
+        return self.tokens[0], self.values[0], self.edits[0]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Start:
+    """Orders to begin a search with, and how many edits each is away from a measured sequence."""
+
+    tokens: Int[Tensor, "N L"]
+    edits: Int[Tensor, " N"]
+
+
+def deserved_reach(length: int, correlation: float) -> int:
+    """Edits that a proxy of a rank correlation (in cross-validation) can be trusted with: rho^2 L / 4, at least 2.
+
+    >>> deserved_reach(30, 0.4), deserved_reach(30, 0.9)
+    (2, 6)
+    """
+    return max(2, round(max(correlation, 0.0) ** 2 * length / 4))
+
+
+def climb(
+    space: OrderSpace, predict: Predict, rows: Rows, start: Start, generator: torch.Generator, config: SearchConfig
+) -> tuple[Candidates, Int[Tensor, " N"]]:
+    """Orders found by editing the best of each row, and their edits; all that were scored are given back."""
+    began, value, archive = time.perf_counter(), OrderValues(space, predict, config.draws), Archive()
+    reach, fits = config.reach, space.allowed(start.tokens)
+    archive.score(value, start.tokens[fits], start.edits[fits])
+    if not reach or not archive.tokens:  # nothing measured is allowed: begin anywhere
+        drawn = space.random(config.elite, generator)
+        archive.score(value, drawn, torch.zeros(len(drawn), dtype=torch.int64))
+    best, waited, steps = None, 0, 0
+    limit = max(config.scored // value.cost, len(archive.seen) + config.children)
+    while waited < config.patience and len(archive.seen) < limit and time.perf_counter() - began < config.seconds:
+        tokens, values, edits = archive.gather()
+        attraction = rows(values)
+        top = attraction.max(1).values
+        waited = 0 if best is None or bool((top > best + 1e-9).any()) else waited + 1
+        best, steps = top, steps + 1
+        parents = leading(attraction, config.elite)
+        born = children(tokens[parents], edits[parents], config.children, space.vocab, generator, varies=space.varies)
+        kept = space.allowed(born.tokens)
+        kept &= born.edits <= reach if reach else kept
+        archive.score(value, born.tokens[kept], born.edits[kept])
+    tokens, values, edits = archive.gather()
+    near = f" within {reach} edits of what was measured" if reach else ""
+    found = Candidates(
+        tokens=tokens,
+        values=values,
+        how="search",
+        scored=len(tokens) * value.cost,
+        steps=steps,
+        seconds=time.perf_counter() - began,
+        note=f"{len(tokens):,} of {space.size:.3g} orders were tried{near}: better ones may exist",
+    )
+    return found, edits
+
+
+def leading(attraction: Float[Tensor, "K N"], count: int) -> Int[Tensor, " P"]:
+    """Places of the best orders of each row, `count` in all or a little more, each once."""
+    each = min(attraction.shape[1], max(4, -(-count // len(attraction))))
+    return attraction.topk(each, 1).indices.flatten().unique()

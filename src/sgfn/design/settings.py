@@ -1,0 +1,138 @@
+"""Settings of a design: what stays the same from round to round, and how it is written to JSON."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import torch
+
+from sgfn.config.checks import in_range, one_of, whole_number
+from sgfn.config.tasks import LONGEST
+from sgfn.design.acquisition import ACQUISITIONS
+from sgfn.design.sampler import SamplerConfig
+from sgfn.design.search import SearchConfig
+from sgfn.design.space import OrderSpace
+from sgfn.envs.constraints import Constraints
+from sgfn.landscapes.measurements import resolve_alphabet
+from sgfn.noise import Noise
+from sgfn.runs.parts import NOISES, describe_noise
+
+SAMPLERS = ("auto", "on", "off")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignConfig:
+    """What is designed, and how."""
+
+    alphabet: str = "dna"
+    """dna, rna, protein, or the letters themselves."""
+    min_length: int | None = None
+    """Fewest letters of an order; by default those of the shortest sequence of the first table."""
+    max_length: int | None = None
+    """Most letters of an order; by default those of the longest sequence of the first table."""
+    sequence_column: str = "sequence"
+    score_column: str = "score"
+    sd_column: str | None = None
+    """Column of standard deviations of the scores."""
+    minimise: bool = False
+    """Whether low scores are good."""
+    acquisition: str = "thompson"
+    """What makes an order attractive: thompson, members, ucb, greedy, or `module:function`, yours."""
+    kappa: float = 1.0
+    """Standard deviations that `ucb` adds to the mean."""
+    proxy: str = "auto"
+    """Kind of the proxy; `auto` chooses by cross-validation."""
+    distance: int = 1
+    """Least number of differences between two orders of a plate."""
+    repeat: bool = False
+    """Whether what was measured or ordered before may be ordered again."""
+    sampler: str = "auto"
+    """Whether a flow network brings orders into a search: on, off; `auto`: where the search has no limit of reach."""
+    reach: int | None = None
+    """Most edits between an order and a measured sequence in a search, 0 for no limit: a proxy knows little beyond. By
+    default the better the proxy the further: rho^2 L / 4 for a rank correlation rho, at least 2."""
+    seed: int = 0
+    search: SearchConfig = field(default_factory=SearchConfig)
+    flow: SamplerConfig = field(default_factory=SamplerConfig)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alphabet", resolve_alphabet(self.alphabet, "alphabet"))
+        for name in ("min_length", "max_length"):
+            if (value := getattr(self, name)) is not None:
+                whole_number(name, value, 1, LONGEST)
+        if self.min_length is not None and self.max_length is not None:
+            in_range("min_length", self.min_length, 1, self.max_length)
+        ACQUISITIONS.check(self.acquisition)
+        one_of("sampler", self.sampler, SAMPLERS)
+        in_range("kappa", self.kappa, 0.0, 1e6)
+        whole_number("distance", self.distance, 1, LONGEST)
+        if self.reach is not None:
+            whole_number("reach", self.reach, 0, LONGEST)
+        whole_number("seed", self.seed, 0, 2**31 - 1)
+
+    def space(self, lengths: tuple[int, int], noise: Noise, constraints: Constraints | None) -> OrderSpace:
+        """The orders that the settings admit; `lengths` are those of the data, for what is not set."""
+        least = lengths[0] if self.min_length is None else self.min_length
+        most = lengths[1] if self.max_length is None else self.max_length
+        in_range("min_length", least, 1, most)
+        return OrderSpace(
+            alphabet=self.alphabet, min_length=least, max_length=most, noise=noise, constraints=constraints
+        )
+
+
+# JSON
+
+
+def to_json(config: DesignConfig, noise: Noise, constraints: Constraints | None) -> dict[str, Any]:
+    """Settings as plain data; code is named, never stored, and no file is named."""
+    told = describe_noise(noise)
+    if told["kind"] == "own":
+        raise ValueError(
+            f"noise {told['label']} is not one of ours and cannot be kept in a folder: use Designer in Python"
+        )
+    return {
+        "design": asdict(config),
+        "noise": told,
+        "constraints": None if constraints is None else asdict(constraints),
+    }
+
+
+def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, Constraints | None]:
+    """Settings from plain data that anybody may have written; `name` is the file, for errors."""
+    try:
+        design = dict(data["design"])
+        search, flow = SearchConfig(**design.pop("search")), SamplerConfig(**design.pop("flow"))
+        _check_types(DesignConfig, design)
+        config = DesignConfig(**design, search=search, flow=flow)
+        return config, read_noise(data["noise"]), _read_constraints(data["constraints"])
+    except (TypeError, KeyError, AttributeError, OverflowError, RuntimeError) as error:
+        raise ValueError(
+            f"{name} was not written by sgfn, or is damaged ({error}): propose from the table again"
+        ) from None
+
+
+def read_noise(data: Mapping[str, Any]) -> Noise:
+    """A noise from its description; classes of others are never imported."""
+    one_of("noise.kind", str(data["kind"]), NOISES)
+    values = {name: value for name, value in data.items() if name not in ("kind", "words")}
+    if "matrix" in values:
+        values["matrix"] = torch.tensor(values["matrix"], dtype=torch.float64)
+    if "alphas" in values:
+        values["alphas"] = tuple(values["alphas"])
+    return NOISES[data["kind"]](**values)
+
+
+def _read_constraints(data: Mapping[str, Any] | None) -> Constraints | None:
+    if data is None:
+        return None
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+    return Constraints(**given)
+
+
+def _check_types(kind: type, values: Mapping[str, Any]) -> None:
+    """Raise for a value that is of another type than the default of its field."""
+    for part in fields(kind):
+        if part.name in values and isinstance(part.default, bool | str):
+            wanted, value = type(part.default), values[part.name]
+            if not isinstance(value, wanted):
+                raise TypeError(f"{part.name} is {type(value).__name__}, not {wanted.__name__}")

@@ -1,0 +1,214 @@
+"""Design played on a known landscape: what a method's plates bring, beside the best that could have been ordered."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.config.checks import whole_number
+from sgfn.config.registry import called_as, imported
+from sgfn.design.players import METHODS
+from sgfn.design.rivals import History
+from sgfn.design.search import LARGEST_EXACT
+from sgfn.design.space import OrderSpace, row_keys
+from sgfn.design.values import SampledChannel, exact_values
+from sgfn.envs import SequenceEnv
+from sgfn.landscapes.tasks import Task
+
+TRUTH_DRAWS = 256
+"""Outcomes of each order from which its true value is estimated where it cannot be computed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundResult:
+    """What one plate brought."""
+
+    round: int
+    measured: int
+    """Sequences measured so far, the first ones included."""
+    best: float
+    """Best score measured so far."""
+    mean: float
+    """Mean score of what came out of this plate."""
+    expected: float
+    """Expected mean score of what this plate's orders give under the noise."""
+    regret: float | None
+    """How much less that is than of the best plate there is; None where it is not known."""
+    seconds: float
+    """CPU time of the proposal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """All rounds of one method with one seed."""
+
+    task: str
+    method: str
+    proxy: str
+    noise: str
+    seed: int
+    start: int
+    orders: int
+    rounds: list[RoundResult]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A landscape of sequences and its noise, which players see through measurements alone."""
+
+    task: Task
+
+    @property
+    def env(self) -> SequenceEnv:
+        """The environment of the task."""
+        if not isinstance(self.task.env, SequenceEnv) or self.task.env.actions != self.task.env.outcomes:
+            raise ValueError(f"design is for sequences, and {self.task.name} has none: choose another task")
+        return self.task.env
+
+    @cached_property
+    def space(self) -> OrderSpace:
+        """The sequences that may be ordered."""
+        env = self.env
+        least = env.min_length if env.stop else env.length
+        constraints = getattr(env, "constraints", None)
+        return OrderSpace(
+            alphabet=env.alphabet, min_length=least, max_length=env.length, noise=env.noise, constraints=constraints
+        )
+
+    def scores(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, " N"]:
+        """Scores of sequences."""
+        return self.task.landscape.scores(tokens)
+
+    @cached_property
+    def values(self) -> Float[Tensor, " N"] | None:
+        """Exact V(o) of every order, where all can be listed."""
+        space = self.space
+        if space.env.stop or space.env.num_objects > LARGEST_EXACT:
+            return None
+        table = self.scores(space.env.all_objects())[None]
+        return table[0] if space.silent else exact_values(space, table)[0]
+
+    @cached_property
+    def best_batch(self) -> Float[Tensor, " N"] | None:
+        """Values of all orders that are allowed, best first."""
+        if self.values is None:
+            return None
+        allowed = self.space.allowed(self.space.env.all_objects())
+        return self.values[allowed].sort(descending=True).values
+
+    def expected(self, orders: Int[Tensor, "N L"], seed: int = 0) -> Float[Tensor, " N"]:
+        """V(o) of orders, exact where it can be."""
+        if self.values is not None:
+            return self.values[self.space.env.object_index(orders)]
+        if self.space.silent:
+            return self.scores(orders)
+        drawn = SampledChannel(self.space, TRUTH_DRAWS, seed).realise(orders)
+        return self.scores(drawn.flatten(0, 1)).view(TRUTH_DRAWS, -1).mean(0)
+
+    def realise(self, orders: Int[Tensor, "N L"], seed: int) -> Int[Tensor, "N L"]:
+        """What comes out of orders, each with its own luck."""
+        if self.space.silent:
+            return orders
+        return SampledChannel(self.space, len(orders), seed, even=False).realise_once(orders)
+
+
+def play(
+    task: Task, method: str, *, rounds: int = 4, orders: int = 96, start: int = 96, seed: int = 0, proxy: str = "auto"
+) -> Game:
+    """Play a design: random sequences are measured first, then plates that the method fills.
+
+    Of each order one outcome comes out, is sequenced and measured without error.
+    """
+    truth = Truth(task)
+    return Game(
+        task=task.name,
+        method=method,
+        proxy=proxy,
+        noise=task.env.noise_summary,
+        seed=seed,
+        start=start,
+        orders=orders,
+        rounds=list(_rounds(truth, method, rounds, orders, start, seed, proxy)),
+    )
+
+
+def _rounds(
+    truth: Truth, method: str, rounds: int, orders: int, start: int, seed: int, proxy: str
+) -> Iterator[RoundResult]:
+    for name, value in (("rounds", rounds), ("orders", orders), ("start", start)):
+        whole_number(name, value, 1)
+    entry = METHODS[method]
+    with called_as("method", method):
+        player = imported(entry.make)(truth.space, proxy, **dict(entry.options))
+    history = first_history(truth, start, seed)
+    for number in range(1, rounds + 1):
+        began = time.process_time()
+        with called_as("method", method):
+            chosen = player.propose(history, orders, 1000 * seed + number)
+        seconds = time.process_time() - began
+        outcomes = truth.realise(chosen, 1000 * seed + number)
+        scores = truth.scores(outcomes)
+        history = joined(history, outcomes, scores)
+        expected = float(truth.expected(chosen).mean())
+        bound = None if truth.best_batch is None else float(truth.best_batch[: len(chosen)].mean())
+        yield RoundResult(
+            round=number,
+            measured=len(history.tokens),
+            best=float(history.scores.max()),
+            mean=float(scores.mean()),
+            expected=expected,
+            regret=None if bound is None else bound - expected,
+            seconds=seconds,
+        )
+
+
+def first_history(truth: Truth, start: int, seed: int) -> History:
+    """Random sequences with their scores; a landscape that knows some of its sequences alone draws among those."""
+    generator = torch.Generator().manual_seed(seed)
+    known = truth.task.landscape.offline_objects()
+    if known is not None:
+        tokens = known[torch.randperm(len(known), generator=generator)[:start]].cpu()
+    else:
+        tokens = truth.space.random(start, generator).unique(dim=0)
+    return History(tokens=tokens, scores=truth.scores(tokens))
+
+
+def joined(history: History, tokens: Int[Tensor, "N L"], scores: Float[Tensor, " N"]) -> History:
+    """What was measured before and now, each sequence once."""
+    known, fresh = set(row_keys(history.tokens)), []
+    for place, key in enumerate(row_keys(tokens)):
+        if key not in known:
+            known.add(key)
+            fresh.append(place)
+    return History(tokens=torch.cat([history.tokens, tokens[fresh]]), scores=torch.cat([history.scores, scores[fresh]]))
+
+
+def summary_of(games: list[Game]) -> list[dict[str, Any]]:
+    """Means over seeds of each method's last round, with the standard error of the best score."""
+    found = []
+    for method in dict.fromkeys(game.method for game in games):
+        last = [game.rounds[-1] for game in games if game.method == method]
+        best = torch.tensor([one.best for one in last], dtype=torch.float64)
+        seconds = [sum(one.seconds for one in game.rounds) for game in games if game.method == method]
+        regrets = [one.regret for one in last if one.regret is not None]
+        found.append(
+            {
+                "method": method,
+                "seeds": len(last),
+                "best": float(best.mean()),
+                "best_error": float(best.std()) / len(best) ** 0.5 if len(best) > 1 else 0.0,
+                "expected": sum(one.expected for one in last) / len(last),
+                "regret": sum(regrets) / len(regrets) if regrets else None,
+                "seconds": sum(seconds) / len(seconds),
+            }
+        )
+    return found

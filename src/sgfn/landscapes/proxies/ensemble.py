@@ -1,0 +1,171 @@
+"""Deep ensembles: small networks from different starting weights, trained side by side, each without one fold.
+
+Every member leaves one fold out, so that one training gives the ensemble and its predictions out of fold.
+Reference: Lakshminarayanan et al. (2017), Simple and scalable predictive uncertainty estimation using deep ensembles,
+NeurIPS.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from sgfn.landscapes.proxies.base import DRAWS, FittedModel, ProxyModel, TrainingSet, blocks
+from sgfn.landscapes.proxies.letters import one_hot, short_codes
+
+HIDDEN = 64
+RATE, DECAY = 0.01, 0.1
+"""Highest learning rate of Adam, which falls to zero along a cosine, and decoupled weight decay."""
+CHANNELS = 24
+"""Filters of each member."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Sizes of a member's network."""
+
+    letters: int
+    length: int
+    window: int
+    """Letters that a filter of the first layer reads; with 0 the first layer reads whole sequences by position."""
+    codes: int
+    """Numbers that stand for a letter in a window."""
+    channels: int
+    """Outputs of the first layer of each member."""
+    hidden: int
+    members: int
+
+    @property
+    def pooled(self) -> int:
+        """Numbers that follow the first layer: of filters their highest and their mean answer."""
+        return 2 * self.channels if self.window else self.channels
+
+
+class Ensemble(ProxyModel):
+    """Networks whose first layer reads letters by position, or letters in a window wherever it stands."""
+
+    def __init__(self, shape: Shape, weights: list[Tensor], alphabet: str) -> None:
+        self.shape, self.weights, self.alphabet = shape, weights, alphabet
+        self.codes = short_codes(alphabet).float()
+
+    @classmethod
+    def begin(cls, shape: Shape, alphabet: str, generator: torch.Generator) -> "Ensemble":
+        """Networks with random weights whose signals keep their size from layer to layer."""
+        members, active = shape.members, shape.window or shape.length
+        rows = shape.window * shape.codes or shape.length * (shape.letters + 1)
+        sizes = [(shape.pooled, shape.hidden), (shape.hidden, 1)]
+        first = torch.randn(rows, members * shape.channels, generator=generator) * math.sqrt(2 / active)
+        weights = [first, torch.zeros(members * shape.channels)]
+        for inputs, outputs in sizes:
+            gain = math.sqrt(2 / inputs) if outputs > 1 else math.sqrt(0.5 / inputs)
+            weights.append(torch.randn(members, inputs, outputs, generator=generator) * gain)
+            weights.append(torch.zeros(members, 1, outputs))
+        return cls(shape, weights, alphabet)
+
+    def inputs(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, "N ..."]:
+        """What the first layer reads; it is the same for all members."""
+        if self.shape.window:
+            written = (tokens < self.shape.letters).float()[..., None]
+            return torch.cat([self.codes[tokens], written], -1).transpose(1, 2).contiguous()  # N E+1 L
+        return one_hot(tokens, self.shape.letters + 1).flatten(1)
+
+    def first_layer(self, inputs: Tensor) -> Float[Tensor, "M N P"]:
+        """Answers of the first layer by member."""
+        shape, (weight, bias) = self.shape, self.weights[:2]
+        if not shape.window:
+            answers = torch.addmm(bias, inputs, weight).relu()
+            return answers.view(-1, shape.members, shape.channels).transpose(0, 1)
+        filters = weight.T.view(-1, shape.codes, shape.window)
+        answers = functional.conv1d(inputs[:, :-1], filters, bias, padding=shape.window // 2).relu()
+        written = inputs[:, -1:]
+        answers = answers * written
+        mean = answers.sum(2) / written.sum(2).clamp(min=1)
+        both = torch.stack([answers.amax(2), mean], 2)  # N MC 2
+        return both.view(-1, shape.members, shape.pooled).transpose(0, 1)
+
+    def answers(self, inputs: Tensor) -> Float[Tensor, "M N"]:
+        """Score of each row by each member."""
+        _, _, second, second_bias, last, last_bias = self.weights
+        hidden = torch.baddbmm(second_bias, self.first_layer(inputs), second).relu()
+        return torch.baddbmm(last_bias, hidden, last)[..., 0]
+
+    def draws(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
+        """The members."""
+        width = self.shape.members * self.shape.channels * (tokens.shape[1] if self.shape.window else 1)
+        return torch.cat([self.answers(self.inputs(part)) for part in blocks(tokens, width)], 1).double()
+
+    def moments(self, tokens: Int[Tensor, "N L"]) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
+        """Mean of the members and how far they differ."""
+        found = self.draws(tokens)
+        return found.mean(0), found.std(0)
+
+    def state(self) -> dict[str, Tensor]:
+        """Weights and sizes."""
+        s = self.shape
+        sizes = torch.tensor([s.letters, s.length, s.window, s.codes, s.channels, s.hidden, s.members])
+        return {f"weight{i}": weight for i, weight in enumerate(self.weights)} | {"shape": sizes}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Tensor], alphabet: str) -> "Ensemble":
+        """The model whose `state` was kept."""
+        names = ("letters", "length", "window", "codes", "channels", "hidden", "members")
+        shape = Shape(**dict(zip(names, (int(value) for value in state["shape"].tolist()), strict=True)))
+        return cls(shape, [state[f"weight{i}"] for i in range(6)], alphabet)
+
+
+def fit_letters(data: TrainingSet) -> FittedModel:
+    """Networks that read one-hot letters by position."""
+    return _fit(data, window=0, channels=HIDDEN, batch=512, steps=steps_for(data.targets.shape[0]))
+
+
+def fit_windows(data: TrainingSet) -> FittedModel:
+    """Networks that read windows of letters and keep the highest and the mean answer of each filter."""
+    window = min(7 if len(data.alphabet) < 10 else 5, 2 * (data.tokens.shape[1] // 2) + 1)
+    return _fit(data, window=window, channels=CHANNELS, batch=256, steps=steps_for(data.targets.shape[0]))
+
+
+def steps_for(rows: int) -> int:
+    """Steps of training: 150 for a plate or two, up to 600 for thousands of rows."""
+    return int(min(600, max(150, 150 + (rows - 400) / 10)))
+
+
+def _fit(data: TrainingSet, *, window: int, channels: int, batch: int, steps: int) -> FittedModel:
+    """Train all members at once; member m never sees fold m modulo the number of folds."""
+    generator = torch.Generator().manual_seed(data.seed)
+    members = -(-DRAWS // data.folds) * data.folds
+    sizes = {"letters": len(data.alphabet), "length": data.tokens.shape[1], "window": window}
+    codes = short_codes(data.alphabet).shape[1]
+    shape = Shape(**sizes, codes=codes, channels=channels, hidden=HIDDEN, members=members)
+    model = Ensemble.begin(shape, data.alphabet, generator)
+    left_out = torch.arange(members)[:, None] % data.folds == data.fold  # M N
+    _train(model, data, (~left_out * data.reliability).float(), steps, batch, generator)
+    drawn = model.draws(data.tokens)
+    count = left_out.sum(0)
+    mean = (drawn * left_out).sum(0) / count
+    variance = ((drawn - mean).square() * left_out).sum(0) / (count - 1).clamp(min=1)
+    return FittedModel(model=model, mean=mean, sd=variance.sqrt())
+
+
+def _train(
+    model: Ensemble, data: TrainingSet, counts: Tensor, steps: int, batch: int, generator: torch.Generator
+) -> None:
+    """Minimise each member's weighted squared error by Adam with decoupled weight decay."""
+    inputs, targets, rows = model.inputs(data.tokens), data.targets.float(), data.targets.shape[0]
+    with torch.enable_grad():
+        model.weights = [weight.requires_grad_() for weight in model.weights]
+        optimiser = torch.optim.AdamW(model.weights, lr=RATE, weight_decay=DECAY, fused=True)
+        for step in range(steps):
+            for group in optimiser.param_groups:
+                group["lr"] = RATE * min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / steps))
+            chosen = torch.randint(rows, (batch,), generator=generator) if rows > batch else slice(None)
+            share = counts[:, chosen]
+            error = (model.answers(inputs[chosen]) - targets[chosen]).square() * share
+            loss = (error.sum(1) / share.sum(1).clamp(min=1e-9)).sum()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+    model.weights = [weight.detach() for weight in model.weights]

@@ -1,0 +1,68 @@
+"""Kinds of proxy by name; `module:name` is a function `(sequences, scores, seed) -> predict` of somebody else's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sgfn.config.registry import Entry, Registry, refuse_arguments
+from sgfn.landscapes.proxies import ensemble, gp, ridge
+from sgfn.landscapes.proxies.base import FittedModel, ProxyModel, TrainingSet
+from sgfn.landscapes.proxies.own import fit_own, restore_own
+
+
+def always(data: TrainingSet) -> bool:
+    """For every training set."""
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyEntry(Entry):
+    """A kind of proxy."""
+
+    fit: Callable[[TrainingSet], FittedModel]
+    restore: Callable[[Any, str], ProxyModel]
+    """Makes the model again from its state and the alphabet."""
+    suits: Callable[[TrainingSet], bool] = always
+    """Whether `auto` tries it."""
+
+
+def wrap(name: str, found: Any) -> ProxyEntry:
+    """The entry of a function that is not ours."""
+    wanted = "a function (sequences, scores, seed) -> predict"
+    fit = refuse_arguments("proxy", name, found, wanted, "sequences", "scores", "seed")
+    return ProxyEntry(name=name, fit=partial(fit_own, name, fit), restore=partial(restore_own, name, fit))
+
+
+PROXIES: Registry[ProxyEntry] = Registry(
+    "proxy",
+    wrap,
+    ProxyEntry(
+        name="ensemble",
+        about="networks that read letters by position",
+        fit=ensemble.fit_letters,
+        restore=ensemble.Ensemble.restore,
+        suits=lambda data: not data.variable or data.tokens.shape[1] <= 12,  # else a position means little
+    ),
+    ProxyEntry(
+        name="convolution",
+        about="networks that read windows of letters, wherever they stand",
+        fit=ensemble.fit_windows,
+        restore=ensemble.Ensemble.restore,
+        suits=lambda data: data.tokens.shape[1] >= 6,
+    ),
+    ProxyEntry(
+        name="ridge",
+        about="letters by position and pairs of letters, linear",
+        fit=ridge.fit,
+        restore=ridge.Ridge.restore,
+    ),
+    ProxyEntry(
+        name="gp",
+        about="Gaussian process over similar letters",
+        fit=gp.fit,
+        restore=gp.GaussianProcess.restore,
+        suits=lambda data: data.tokens.shape[0] <= 2_000,
+    ),
+)
+AUTO = "auto"

@@ -1,0 +1,60 @@
+"""Transforms of measured scores to what is maximised, and back to the user's units."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from jaxtyping import Float64
+
+from sgfn.config.checks import one_of
+from sgfn.config.tasks import ScoreScale
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreTransform:
+    """Values to maximise: scores, their logarithms or their ranks from 0 to 1, all negated where less is better."""
+
+    kind: ScoreScale = "none"
+    minimise: bool = False
+    knots: tuple[float, ...] = ()
+    """Measured scores in ascending order, between which ranks are interpolated."""
+
+    @classmethod
+    def of(cls, scores: Float64[np.ndarray, " N"], kind: ScoreScale, *, minimise: bool) -> "ScoreTransform":
+        """The transform for measured scores; refuses logarithms of zero or less."""
+        one_of("transform", kind, get_args(ScoreScale))
+        if kind == "log" and (scores <= 0).any():
+            raise ValueError(f"transform log needs scores above 0, the lowest is {scores.min():g}: use rank or none")
+        knots = tuple(np.unique(scores).tolist()) if kind == "rank" else ()
+        return cls(kind=kind, minimise=minimise, knots=knots)
+
+    def values(self, scores: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+        """What is maximised.
+
+        >>> ScoreTransform(kind="log", minimise=True).values(np.array([1.0, np.e])).tolist()
+        [-0.0, -1.0]
+        """
+        found = scores
+        if self.kind == "log":
+            found = np.log(scores)
+        elif self.kind == "rank":
+            found = np.interp(scores, self.knots, np.linspace(0.0, 1.0, len(self.knots)))
+        return -found if self.minimise else found
+
+    def scores(self, values: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+        """The user's units again; ranks beyond 0 and 1 become the lowest and the highest measured score."""
+        found = -values if self.minimise else values
+        if self.kind == "log":
+            return np.exp(found)
+        return np.interp(found, np.linspace(0.0, 1.0, len(self.knots)), self.knots) if self.kind == "rank" else found
+
+    def value_sd(
+        self, scores: Float64[np.ndarray, " N"], sd: Float64[np.ndarray, " N"] | None
+    ) -> Float64[np.ndarray, " N"] | None:
+        """Standard deviation of values, to first order: that of scores times the slope of the transform."""
+        if sd is None or self.kind == "none":
+            return sd
+        step = np.maximum(sd, 1e-9 * np.abs(scores).max())
+        if self.kind == "log":
+            return step / scores
+        return np.abs(self.values(scores + step) - self.values(scores - step)) / 2

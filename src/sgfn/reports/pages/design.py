@@ -1,0 +1,158 @@
+"""The page of a round of design: what was measured, what was predicted of it, what to order next and why."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from sgfn.config.files import write_text
+from sgfn.design.designer import Designer
+from sgfn.design.proposal import Proposal
+from sgfn.reports.design_figures import (
+    LEVELS,
+    calibration_figure,
+    coverage,
+    distances,
+    diversity_figure,
+    marginal_figure,
+    outlook_figure,
+    plate_figure,
+    predicted_figure,
+    progress_figure,
+    told_rows,
+)
+from sgfn.reports.pages.parts import CaptionedDrawing, DrawingGroup, Section
+from sgfn.reports.pages.rendering import render
+from sgfn.reports.pages.svg import Drawing, drawing
+
+HEADINGS = {
+    "well": "Well",
+    "order": "Order",
+    "expected": "Expect",
+    "sd": "+-",
+    "intact": "Comes out intact",
+    "violates": "Breaks a constraint",
+    "score": "Score if intact",
+    "nearest": "Nearest measured",
+    "distance": "Differences",
+}
+"""Columns of orders as the page calls them."""
+SHARES = ("intact", "violates")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlateTable:
+    """Orders as they are written: headings, and rows of texts with the well first."""
+
+    headings: list[str]
+    rows: list[list[str]]
+
+
+def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path:
+    """Write one HTML file with everything inside."""
+    best, score = designer.best
+    goal = "lowest" if designer.config.minimise else "highest"
+    lead = (
+        f"{len(designer.measured):,} measurements; {goal} so far {score:.4g} ({best[:40]}); "
+        f"{len(proposal)} orders for round {proposal.round}"
+    )
+    sections = [_outlook(proposal), _plate(proposal), _progress(designer), _diversity(proposal)]
+    sections += [_proxy(proposal), _orders(proposal)]
+    values = {
+        "title": f"Design, round {proposal.round}",
+        "lead": lead,
+        "note": f"How orders were found: {proposal.note}.",
+    }
+    write_text(out, render("page.html.j2", **values, sections=sections))
+    return out
+
+
+def _pair(*figures: tuple[str, Drawing]) -> list[DrawingGroup]:
+    made = [CaptionedDrawing(caption=caption, drawing=one) for caption, one in figures]
+    return [DrawingGroup(heading="", layout="pair", size="medium", figures=made)]
+
+
+def _outlook(proposal: Proposal) -> Section:
+    outlook = proposal.outlook
+    last = outlook.expected_best[-1]
+    about = (
+        f"The best score so far is {outlook.best_so_far:.4g}, luck included; the proxy takes the best sequence so far "
+        f"to be worth {outlook.believed:.4g}, expects {last:.4g} after all {len(proposal)} wells, and a mean of "
+        f"{outlook.mean:.4g} over the plate. Means over draws of the proxy, under the noise."
+    )
+    said = f"Expected best rises from {outlook.believed:.4g} to {last:.4g}"
+    rising = drawing(outlook_figure(outlook), key="outlook", said=said)
+    added = drawing(marginal_figure(outlook), key="marginal", said="What each further well adds to the expected best")
+    content = _pair(("Expected best after so many wells", rising), ("Marginal value of the k-th well", added))
+    return Section(key="outlook", title="What it should bring", about=about, template="figures", content=content)
+
+
+def _plate(proposal: Proposal) -> Section:
+    orders = proposal.orders
+    low, high = orders.expected.min(), orders.expected.max()
+    drawn = drawing(plate_figure(orders), key="plate", said=f"Plate map, expected scores from {low:.3g} to {high:.3g}")
+    about = "Expected score of what comes out of each well."
+    figures = [CaptionedDrawing(caption="Expected score by well", drawing=drawn)]
+    content = [DrawingGroup(heading="", layout="fans", size="wide", figures=figures)]
+    return Section(key="plate", title="Plate", about=about, template="figures", content=content)
+
+
+def _orders(proposal: Proposal) -> Section:
+    about = "All wells, as in orders.csv."
+    table = plate_table(proposal.orders)
+    return Section(key="orders", title="Orders", about=about, template="plate", content=table)
+
+
+def plate_table(orders: pd.DataFrame) -> PlateTable:
+    """Orders with those columns that the page knows."""
+    names = [name for name in HEADINGS if name in orders and not orders[name].isna().all()]
+    rows = [[_cell(name, value) for name, value in zip(names, row, strict=True)] for row in orders[names].to_numpy()]
+    return PlateTable(headings=[HEADINGS[name] for name in names], rows=rows)
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if name in SHARES:
+        return f"{value:.0%}"
+    return f"{value:.0f}" if name == "distance" else f"{value:.3g}"
+
+
+def _progress(designer: Designer) -> Section:
+    told = told_rows(designer.measured)
+    about = "Scores of each round, what had been predicted of the orders, and how often intervals held."
+    if len(told):
+        share = coverage(told)[LEVELS.index(0.8)]
+        rank = told.predicted.rank().corr(told.score.rank())
+        about += f" Of {len(told)} orders measured, {share:.0%} lie in the 80 % interval; rank correlation {rank:.2f}."
+    best = f"best so far {designer.best[1]:.4g}"
+    scores = drawing(progress_figure(designer.measured, designer.sign), key="progress", said=f"Scores by round, {best}")
+    pairs = drawing(predicted_figure(designer.measured), key="predicted", said="Predicted against measured scores")
+    inside = drawing(calibration_figure(designer.measured), key="calibration", said="Coverage of intervals")
+    content = _pair(
+        ("Best so far", scores), ("Predicted and measured, 80 % intervals", pairs), ("Calibration of orders", inside)
+    )
+    return Section(key="progress", title="So far", about=about, template="figures", content=content)
+
+
+def _diversity(proposal: Proposal) -> Section:
+    orders = proposal.orders
+    pairs = distances(orders.order.tolist())
+    mean = sum(pairs) / len(pairs) if pairs else 0.0
+    about = f"Two orders of the plate differ in {mean:.1f} places on average."
+    drawn = drawing(diversity_figure(orders), key="diversity", said=about)
+    return Section(
+        key="diversity", title="Diversity", about=about, template="figures", content=_pair(("Differences", drawn))
+    )
+
+
+def _proxy(proposal: Proposal) -> Section:
+    about = "What cross-validation on all measurements says of the proxy."
+    facts = {name: value for name, value in proposal.proxy.items() if isinstance(value, str | int | float)}
+    rows = [
+        [name.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)]
+        for name, value in facts.items()
+    ]
+    table = PlateTable(headings=["", ""], rows=rows)
+    return Section(key="proxy", title="Proxy", about=about, template="plate", content=table)

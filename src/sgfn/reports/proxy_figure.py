@@ -1,0 +1,41 @@
+"""Picture of a proxy: what it predicted of sequences that it had not seen, against what was measured."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from sgfn.landscapes.proxies import ProxyReport
+from sgfn.landscapes.proxies.files import FIELD, read_proxy
+from sgfn.reports.axes import name_axes
+from sgfn.reports.looks import FLOOR, OURS
+from sgfn.reports.sources import Source
+from sgfn.runs.folder import Run
+
+MOST_POINTS = 2_000
+"""Points that are drawn at most, evenly taken from all."""
+
+
+def proxy_report(source: Source) -> ProxyReport | None:
+    """Cross-validation of the proxy that a run keeps; None where it keeps none."""
+    run = Run(path=Path(source.path))
+    record = run.manifest().files.get(FIELD)
+    if record is None or record.copy is None:
+        return None
+    return read_proxy(run.copies()[FIELD]).report
+
+
+def proxy_title(report: ProxyReport) -> str:
+    """Title of the picture: kind, rank correlation and coverage."""
+    return f"Proxy ({report.kind}): rank correlation {report.spearman:.2f}, {report.coverage:.0%} in 80 % intervals"
+
+
+def draw_proxy(axes: Axes, report: ProxyReport) -> None:
+    """Draw predictions out of fold with their standard deviations over measurements, and the diagonal."""
+    step = -(-len(report.measured) // MOST_POINTS)
+    measured, predicted, sd = (values[::step] for values in (report.measured, report.predicted, report.sd))
+    bars = {"fmt": "o", "markersize": 3, "linewidth": 0.6, "alpha": 0.5}
+    axes.errorbar(measured, predicted, yerr=sd, color=OURS, gid="proxy", **bars)
+    ends = [float(np.min(report.measured)), float(np.max(report.measured))]
+    axes.plot(ends, ends, color=FLOOR, linewidth=1.2, linestyle="--", gid="diagonal")
+    name_axes(axes, "measured", "predicted, its fold left out")

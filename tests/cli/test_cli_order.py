@@ -1,0 +1,139 @@
+"""A walk from a table of measurements and constraints to a plate of orders, and what is refused on the way."""
+
+import csv
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from small_runs import ANYWHERE
+
+from sgfn.cli.commands import main
+from sgfn.cli.parsing import UsageError, read_parent
+from sgfn.envs import Constraints
+
+RULES = ["--forbid", "AC,GGN", "--gc", "0.2:0.8", "--max-run=2"]
+
+
+def score(text: str) -> float:
+    return 0.1 + text.count("T") / len(text)
+
+
+@pytest.fixture(scope="module")
+def measured_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("measured")
+    texts = ["".join(letters) for letters in itertools.product("ACGT", repeat=5)][::5]
+    rows = "".join(f"{text},{score(text)}\n" for text in texts)
+    (folder / "table.csv").write_text(f"sequence,score\n{rows}")
+    words = ["train", "table", "--table.file", str(folder / "table.csv"), "--out", str(folder / "run"), "--json"]
+    assert main([*words, *RULES, "--noise.alpha", "0.2", *ANYWHERE, "--log.exact-every", "0"]) == 0
+    return folder / "run"
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_plate_of_new_and_different_orders(
+    measured_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["order", str(measured_run), "-n", "7", "--distance", "2", "--device", "cpu"]
+    files = ["--out", str(tmp_path / "plate.csv"), "--fasta", str(tmp_path / "plate.fasta"), "--plate", "384"]
+    assert main([*words, *files]) == 0
+    shown = capsys.readouterr().out
+    made = Constraints(forbid=("AC", "GGN"), gc=(0.2, 0.8), max_run=2).compile("ACGT", 5, 5)
+    assert f"from all {made.size:,.0f} orders that satisfy --forbid AC,GGN, --gc 0.2:0.8, --max-run 2" in shown
+    assert "exact" in shown
+    rows = read(tmp_path / "plate.csv")
+    orders = [row["order"] for row in rows]
+    measured = {row["sequence"] for row in read(measured_run.parent / "table.csv")}
+    assert len(orders) == 7
+    assert all(made.accepts(order) for order in orders)
+    assert not {*orders} & measured
+    assert all(int(row["distance"]) >= 1 for row in rows)
+    assert all(sum(a != b for a, b in zip(*pair, strict=True)) >= 2 for pair in itertools.combinations(orders, 2))
+    assert [row["well"] for row in rows] == [f"A{i}" for i in range(1, 8)]
+    values = [float(row["expected"]) for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert all(0 < float(row["violates"]) < 1 and float(row["intact"]) == pytest.approx(0.85**5) for row in rows)
+    assert (tmp_path / "plate.fasta").read_text().splitlines()[1::2] == orders
+    assert main([*words, *files]) == 2  # nothing is replaced unasked
+    assert "--overwrite" in capsys.readouterr().err
+
+
+def test_repeated_orders_and_json(measured_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["order", str(measured_run), "-n", "2000", "--device", "cpu", "--json", "--out", str(tmp_path / "a.csv")]
+    assert main(words) == 0
+    new = json.loads(capsys.readouterr().out)
+    assert main([*words, "--repeat", "--overwrite"]) == 0
+    both = json.loads(capsys.readouterr().out)
+    assert new["listed"]
+    assert new["exact"]
+    assert {row["order"] for row in new["orders"]} < {row["order"] for row in both["orders"]}
+    assert not any(row["distance"] == 0 for row in new["orders"])
+    assert any(row["distance"] == 0 for row in both["orders"])
+    assert list(new["orders"][0])[:3] == ["order", "plate", "well"]
+    assert new["orders"][100]["plate"] == 2
+
+
+def test_evaluate_lists_new_orders(measured_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(measured_run), "--samples", "64", "--device", "cpu", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    measured = {row["sequence"] for row in read(measured_run.parent / "table.csv")}
+    assert len(result["orders"]) == 10
+    assert not {order["order"] for order in result["orders"]} & measured
+    assert all(order["error"] == 0 < order["violates"] for order in result["orders"])
+
+
+def test_a_search_where_not_all_can_be_listed(
+    words_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgfn.design.ordering.MOST_LISTED", 10)
+    monkeypatch.setattr("sgfn.design.ordering.MOST_DRAWN", 10)
+    assert main(["order", str(words_run), "-n", "5", "--out", str(tmp_path / "a.csv"), "--device", "cpu"]) == 0
+    assert "orders that a local search met" in capsys.readouterr().out
+    found = read(tmp_path / "a.csv")
+    assert len(found) == 5
+    assert max(float(row["score"]) for row in found) == 1.0  # one of the three hidden words
+
+
+def test_a_grid_has_nothing_to_order(grid_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["order", str(grid_run), "--device", "cpu"]) == 2
+    assert "letter by letter" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["tfbind8", "--forbid", "GATA", "--pattern", "NNGATANN"],
+            "--forbid GATA and --pattern NNGATANN are in conflict",
+        ),
+        (["tfbind8", "--gc", "0.6"], "gc must be LOW:HIGH"),
+        (["tfbind8", "--max-mutations", "3"], "--parent and --max-mutations are given together"),
+        (["tfbind8", "--parent", "no/such.txt", "--max-mutations", "3"], "--parent no/such.txt: no such file"),
+        (["grid", "--max-run", "3"], "--constraints.max-run does nothing here"),
+        (["tfbind8", "--method", "mh", "--max-run", "3"], "keeps no constraints"),
+        (["bits", "--gc", "0.4:0.6"], "--gc counts the letters G and C"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *words, "--steps", "2", "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+
+
+def test_the_parent_is_read_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "parent.fasta"
+    file.write_text(">a parent\nACGT\nACGT\n")
+    assert read_parent(str(file)) == "ACGTACGT"
+    assert main(["tasks", "tfbind8", "--parent", str(file), "--max-mutations", "1", "--json"]) == 0
+    capsys.readouterr()
+    for text in ("ACGT\nACGT\n", ">a\nAC\n>b\nGT\n", "\n", "AC GT"):
+        file.write_text(text)
+        with pytest.raises(UsageError, match="one sequence of letters"):
+            read_parent(str(file))

@@ -1,0 +1,86 @@
+"""Simulated designs: what is known of a landscape against enumeration, and every method plays."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from sgfn.cli import main
+from sgfn.config import NoiseConfig, TrainConfig
+from sgfn.design.players import METHODS
+from sgfn.design.rivals import SEARCHES, History, fill
+from sgfn.design.simulate import Truth, play, summary_of
+from sgfn.design.space import OrderSpace, row_keys
+from sgfn.landscapes.tasks import Task, make_task
+
+
+def truth_function(texts: list[str]) -> list[float]:
+    return [text.count("AC") + 0.25 * text.count("A") for text in texts]
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    config = TrainConfig().with_(
+        noise=NoiseConfig(alpha=0.2),
+        callable__function=f"{__name__}:truth_function",
+        callable__alphabet="ACG",
+        callable__length=5,
+        callable__min_length=5,
+    )
+    return make_task("callable", config)
+
+
+def test_truth_is_exact_and_bounds_every_plate(task: Task) -> None:
+    truth = Truth(task)
+    orders = truth.space.env.all_objects()
+    assert truth.values is not None
+    assert truth.best_batch is not None
+    estimate = torch.stack([truth.scores(truth.realise(orders, seed)) for seed in range(100)]).mean(0)
+    assert float((estimate - truth.values).abs().mean()) < 0.1
+    assert float((truth.scores(orders) - truth.values).abs().max()) > 0.25  # the noise matters
+    game = play(task, "greedy", rounds=2, orders=6, start=30, proxy="ridge")
+    for one in game.rounds:
+        assert one.regret is not None
+        assert one.regret >= -1e-6
+        assert one.expected == pytest.approx(float(truth.best_batch[:6].mean()) - one.regret)
+    assert game.rounds[1].best >= game.rounds[0].best
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "thompson-search"])
+def test_every_method_fills_plates_with_new_orders(task: Task, method: str) -> None:
+    game = play(task, method, rounds=1, orders=8, start=25, seed=1, proxy="ridge")
+    again = play(task, method, rounds=1, orders=8, start=25, seed=1, proxy="ridge")
+    assert [vars(one) | {"seconds": 0} for one in game.rounds] == [vars(one) | {"seconds": 0} for one in again.rounds]
+    assert summary_of([game, again])[0]["seeds"] == 2
+
+
+@pytest.mark.parametrize("name", list(SEARCHES))
+def test_rivals_climb_a_known_score(name: str) -> None:
+    space = OrderSpace(alphabet="ACGT", min_length=8, max_length=8)
+    generator = torch.Generator().manual_seed(0)
+    start = space.random(40, generator)
+
+    def mean(tokens: torch.Tensor) -> torch.Tensor:
+        return (tokens == torch.arange(8) % 4).sum(-1).double()
+
+    history = History(tokens=start, scores=mean(start).float())
+    found = SEARCHES[name](space, mean, history, generator)
+    assert float(mean(found).max()) > float(mean(start).max())
+    plate = fill(found, history, 10, space, generator)
+    assert not set(row_keys(plate)) & set(row_keys(start))
+    assert len(set(row_keys(plate))) == 10
+
+
+def test_the_command_plays_and_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["design", "simulate", "tfbind8", "--method", "random", "--rounds", "1", "--orders", "4", "--start", "5"]
+    assert main([*words, "--seeds", "2", "--json", "--out", str(tmp_path / "games.json")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((tmp_path / "games.json").read_text())
+    assert printed["summary"][0]["seeds"] == 2
+    assert main([*words, "--proxy", "ridge", "--method", "gredy"]) == 2
+    assert "did you mean 'greedy'" in capsys.readouterr().err
+    assert main(["design", "simulate", "grid", "--method", "random"]) == 2
+    assert "design is for sequences" in capsys.readouterr().err
+    assert main(["design"]) == 2
+    assert "propose, simulate" in capsys.readouterr().err
