@@ -46,9 +46,9 @@ test: style browser
 	$(MAKE) --no-print-directory -j 2 types tests
 
 tests: install
-	$(PYTEST) -n 2 --dist worksteal --ignore tests/faults  # what a module shares is made once, and no worker is idle at the end
+	$(PYTEST) -n 2 --dist worksteal -m "not long"  # what a module shares is made once, and no worker is idle at the end
 
-# bad inputs over every verb, kills, two writers, damaged folders: beside `make test` until all rows hold and it takes a minute
+# every bad input, three kills of each command, all pairs of writers, ten damaged folders a question
 faults: install
 	$(PYTEST) -n 2 --dist worksteal tests/faults
 

@@ -45,7 +45,7 @@ def long_run(folder: Path, lines: int) -> None:
         for step in range(1, lines + 1):
             row |= {"step": step, "trajectories": 8 * step, "loss": 1.0 + 1000.0 / step, "tv": 0.3}
             file.write(json.dumps(row if step % JUDGED == 0 else {n: v for n, v in row.items() if n != "tv"}) + "\n")
-    (folder / "exact.json").write_text(json.dumps(results | {"step": lines}), encoding="utf-8")
+    (folder / "exact.json").write_text(json.dumps(dict(results) | {"step": lines}), encoding="utf-8")
 
 
 def command(words: list[str]) -> tuple[float, float, float]:

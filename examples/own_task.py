@@ -3,6 +3,7 @@
 python examples/own_task.py
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +33,7 @@ def gc(name: str, config: sgfn.TrainConfig) -> Task:
     return Task(name=name, summary="GC content", env=env, landscape=GCContent(), beta=beta, config=config)
 
 
-def main(config: sgfn.TrainConfig, folder: Path) -> dict[str, Any]:
+def main(config: sgfn.TrainConfig, folder: Path) -> Mapping[str, Any]:
     """Make the task known by its name, then use it like any other."""
     sgfn.register_task("gc", gc)
     sgfn.train("gc", config, folder)

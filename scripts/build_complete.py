@@ -34,7 +34,7 @@ def gb1_files(csv: Path) -> dict[str, bytes]:
     frame = pd.read_csv(io.BytesIO(gzip.decompress(source)))
     blob = pack(frame["variant"].tolist(), frame["fitness"].to_numpy(), GB1_LETTERS)
     record = {
-        "source": "supplementary file 1 of the article, as CSV: variant, counts, fitness",
+        "source": "table of variants, counts and fitness published with the article",
         "source_sha256": GB1_SHA256,
         "variants": len(frame),
         "licence": "CC BY 4.0",

@@ -443,8 +443,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if float in options and isinstance(value, int | float) and not isinstance(value, bool):
         require(not isinstance(value, int) or abs(value) < LARGEST, where, "be a number", quoted(value))
         return float(value)
-    for option in (o for o in options if typing.get_origin(o) is Literal and isinstance(value, str)):
-        one_of(where, value, get_args(option))
+    literals = [option for option in options if typing.get_origin(option) is Literal]
+    if literals and isinstance(value, str):
+        one_of(where, value, get_args(literals[0]))
         return value
     if options[0] in (int, str, bool) and type(value) is options[0]:
         return value

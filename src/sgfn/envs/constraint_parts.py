@@ -6,7 +6,7 @@ A part has states 0 .. n-1, begins in state 0, and says for each length of the p
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -227,7 +227,7 @@ def _decoded(codes: Int[np.ndarray, " n"], sizes: list[int]) -> Int[np.ndarray, 
 
 def _alive(part: Part, accepted: tuple[int, int]) -> list[Bool[np.ndarray, " _"]]:
     """Which states of a part, by length, may still lead to a sequence that it accepts."""
-    alive = [part.ends(accepted[1])]
+    alive: list[Any] = [part.ends(accepted[1])]
     for length in range(accepted[1] - 1, -1, -1):
         after = part.step(length)
         reach = ((after >= 0) & alive[-1][after]).any(1)

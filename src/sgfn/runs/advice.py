@@ -41,12 +41,11 @@ def on_floor(task: Task, log_reward: float | None) -> str:
 
 def near_uniform(learner: Learner, tv: float | None) -> str:
     """That the law is near that of the uniform policy, where it is known; else empty."""
-    if tv is None or not laws.enumerable(learner.task.env):
+    task, env = learner.task, learner.task.env
+    if tv is None or not laws.enumerable(env):
         return ""
-    task = learner.task
-    log_reward = task.log_reward(task.env.all_objects().to(learner.device)).cpu()
-    uniform = laws.law(task.env, laws.uniform_policy(task.env))
-    return little_learned(tv, exact.total_variation(uniform, exact.target(log_reward, learner.exponent)), None)
+    wanted = exact.target(task.log_target(env.all_objects().to(learner.device)).cpu(), learner.exponent)
+    return little_learned(tv, exact.total_variation(laws.law(env, laws.uniform_policy(env)), wanted), None)
 
 
 def little_learned(tv: float, uniform: float, floor: float | None) -> str:

@@ -147,7 +147,7 @@ def row_at(file: Path, number: int, line: bytes) -> Row:
 def row_of(line: bytes) -> Row:
     """The row of a line: a step, and figures that are finite numbers, by their names of today."""
     try:
-        row = json.loads(line)
+        row: Any = json.loads(line)
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict) or "step" not in row:
@@ -157,7 +157,7 @@ def row_of(line: bytes) -> Row:
     for name, value in row.items():
         if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
             raise ValueError(f"{shown(name)} must be a finite number, got {shown(value)}")
-    return {RENAMED.get(name, name): value for name, value in row.items()}
+    return {RENAMED.get(str(name), str(name)): value for name, value in row.items()}
 
 
 def is_row(line: bytes) -> bool:
