@@ -158,7 +158,7 @@ def run_peptides(seeds: int, kind: str, out: Path) -> None:
             row |= {"share_above": float((true > limit).mean()), "fit_cpu_seconds": fit_seconds}
             rows.append(row | {"cpu_seconds": time.process_time() - began, "scored": plate.scored})
             print(rows[-1], flush=True)
-        write_results(out, {"plates": rows})
+        write_results(out, {"rows": rows})
 
 
 def write_results(out: Path, found: dict[str, Any]) -> None:

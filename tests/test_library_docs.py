@@ -42,7 +42,7 @@ def test_every_block_runs(title: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_page_has_the_promised_blocks_and_names() -> None:
     titles = ["The library", "An own reward", "An own noise", "A noise class", "An own objective"]
-    titles += ["An own objective with flows", "An own encoder"]
+    titles += ["An own objective with parts", "An own objective with flows", "An own encoder"]
     titles += ["The policy as a module", "Save, load, sample tensors", "An own environment"]
     assert list(blocks()) == titles
     assert PAGE.count("```python") == len(titles)

@@ -148,6 +148,7 @@ def test_an_existing_run_is_refused_and_untouched(grid_run: Path, capsys: pytest
 def test_overwrite_replaces_our_files_and_no_others(grid_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = {"notes.txt": b"mine", "samples.csv": b"a,b", "checkpoint/old.safetensors": b"mine too"}
     stale = {"exact.json": b"{}", "report.png": b"old", "report.html": b"old", "library.json": b"{}"}
+    stale |= {"reward.log": b"old", "scores.jsonl": b"old"}
     for name, content in (mine | stale).items():
         (grid_run / name).write_bytes(content)
     before = contents(grid_run)

@@ -21,7 +21,7 @@ from sgfn.runs.results import read_results
 @pytest.fixture(scope="module")
 def evaluated(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = shutil.copytree(trained / "words", tmp_path_factory.mktemp("evaluated") / "words")
-    return sgfn.evaluate(folder, samples=20, device="cpu")
+    return dict(sgfn.evaluate(folder, samples=20, device="cpu"))
 
 
 def put(folder: Path, text: str) -> Path:

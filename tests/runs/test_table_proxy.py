@@ -8,9 +8,8 @@ import pytest
 
 from sgfn.config import TrainConfig
 from sgfn.landscapes import tasks
-from sgfn.reports.proxy_figure import proxy_report
 from sgfn.reports.run_panels import run_panels
-from sgfn.reports.sources import Source
+from sgfn.reports.sources import read_source
 from sgfn.runs.folder import Run
 from sgfn.runs.sampling import sample
 from sgfn.runs.train import train
@@ -41,8 +40,8 @@ def test_a_run_keeps_its_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     train("table", None, run.path, resume=True, device="cpu")  # as it was trained
     with pytest.raises(AssertionError, match=r"fits nothing"):
         tasks.make_task("table", Run(path=run.path).own_config().with_(proxy__file=None))  # and the test can fail
-    source = Source(path=run.path, task="table", config=config, rows=run.rows(), results={})
-    report = proxy_report(source)
+    source = read_source(run.path)
+    report = source.proxy
     assert report is not None
     assert report.kind == "ridge"
     assert any("rank correlation" in panel.title for panel in run_panels(source))

@@ -19,7 +19,7 @@ from sgfn.config.reads import Reads, above, given, leaves, reads
 from sgfn.config.recording import Observed, plain
 from sgfn.config.registry import Entry, Registry, called_as, of_kind, refuse_arguments
 from sgfn.config.series import SeriesConfig
-from sgfn.config.tasks import CallableConfig, ConstraintsConfig, TableConfig, gc_range
+from sgfn.config.tasks import CallableConfig, ConstraintsConfig, GridConfig, TableConfig, gc_range
 from sgfn.envs import Constraints, Env, GridEnv, SequenceEnv
 from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
@@ -86,7 +86,7 @@ def _grid(name: str, config: TrainConfig) -> Task:
     ndim, side = config.grid.ndim, config.grid.side
     env = GridEnv(ndim=ndim, side=side, noise=make_noise(config.noise, None, ndim * (side - 1) + 1))
     r0, least = config.grid.r0, config.reward.minimum
-    if r0 < least:
+    if r0 < least and config.grid != GridConfig(ndim=ndim, side=side):
         raise ValueError(f"grid.r0 {r0:g} lies below reward.minimum {least:g}, which would hide it: lower that one too")
     deceptive = config.grid.shape == "deceptive"
     landscape = DeceptiveHypergrid(side=side, r0=r0, r1=0.1) if deceptive else Hypergrid(side=side, r0=r0)

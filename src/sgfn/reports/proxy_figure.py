@@ -1,28 +1,14 @@
 """Picture of a proxy: what it predicted of sequences that it had not seen, against what was measured."""
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.axes import Axes
 
 from sgfn.landscapes.proxies import ProxyReport
-from sgfn.landscapes.proxies.files import FIELD, read_proxy
 from sgfn.reports.axes import name_axes
 from sgfn.reports.looks import FLOOR, OURS
-from sgfn.reports.sources import Source
-from sgfn.runs.folder import Run
 
 MOST_POINTS = 2_000
 """Points that are drawn at most, evenly taken from all."""
-
-
-def proxy_report(source: Source) -> ProxyReport | None:
-    """Cross-validation of the proxy that a run keeps; None where it keeps none."""
-    run = Run(path=Path(source.path))
-    record = run.manifest().files.get(FIELD)
-    if record is None or record.copy is None:
-        return None
-    return read_proxy(run.copies()[FIELD]).report
 
 
 def proxy_title(report: ProxyReport) -> str:

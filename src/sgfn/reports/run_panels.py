@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from sgfn.objectives.registry import OBJECTIVES
-from sgfn.reports.proxy_figure import draw_proxy, proxy_report, proxy_title
+from sgfn.reports.proxy_figure import draw_proxy, proxy_title
 from sgfn.reports.sources import Source
 from sgfn.reports.training_figures import (
     BALANCE_TERMS,
@@ -97,7 +97,7 @@ def _kernels(source: Source) -> Panel | None:
 
 
 def _proxy(source: Source) -> Panel | None:
-    found = proxy_report(source)
+    found = source.proxy
     if found is None:
         return None
     said = (

@@ -6,6 +6,8 @@ from typing import Any
 
 from sgfn.config import TrainConfig
 from sgfn.config.files import resolved
+from sgfn.landscapes.proxies import ProxyReport
+from sgfn.landscapes.proxies.files import FIELD, read_proxy
 from sgfn.noise import noise_words
 from sgfn.objectives import scored_as
 from sgfn.objectives.entropy import ENTROPY_METERS
@@ -38,6 +40,8 @@ class Source:
     """exact.json, empty where there is none."""
     own: dict[str, str] = field(default_factory=dict)
     """Words on a noise and an objective that the settings do not name."""
+    proxy: ProxyReport | None = None
+    """Cross-validation of the proxy that the run keeps."""
 
     @property
     def name(self) -> str:
@@ -103,4 +107,11 @@ def read_source(path: Path, trust: Trust = False) -> Source:
     rows = [row for row in folder.thinned_rows() if "log_reward" in row]
     if not rows:
         raise ValueError(f"{path} has no metrics yet: train it first")
-    return Source(path=path, task=task, config=config, rows=rows, results=read_results(path), own=words_of(path))
+    found = {"results": read_results(path), "own": words_of(path), "proxy": _kept_proxy(folder)}
+    return Source(path=path, task=task, config=config, rows=rows, **found)
+
+
+def _kept_proxy(run: Run) -> ProxyReport | None:
+    """Cross-validation of the proxy that a run keeps; None where it keeps none."""
+    record = run.manifest().files.get(FIELD)
+    return None if record is None or record.copy is None else read_proxy(run.copies()[FIELD]).report

@@ -13,7 +13,7 @@ from sgfn.learning.learner import Learner
 
 CHECKSUM = "sha256"
 """Where the file's header has the checksum; checkpoints of 0.2.0 and before have none."""
-DONE, GENERATOR = "self.done", "self.generator"
+DONE, GENERATOR, METERS = "self.done", "self.generator", "self.meters"
 AGAIN = "the run must be trained again (--overwrite)"
 State = Mapping[str, Tensor]
 
@@ -67,6 +67,8 @@ def check_learner(learner: Learner, state: State) -> None:
     mine = {name: value for name, value in learner.state().items() if part(name) in parts and name not in later}
     if GENERATOR in state:  # a random state has another size on another device
         mine[GENERATOR] = torch.empty(state[GENERATOR].shape, dtype=torch.uint8)
+    if METERS in state and state[METERS].dim() == 1:  # another version, or objective, logs another number of figures
+        mine[METERS] = torch.empty(state[METERS].shape)
     check_tensors({name: value for name, value in state.items() if part(name) in parts}, mine, later)
 
 

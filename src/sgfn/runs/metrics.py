@@ -157,7 +157,8 @@ def row_of(line: bytes) -> Row:
     for name, value in row.items():
         if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
             raise ValueError(f"{shown(name)} must be a finite number, got {shown(value)}")
-    return {RENAMED.get(str(name), str(name)): value for name, value in row.items()}
+    renamed = RENAMED if "ratio" in row else {}  # `entropy` alone is that of an actor and critic
+    return {renamed.get(str(name), str(name)): value for name, value in row.items()}
 
 
 def is_row(line: bytes) -> bool:

@@ -309,7 +309,7 @@ def test_a_chain_may_come_nearer_than_any_policy() -> None:
     task = task_of(SequenceEnv(length=4, alphabet="AB", noise=UniformSlip(alpha=0.6)), sharp)
     chain = MetropolisHastings(task, CPU)
     advance(chain, 200)
-    figures = measure(chain, 64) | {"samples": 64}
+    figures = dict(measure(chain, 64))
     assert figures["tv"] < figures["tv_floor"] / 10
     told = [line[0] for line in result_lines(figures)]
     assert "TV to target" in told
