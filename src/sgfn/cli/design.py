@@ -24,7 +24,7 @@ class ProposeFlags:
     """Settings of a design; of a round that is continued those that are not given are carried on."""
 
     alphabet: str | None = None
-    """dna (the default), rna, protein, or the letters themselves."""
+    """dna, rna, protein, or the letters themselves; by default the one that a table shows."""
     sequence_column: str | None = None
     """Column of the sequences; by default `sequence`."""
     score_column: str | None = None

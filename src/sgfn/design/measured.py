@@ -8,7 +8,7 @@ import pandas as pd
 
 from sgfn.config.tables import read_table, spell
 from sgfn.design.settings import DesignConfig
-from sgfn.landscapes.measurements import Measurements, read_measurements
+from sgfn.landscapes.measurements import ALPHABETS, Measurements, read_measurements
 
 MEASURED = {
     "sequence": object,
@@ -22,6 +22,8 @@ MEASURED = {
 """Columns of all that was measured, with their types; `sd` and predictions may be missing."""
 ORDER = "order"
 """Column that says what was ordered, in tables that tell of a plate."""
+PROTEIN_LETTERS = 10
+"""Different letters from which on a table is taken for one of proteins."""
 Source = pd.DataFrame | Path | str
 
 
@@ -65,7 +67,22 @@ def _checked(source: Source, config: DesignConfig, sequence: str, told: bool) ->
         sd_column=config.sd_column,
         signed=True,
         field_name=_field(told),
+        flags="--",
     )
+
+
+def shown_alphabet(table: Path, column: str) -> str:
+    """Name of the alphabet that the sequences of a table show: dna unless all letters fit rna or protein alone.
+
+    Proteins must show ten letters at least: a few letters beside A, C, G and T are more likely mistakes in DNA.
+    """
+    frame = _cells(table, told=False)
+    letters = set("".join(spell(frame[column])).upper()) if column in frame else set()
+    if letters <= set(ALPHABETS["dna"]) or not letters <= set(ALPHABETS["rna"]) | set(ALPHABETS["protein"]):
+        return "dna"
+    if letters <= set(ALPHABETS["rna"]):
+        return "rna"
+    return "protein" if letters <= set(ALPHABETS["protein"]) and len(letters) >= PROTEIN_LETTERS else "dna"
 
 
 def _field(told: bool) -> str:

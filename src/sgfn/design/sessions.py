@@ -8,6 +8,7 @@ from typing import Any
 from sgfn.config import NoiseConfig
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import Designer
+from sgfn.design.measured import shown_alphabet
 from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.envs.constraints import Constraints
@@ -29,11 +30,13 @@ class Session:
 def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constraints: ConstraintsConfig) -> Session:
     """The first round, from a table; lengths among the constraints are those of the orders."""
     lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
-    designer = Designer(**{"alphabet": "dna", **settings, **lengths}).fit(table)
+    shown = shown_alphabet(table, settings.get("sequence_column", "sequence"))
+    designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table)
     designer.noise = _noise(designer, noise)
     designer.constraints = _constraints(constraints)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
-    return Session(designer=designer, notices=_ignored(table, designer))
+    found = [] if "alphabet" in settings or shown == "dna" else [f"{table}: letters of {shown}; choose by --alphabet"]
+    return Session(designer=designer, notices=found + _ignored(table, designer))
 
 
 def carry_on(

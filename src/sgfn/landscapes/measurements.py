@@ -119,6 +119,7 @@ def read_measurements(
     transform: ScoreScale = "none",
     signed: bool = False,
     field_name: str = "table.file",
+    flags: str = "--table.",
 ) -> Measurements:
     r"""Read a table with a header (see `sgfn.config.tables`), or take a frame; empty lines are passed over.
 
@@ -138,6 +139,7 @@ def read_measurements(
         sd_column=sd_column,
         signed=signed or minimise or scale == "minmax" or transform != "none" or len(columns) > 1,
         unique=duplicates == "error",
+        flags=flags,
     ).with_letters()
     rows, sd = table.read()
     found: dict[str, list[float]] = {}
@@ -194,6 +196,8 @@ class _Scores:
     """Whether scores below zero are welcome."""
     unique: bool
     """Whether a sequence may stand there only once."""
+    flags: str = "--table."
+    """How flags begin that messages advise."""
 
     def with_letters(self) -> "_Scores":
         """The same with the alphabet that the sequences show, where none was given."""
@@ -242,7 +246,7 @@ class _Scores:
         wanted = [*zip(self.columns, flags, strict=True), *([(self.sd_column, "sd")] if self.sd_column else [])]
         for name, flag in wanted:
             if name not in self.table.columns:
-                raise self.table.header_problem(self.missing(name, f"--table.{flag}_column"), name)
+                raise self.table.header_problem(self.missing(name, f"{self.flags}{flag}_column"), name)
 
     def missing(self, name: str, flag: str) -> str:
         """What to say of a column that is not there."""
@@ -276,7 +280,7 @@ class _Scores:
     def other_alphabet(self, text: str) -> str:
         """The fix for foreign letters: a named alphabet, where one has them all."""
         fits = [name for name, letters in ALPHABETS.items() if set(text) <= set(letters)]
-        return f"correct or remove the row, or set --table.alphabet {fits[0] if fits else 'to other letters'}"
+        return f"correct or remove the row, or set {self.flags}alphabet {fits[0] if fits else 'to other letters'}"
 
     def score(self, row: int, text: str, column: str) -> float:
         """A finite number, not negative unless scores are to be scaled."""
