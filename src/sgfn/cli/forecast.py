@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal, get_args
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from rich.table import Table
 from tyro.conf import Positional, arg
 
 from sgfn.cli.streams import Output
-from sgfn.cli.tables import out
+from sgfn.cli.tables import out, print_aligned
 from sgfn.config import LogConfig, NetConfig, OptimConfig, TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.forecast import ForecastSettings
@@ -137,14 +136,12 @@ def print_scores(scores: dict[str, Any]) -> None:
     """Scores of the backtest, a row per method."""
     from sgfn.reports.pages.forecast import cell_text, score_text, small_text
 
-    table = Table(box=None, header_style="bold")
-    table.add_column(f"{scores['windows']:,} window{'s' * (scores['windows'] != 1)}", no_wrap=True)
-    for head in HEADS.values():
-        table.add_column(head, justify="right", no_wrap=True)
+    rows = []
     for method, values in scores["methods"].items():
         shown = {key: cell_text(scores, method, key, values[key]) if key == "wql" else "" for key in HEADS}
-        table.add_row(method, *[shown[key] or score_text(key, values[key]) for key in HEADS])
-    out.print(table)
+        rows.append((method, *[shown[key] or score_text(key, values[key]) for key in HEADS]))
+    windows = f"{scores['windows']:,} window{'s' * (scores['windows'] != 1)}"
+    print_aligned((windows, *HEADS.values()), rows)
     if scores["small"]:
         out.print(small_text(scores), soft_wrap=True)
 
