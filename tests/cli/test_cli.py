@@ -142,6 +142,8 @@ def test_train_as_json_and_as_text(tmp_path: Path, capsys: pytest.CaptureFixture
     folder = tmp_path / "a [1]" / "x[/y]"  # brackets are markup to some printers
     words = ["train", "grid", *FLAGS, "--out", str(folder)]
     last = json.loads(printed(capsys, [*words, "--json"]))
+    (notice,) = last.pop("notices")
+    assert "near that of a uniform policy" in notice
     assert last == sgfn.Run(path=folder).rows()[-1] | {"run": str(folder)}
     assert last["step"] == 20
     text = printed(capsys, [*words, "--overwrite"])

@@ -134,6 +134,8 @@ LITERALS = {
     "dynamics__model": "shred",
     "rna__mode": "bnd",
     "table__scale": "minmx",
+    "table__transform": "lgo",
+    "callable__on_error": "flor",
     "table__duplicates": "maen",
     "table__unseen": "neares",
     "net__activation": "rleu",

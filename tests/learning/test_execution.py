@@ -50,9 +50,9 @@ def chosen_on(
 
 @pytest.mark.parametrize(("on_host", "wanted"), [(False, "graph"), (True, "eager")])
 def test_scores_from_the_host_are_not_captured(on_host: bool, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores: Any = SimpleNamespace(task=SimpleNamespace(landscape=SimpleNamespace(on_host=on_host)))
-    capturable = Trainer.capturable.fget(scores)  # pyright: ignore[reportOptionalCall]
-    facts = {"capturable": capturable, "compilable": False, "config": TrainConfig()}
+    scores: Any = object.__new__(Trainer)  # of which only this much is known
+    scores.__dict__ |= {"task": SimpleNamespace(landscape=SimpleNamespace(on_host=on_host)), "explorer": None}
+    facts = {"capturable": scores.capturable, "compilable": False, "config": TrainConfig()}
     assert chosen_on("cuda", monkeypatch, **facts) == wanted
 
 

@@ -12,7 +12,7 @@ from stub_workers import run
 import sgfn
 from sgfn.config import TrainConfig, differing
 from sgfn.config.presets import PRESETS
-from sgfn.config.tasks import GridConfig
+from sgfn.config.tasks import ConstraintsConfig, GridConfig
 from sgfn.evaluation.measure import measure
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.learner import Learner
@@ -76,6 +76,7 @@ def looked_at(config: TrainConfig, task: str = "grid") -> set[str]:
 
 COMMON = {"method", "steps", "batch", "seed", "log.every", "log.exact_every", "log.checkpoint_every", "offline.file"}
 COMMON |= {"beta", "reward.minimum", "reward.norm", "noise.kind", "noise.alpha", "noise.stop"}
+COMMON |= {f"constraints.{part.name}" for part in fields(ConstraintsConfig)}  # as the task is made
 SELECTED = {"net.encoder"}  # peers refuse any but the mlp, and do not look at it again
 
 

@@ -267,7 +267,7 @@ def test_an_objective_that_is_set_is_the_one_that_is_learned() -> None:
 
 
 def test_an_objective_of_the_wrong_shape_is_refused_in_one_line() -> None:
-    with pytest.raises(ValueError, match=r"^objective .* must return a tensor of shape \[16\], .* got shape \[\]$"):
+    with pytest.raises(ValueError, match=r"^objective .* must return a tensor of shape \[4\], .* got shape \[\]$"):
         trained(lambda scores, batch: scores.log_pf.mean())
     with pytest.raises(ValueError, match=r"got float$"):
         trained(lambda scores, batch: 0.0)

@@ -218,9 +218,10 @@ def test_make_objective_binds_lambda() -> None:
 
 
 def test_objectives_are_built_on_balances_alone() -> None:
-    assert choices()["kl.flow"] == list(BALANCE)
-    assert choices()["entropy.base"] == [*BALANCE, "kl"]
-    with pytest.raises(ValueError, match=r"^kl\.flow 'eflow' is unknown: choose from tb, db, subtb"):
+    balances = ["tb", "vargrad", "db", "subtb"]
+    assert choices()["kl.flow"] == balances
+    assert choices()["entropy.base"] == [*balances, "kl", "none"]
+    with pytest.raises(ValueError, match=r"^kl\.flow 'eflow' is unknown: choose from tb, vargrad, db, subtb"):
         check_names(config.TrainConfig().with_(kl__flow="eflow"))
 
 

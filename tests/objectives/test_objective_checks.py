@@ -12,8 +12,8 @@ from sgfn.envs.trajectories import Episodes
 from sgfn.objectives.scores import Scores
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "scalar": (lambda s, b: s.log_pf.sum(), r"must return a tensor of shape \[8\], one loss each, got shape \[\]"),
-    "steps": (lambda s, b: s.log_pf, r"got shape \[8, 7\]"),
+    "scalar": (lambda s, b: s.log_pf.sum(), r"must return a tensor of shape \[[48]\], one loss each, got shape \[\]"),
+    "steps": (lambda s, b: s.log_pf, r"got shape \[[48], 7\]"),
     "list": (lambda s, b: [0.0] * 8, "got list"),
     "fixed": (lambda s, b: b.log_reward, "returned losses without a gradient"),
     "nan": (lambda s, b: s.log_pf.sum(1) * torch.nan, "gave a loss of nan for finite scores"),
@@ -33,7 +33,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("way", ["name", "function", "base"])
 def test_a_wrong_objective_is_refused_however_it_is_given(module: ModuleType, name: str, way: str) -> None:
-    """One line that names it; as the base of another objective too."""
+    """One line that names it; as the base of another objective too, which is tried with a few trajectories first."""
     function, words = WRONG[name]
     ways: dict[str, dict[str, Any]] = {
         "name": {"objective": f"own_objectives:{name}"},

@@ -311,7 +311,7 @@ def test_steps_go_on_while_a_checkpoint_is_written(tmp_path: Path, monkeypatch: 
     steps = []
 
     def watch(step: int, figures: dict[str, Any]) -> None:
-        steps.append(step)
+        steps.extend([step] if "notice" not in figures else [])
         if step >= 4:
             further.set()
 
@@ -330,7 +330,7 @@ def test_lines_that_are_read_late_are_the_same(stopped: bool, tmp_path: Path, mo
     seen = []
 
     def watch(step: int, figures: dict[str, Any]) -> None:
-        seen.append((step, figures.get("step", 0)))
+        seen.extend([(step, figures.get("step", 0))] if "notice" not in figures else [])
         if stopped and step == 6:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -457,6 +457,9 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, dict[str, Any]]] = []
     run = sgfn.train("grid", small(), tmp_path, device="cpu", progress=lambda step, row: told.append((step, dict(row))))
     assert told[0] == (0, {})
+    last, notice = told.pop()
+    assert (last, [*notice]) == (20, ["notice"])  # after all figures, what to do about them
+    assert "near that of a uniform policy" in notice["notice"]
     assert [step for step, _ in told[1:]] == [5, 10, 15, 20]
     assert [{k: v for k, v in row.items() if k != "rate"} for _, row in told[1:]] == run.rows()
     assert all(row["rate"] > 0 for _, row in told[1:])
@@ -468,6 +471,7 @@ def test_figures_of_the_metrics(tmp_path: Path) -> None:
     rows = run.rows()
     assert [row["step"] for row in rows] == [5, 7]
     keys = {"step", "trajectories", "loss", "dynamics_nll", "log_reward", "log_z", "length", "reward"}
+    keys |= {"log_pf", "end_flow", "beta"}
     assert all(set(row) == keys for row in rows)
     assert step_of(tmp_path) == 7
 

@@ -16,6 +16,8 @@ from sgfn.objectives import OBJECTIVES
 
 BUILT_ON = "#6b520a"
 """Colour of an objective on another one than its usual one."""
+ON_USUAL, ON_OTHER = (0, (5, 2, 1.5, 2, 1.5, 2)), (0, (9, 2, 1.5, 2))
+"""Lines of an objective on its usual one and on another, where the colour is that of a form."""
 CHOSEN = ("method", "objective", "form")
 """What the name of a method decides; no flag of its own has a say."""
 CONTESTANTS = known()
@@ -59,9 +61,11 @@ def style_of(name: str) -> Style:
         return METHODS[changes["method"]].drawn
     entry = OBJECTIVES[changes["objective"]]
     own, form = entry.drawn, FORMS[changes["form"]].style
-    if entry.base is not None and (base := changes.get(entry.base[1].replace(".", "__"))) is not None:
-        own = Style(colour=BUILT_ON, line=OBJECTIVES[base].drawn.line)
-    return own if form is None else Style(colour=form.colour, line=own.line)
+    base = None if entry.base is None else changes.get(entry.base[1].replace(".", "__"))
+    if form is not None:
+        usual = own.line if entry.base is None else ON_USUAL
+        return Style(colour=form.colour, line=usual if base is None else ON_OTHER)
+    return own if base is None else Style(colour=BUILT_ON, line=OBJECTIVES[base].drawn.line)
 
 
 def label_of(name: str) -> str:

@@ -56,8 +56,8 @@ def concatenate(first: Trajectories, second: Trajectories) -> Trajectories:
 
 
 def first_of(batch: Trajectories, count: int) -> Trajectories:
-    """The first trajectories of a batch."""
-    return Trajectories(**{field.name: getattr(batch, field.name)[:count] for field in fields(Trajectories)})
+    """The first trajectories of a batch, as a copy that does not keep the others."""
+    return Trajectories(**{field.name: getattr(batch, field.name)[:count].clone() for field in fields(Trajectories)})
 
 
 @dataclass(frozen=True, kw_only=True)

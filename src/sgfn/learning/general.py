@@ -22,6 +22,7 @@ from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets
 from sgfn.noise.operators import DenseKernel, Kernel
 from sgfn.objectives import reads_scores, scored_as
+from sgfn.objectives.checks import CheckedObjective
 from sgfn.objectives.parts import explain
 from sgfn.objectives.scores import Scores
 
@@ -151,14 +152,16 @@ class GeneralBackend(Backend):
         return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=parts, pending=None)
 
     @torch.no_grad()
-    def part_names(self, batch: Trajectories, beta: Float[Tensor, ""]) -> tuple[str, ...]:
-        """Names of what is logged of a batch beside its loss, found by scoring one."""
+    def part_names(self, batch: Trajectories, beta: Float[Tensor, ""], *, finite: bool = False) -> tuple[str, ...]:
+        """Names of what is logged of a batch beside its loss, found by scoring one; `finite` has its losses checked."""
         thoughts = self.thoughts(batch)
         kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
         with torch.enable_grad():
             scores, raised = self.scored(self.scorer(self.nets, thoughts), batch, beta, kernel)
-            own = explain(self.setup.objective, scores, raised).parts
-        return tuple(self.setup.parts(scores, batch, raised, own))
+            found = explain(self.setup.objective, scores, raised)
+        if finite and isinstance(self.setup.objective, CheckedObjective):
+            self.setup.objective.refuse_unfinite(scores, raised, found.loss)
+        return tuple(self.setup.parts(scores, batch, raised, found.parts))
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """Update policy and flow on past trajectories."""

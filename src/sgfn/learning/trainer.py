@@ -157,12 +157,13 @@ class Trainer(Learner):
         shown = {"log_flow": flows, "log_pf": True, "log_dynamics": noisy, "log_pb": noisy or self.nets.reads_final}
         return (*(name for name, wanted in shown.items() if wanted), "end_flow")
 
-    def _name_parts(self, batch: Trajectories) -> None:
-        """Give every part that is logged a meter."""
-        self._first = batch
-        self.part_names = self.general.part_names(batch, self.schedule_values[0])
-        self.meter_names = (*METERS, *self.part_names)
-        self.meters = torch.zeros(len(self.meter_names) + 1, device=self.device)
+    def _name_parts(self, batch: Trajectories, *, finite: bool = False) -> None:
+        """Give every part that is logged a meter; meters of the same names go on."""
+        self._first = first_of(batch, FEW)
+        self.part_names = self.general.part_names(batch, self.schedule_values[0], finite=finite)
+        names = (*METERS, *self.part_names)
+        if names != self.meter_names:
+            self.meter_names, self.meters = names, torch.zeros(len(names) + 1, device=self.device)
 
     def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
         """The backend for sequences of one length, where it fits."""
@@ -228,9 +229,8 @@ class Trainer(Learner):
         scores = score(scorer, batch, scored_as(self.config), kernel)
         steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
         self.nets.log_z.copy_((beta * batch.log_reward - steps).mean())
-        if isinstance(objective := general.setup.objective, CheckedObjective):
-            objective.refuse_unfinite(*general.scored(scorer, batch, beta, kernel))
-        self._name_parts(first_of(batch, FEW))
+        own = isinstance(general.setup.objective, CheckedObjective)  # called once before training, with a whole batch
+        self._name_parts(batch if own else first_of(batch, FEW), finite=own)
 
     # steps
 

@@ -48,12 +48,11 @@ class CheckedObjective:
             raise ValueError(f"objective {self.name} returned losses without a gradient: compute them from the scores")
         return loss
 
-    def refuse_unfinite(self, scores: Scores, batch: Episodes) -> None:
+    def refuse_unfinite(self, scores: Scores, batch: Episodes, loss: Float[Tensor, " B"]) -> None:
         """Raise where a batch that is all finite has losses that are not; waits for the device."""
         known = [batch.log_reward, scores.log_pf, scores.log_pb, scores.log_flow, scores.log_dynamics]
         if not all(bool(values.isfinite().all()) for values in known if values is not None):
             return
-        loss = self(scores, batch)
         if not bool(loss.isfinite().all()):
             wrong = loss[~loss.isfinite()][0].item()
             raise ValueError(f"objective {self.name} gave a loss of {wrong} for finite scores: losses must be finite")

@@ -3,6 +3,9 @@
 import math
 from typing import Any
 
+from jaxtyping import Float
+from torch import Tensor
+
 from sgfn.envs import laws
 from sgfn.evaluation import exact
 from sgfn.landscapes.base import Landscape
@@ -16,9 +19,12 @@ LITTLE = 0.1
 """Share of the way from the uniform policy to the best reachable law (or the target) that counts as little."""
 
 
-def advice(learner: Learner, row: dict[str, Any]) -> list[str]:
-    """Lines for whoever trained a run, given its last line of metrics: each says what is wrong and what to do."""
-    found = [on_floor(learner.task, row.get("log_reward")), near_uniform(learner, row.get("tv"))]
+def advice(learner: Learner, row: dict[str, Any], known: Float[Tensor, " N"] | None = None) -> list[str]:
+    """Lines for whoever trained a run, given its last line of metrics: each says what is wrong and what to do.
+
+    `known` are the log-rewards of all objects before the exponent, where somebody has them: nothing is scored again.
+    """
+    found = [on_floor(learner.task, row.get("log_reward")), near_uniform(learner, row.get("tv"), known)]
     if isinstance(learner, Trainer):
         found.append(learner.aimed.missed() if learner.aimed is not None else "")
         found.append(no_distance(learner))
@@ -39,12 +45,14 @@ def on_floor(task: Task, log_reward: float | None) -> str:
     )
 
 
-def near_uniform(learner: Learner, tv: float | None) -> str:
+def near_uniform(learner: Learner, tv: float | None, known: Float[Tensor, " N"] | None = None) -> str:
     """That the law is near that of the uniform policy, where it is known; else empty."""
     task, env = learner.task, learner.task.env
     if tv is None or not laws.enumerable(env):
         return ""
-    wanted = exact.target(task.log_target(env.all_objects().to(learner.device)).cpu(), learner.exponent)
+    if known is None:
+        known = task.log_target(env.all_objects().to(learner.device)).cpu()
+    wanted = exact.target(known, learner.exponent)
     return little_learned(tv, exact.total_variation(laws.law(env, laws.uniform_policy(env)), wanted), None)
 
 

@@ -137,9 +137,9 @@ def loop(
                 _save(record, learner, lines, background)
         if stop.asked and learner.done > first:
             _save(record, learner, lines, background)
-        if progress and learner.done == last:
-            for text in advice(learner, lines.last):
-                progress(last, {"notice": text})
+    if progress and learner.done == last:  # all is written
+        for text in advice(learner, lines.last, known):
+            progress(last, {"notice": text})
 
 
 def _look(learner: Learner, lines: "Lines", known: torch.Tensor | None) -> None:
