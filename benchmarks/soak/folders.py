@@ -19,8 +19,8 @@ SERIES = "unique_id,ds,y\n" + "".join(
     for day in range(56)
 )
 SHORT = "--horizon 4 --steps 6 --batch 4 --members 1 --folds 0 --bins 8 --net.hidden 8 --net.layers 1 --net.heads 2"
-SHORT += " --samples 16 --context 8 --log.every 2 --log.checkpoint-every 2 --windows 2 --no-ets --figures 1"
-SHORT += " --device cpu"
+SHORT += " --samples 16 --context 8 --log.every 2 --log.checkpoint-every 2 --windows 2 --figures 1"
+SHORT += " --laws network --baselines seasonal-naive --device cpu"
 SAVE = """
 import scores, sgfn
 space = sgfn.Sequences("ACGT", 3, noise=0.1)

@@ -49,7 +49,7 @@ def forecast_again(command: str, folder: Path) -> str:
     return f"forecast --resume {JUDGED} --device cpu --out run"
 
 
-JUDGED = "--samples 16 --windows 2 --no-ets --figures 1"
+JUDGED = "--samples 16 --windows 2 --baselines seasonal-naive --figures 1"
 TABLE = COMMANDS["table"][0]
 FORECAST = f"forecast s.csv {SHORT} --out run"
 COMPARE = f"compare table --table.file t.csv --methods tb mh --seeds 1 --samples 64 {SMALL} {NET} --out run"

@@ -17,8 +17,8 @@ TINY = "--steps 4 --batch 4 --log.every 2 --log.checkpoint-every 2 --device cpu"
 """Flags under which a command that should have been refused ends soon."""
 NET = "--net.hidden 4 --dynamics.hidden 4"
 SHORT = "--horizon 4 --steps 4 --batch 4 --members 1 --folds 0 --bins 8 --net.hidden 8 --net.layers 1 --net.heads 2"
-SHORT += " --samples 16 --context 8 --log.every 2 --log.checkpoint-every 2 --windows 2 --no-ets --figures 0"
-SHORT += " --device cpu"
+SHORT += " --samples 16 --context 8 --log.every 2 --log.checkpoint-every 2 --windows 2 --figures 0"
+SHORT += " --laws network --baselines seasonal-naive --device cpu"
 PLACEHOLDERS = {"{tiny}": f"{TINY} {NET}", "{bare}": TINY, "{short}": SHORT}
 Content = str | bytes | Callable[[Path], object]
 

@@ -51,10 +51,15 @@ FILES = [
 ]
 
 COLUMNS = [
-    series("no time column", days(head="unique_id,when,y"), "s.csv", "'ds'", "--time-col"),
-    series("no target column", days(head="unique_id,ds,sales"), "'y'", "did you mean 'sales'?", "--target-col"),
+    series("times by another name", days(head="unique_id,when,y"), code=0),
+    series("times by another name, one in words", changed(5, "a,yesterday,1", days(head="unique_id,date,y")),
+           "s.csv, line 5", "'yesterday'"),
+    series("no times, and two series", days(ids=("a", "b"), head="unique_id,when,y").replace("2024-", "x"), code=0),
+    series("values by another name", days(head="unique_id,ds,sales"), code=0),
+    series("two columns that may be values", days(head="unique_id,ds,left,right", more=",1"), "'y'", "--target-col"),
     series("two columns of one name", days(head="unique_id,ds,y,y", more=",1"), "s.csv", "columns"),
-    series("no id column, and stamps twice", days(ids=("a", "b")).replace("unique_id", "shop"), "s.csv"),
+    series("names by another name", days(ids=("a", "b")).replace("unique_id", "shop"), code=0),
+    series("two columns that may be names", days(ids=("a,c", "b,d"), head="colour,town,ds,y"), "s.csv"),
     series("an id column that is not there", GOOD, "'zz'", flags="--id-col zz"),
     series("a time column that is not there", GOOD, "'zz'", flags="--time-col zz"),
     series("a target column that is not there", GOOD, "'zz'", flags="--target-col zz"),
@@ -92,7 +97,7 @@ VALUES = [
     series("an infinite value", changed(5, "a,2024-01-04,inf"), "s.csv, line 5", "not finite"),
     series("a value that is too large", changed(5, "a,2024-01-04,1e31"), "s.csv, line 5", "too large"),
     series("a value beyond floats", changed(5, "a,2024-01-04,1e999"), "s.csv, line 5"),
-    series("constant", "ds,y\n" + "".join(f"2024-01-{d:02},5\n" for d in range(1, 31)), "constant (5)"),
+    series("constant", "ds,y\n" + "".join(f"2024-01-{d:02},5\n" for d in range(1, 31)), code=0),
     series("no values", "ds,y\n" + "".join(f"2024-01-{d:02},\n" for d in range(1, 31)), "0 values"),
     series("one value", "ds,y\n2024-01-01,1\n", "1 value", "2 are needed"),
     series("two values", "ds,y\n2024-01-01,1\n2024-01-02,2\n", "s.csv"),

@@ -87,7 +87,10 @@ def test_forecast(size: int, what: str, forecasted: Path, tmp_path: Path, capsys
     run = Path(shutil.copytree(forecasted / "run", tmp_path / "run"))
     before = contents(run)
     with files_no_larger_than(size):
-        line = complaint(capsys, ["forecast", "--resume", "--no-ets", "--figures", "1", "--json", "--out", str(run)])
+        line = complaint(
+            capsys,
+            ["forecast", "--resume", "--baselines", "seasonal-naive", "--figures", "1", "--json", "--out", str(run)],
+        )
     assert line.startswith(f"{run}/")
     assert "File too large" in line
     assert contents(run) == before
@@ -98,7 +101,7 @@ def test_paths_of_a_forecast(forecasted: Path, tmp_path: Path, capsys: pytest.Ca
     run, paths = Path(shutil.copytree(forecasted / "run", tmp_path / "run")), tmp_path / "paths.csv"
     paths.write_text("old")
     before = contents(tmp_path)
-    words = ["forecast", "--resume", "--no-ets", "--figures", "0", "--json", "--out", str(run)]
+    words = ["forecast", "--resume", "--baselines", "seasonal-naive", "--figures", "0", "--json", "--out", str(run)]
     with files_no_larger_than(200_000):
         line = complaint(capsys, [*words, "--samples", "3000", "--paths", str(paths)])
     assert line == f"{paths}: File too large"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from forecast_runs import small_config, write_csv
@@ -22,7 +23,10 @@ from sgfn.compare.worker_process import outcome
 from sgfn.config import to_dict
 from sgfn.config.files import read_json
 from sgfn.config.registry import Entry
+from sgfn.landscapes.proxies import fit_proxy
+from sgfn.landscapes.proxies.files import write_proxy
 from sgfn.landscapes.tasks import TASKS, register_task
+from sgfn.learning.exploration.registry import EXPLORATIONS, WayEntry
 from sgfn.objectives import OBJECTIVES
 from sgfn.objectives.registry import ObjectiveEntry
 from sgfn.objectives.trajectory_balance import trajectory_balance
@@ -88,6 +92,20 @@ def save_library(run: Path, **parts: Any) -> None:
     (run / "library.json").write_text(json.dumps(empty | {"encoder": None} | parts))
 
 
+MEASURED = "sequence,score\n" + "".join(
+    f"{a}{b}{c},{1 + (a + b + c).count('A')}\n" for a in "ACG" for b in "ACG" for c in "ACG"
+)
+
+
+def measured(run: Path, kind: str) -> None:
+    """A run on a table that it has a copy of, with a proxy of a kind."""
+    (run / "data").mkdir()
+    (run / "data" / "t.csv").write_text(MEASURED)
+    rewrite(run, task="table", table__file=str(run / "data" / "t.csv"), proxy__kind=kind)
+    data = read_json(run / "config.json") | {"files": {"table.file": {"sha256": None, "copy": "data/t.csv"}}}
+    (run / "config.json").write_text(json.dumps(data))
+
+
 CODE: dict[str, Callable[[Path, str], None]] = {
     "task": lambda run, name: rewrite(run, task=name),
     "method": lambda run, name: rewrite(run, method=name),
@@ -95,8 +113,10 @@ CODE: dict[str, Callable[[Path, str], None]] = {
     "form": lambda run, name: rewrite(run, form=name),
     "noise.kind": lambda run, name: rewrite(run, noise__kind=name),
     "net.encoder": lambda run, name: rewrite(run, net__encoder=name),
+    "exploration": lambda run, name: rewrite(run, exploration=name),
     "kl.flow": lambda run, name: rewrite(run, objective="kl", kl__flow=name),
     "entropy.base": lambda run, name: rewrite(run, objective="kl-entropy", entropy__base=name),
+    "proxy.kind": measured,
     "callable.function": lambda run, name: rewrite(run, task="callable", callable__function=name, callable__length=2),
     "reward": lambda run, name: save_library(run, reward={"name": name, "label": name}),
     "task of a model": lambda run, name: save_library(run, task=name),
@@ -199,6 +219,43 @@ def test_several_names_are_listed_with_their_flags(
     kind = "sgfn.compare.workers:subprocess.call"  # a module of ours holds others'
     assert f"(form 'os:system', noise.kind '{kind}')" in line
     assert f"name them again with --form os:system --noise.kind {kind}, or add --trust" in line
+
+
+def test_ways_to_explore_that_are_joined(
+    payload: Payload, strange_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is ours, or known here, vouches for no other."""
+    monkeypatch.setattr(EXPLORATIONS, "entries", dict(EXPLORATIONS.entries))
+    EXPLORATIONS.add(WayEntry(name="mine:way"))
+    for ways in (f"entropy+{payload.name}", f"{payload.name}+entropy", f"mine:way+{payload.name}"):
+        rewrite(strange_run, exploration=ways)
+        for verb in ("evaluate", "sample", "report", "train"):
+            line = complaint(capsys, words_of(verb, strange_run))
+            assert f"names code that would be run (exploration '{ways}'): name it again with --exploration" in line
+        line = complaint(capsys, [*words_of("evaluate", strange_run), "--exploration", payload.name])
+        assert f"has exploration '{ways}'" in line
+    assert not payload.ran
+    rewrite(strange_run, exploration="entropy+mine:way")
+    assert main(words_of("evaluate", strange_run)) == 0
+
+
+def test_a_saved_proxy_that_names_code(payload: Payload, strange_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file names the code, and the configuration does not."""
+    measured(strange_run, "auto")
+    rows = [line.split(",") for line in MEASURED.splitlines()[1:]]
+    proxy = fit_proxy([row[0] for row in rows], np.array([float(row[1]) for row in rows]), alphabet="ACG", kind="ridge")
+    proxy.kind = payload.name
+    write_proxy(proxy, strange_run / "data" / "proxy.safetensors")
+    rewrite(strange_run, proxy__file=str(strange_run / "data" / "proxy.safetensors"))
+    data = read_json(strange_run / "config.json")
+    data["files"]["proxy.file"] = {"sha256": None, "copy": "data/proxy.safetensors"}
+    (strange_run / "config.json").write_text(json.dumps(data))
+    for verb in ("evaluate", "sample", "report", "train"):
+        line = complaint(capsys, words_of(verb, strange_run))
+        assert f"names code that would be run ('{payload.name}')" in line
+    with pytest.raises(ValueError, match="names code that would be run"):
+        sgfn.load(strange_run)
+    assert not payload.ran
 
 
 def test_what_the_command_names_must_be_the_runs(
@@ -328,6 +385,7 @@ SECRET = "root:x:0:0:of nobody's business\n"
 FILES: dict[str, dict[str, Any]] = {
     "table.file": {"task": "table"},
     "noise.file": {"noise__kind": "position"},
+    "proxy.file": {},
     "offline.file": {"offline__share": 0.25},
     "series.file": {"task": "series"},
 }
@@ -446,7 +504,7 @@ def test_a_forecast_imports_nothing(
     payload: Payload, forecast_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Path(shutil.copytree(forecast_run, tmp_path / "run"))
-    resume = ["forecast", "--resume", "--windows", "0", "--no-ets", "--out", str(run), *CPU]
+    resume = ["forecast", "--resume", "--windows", "0", "--baselines", "seasonal-naive", "--out", str(run), *CPU]
     for field in ("objective", "noise.kind", "method"):
         CODE[field](run, payload.name)
         for words in (resume, ["sample", str(run), "-n", "2", "--out", "paths.csv", *CPU]):
@@ -462,7 +520,19 @@ def test_a_forecast_reads_its_own_copy(
     forecast_run: Path, tmp_path: Path, secret: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Path(shutil.copytree(forecast_run, tmp_path / "run"))
-    resume = ["forecast", "--resume", "--windows", "0", "--no-ets", "--figures", "0", "--out", str(run), *CPU]
+    resume = [
+        "forecast",
+        "--resume",
+        "--windows",
+        "0",
+        "--baselines",
+        "seasonal-naive",
+        "--figures",
+        "0",
+        "--out",
+        str(run),
+        *CPU,
+    ]
     assert main(["sample", str(run), "-n", "2", "--out", str(tmp_path / "p.csv"), *CPU]) == 0
     with_file(run, "series.file", secret, None, "no copy")
     line = complaint(capsys, resume)

@@ -42,6 +42,16 @@ class NamedBase:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedProxy:
+    """Proxy of the run, named again."""
+
+    kind: str | None = None
+    """`module:function`."""
+    file: Path | None = None
+    """File of the proxy, of a run that keeps no copy."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NamedFunction:
     """Function of the `callable` task, named again."""
 
@@ -71,6 +81,8 @@ class Named:
     """`module:function` of the run, named again."""
     form: str | None = None
     """`module:function` of the run, named again."""
+    exploration: str | None = None
+    """Ways to explore of the run, where `module:Way` is among them, named again as they are."""
     reward: str | None = None
     """`module:function` of a model that was saved from Python, named again."""
     noise: NamedNoise = field(default_factory=NamedNoise)
@@ -78,6 +90,7 @@ class Named:
     kl: NamedFlow = field(default_factory=NamedFlow)
     entropy: NamedBase = field(default_factory=NamedBase)
     callable: NamedFunction = field(default_factory=NamedFunction)
+    proxy: NamedProxy = field(default_factory=NamedProxy)
     table: NamedFile = field(default_factory=NamedFile)
     offline: NamedFile = field(default_factory=NamedFile)
     series: NamedFile = field(default_factory=NamedFile)

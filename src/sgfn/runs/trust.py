@@ -70,6 +70,8 @@ def known_here(field: str, name: str) -> bool:
     """Whether this process has registered a name, or has given it to a run that it created."""
     if field == "task" and any(entry.found_as == name for _, entry in TASKS.items()):
         return True
+    if field == "exploration" and "+" in name:
+        return (field, name) in CREATED or all(known_here(field, part) for part in name.split("+"))
     return (field, name) in CREATED or (field in REGISTRIES and name in REGISTRIES[field])
 
 

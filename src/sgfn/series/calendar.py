@@ -41,8 +41,8 @@ def is_numbered(gap: np.timedelta64 | None) -> bool:
 def numbers_of(stamps: Shaped[np.ndarray, "*batch"]) -> Shaped[np.ndarray, "*batch"] | None:
     """Numbers that stamps stand for; None where they are times.
 
-    >>> numbers_of(numbered_stamps(np.array([0, 1, 7])))
-    array([0, 1, 7])
+    >>> numbers_of(numbered_stamps(np.array([0, 1, 7]))).tolist()
+    [0, 1, 7]
     """
     found, rest = np.divmod(stamps - NUMBER_ZERO, NUMBERED)
     return found if stamps.size and not np.isnat(stamps).any() and not rest.astype(np.int64).any() else None

@@ -40,7 +40,7 @@ def stack_cuts(length: int, horizon: int, windows: int, *, network: bool) -> lis
     """Cuts of a series' windows, oldest first; in a short series they overlap, and reach past its end.
 
     >>> stack_cuts(100, 10, 4, network=False), stack_cuts(30, 10, 4, network=False), stack_cuts(9, 6, 4, network=False)
-    ([60, 70, 80, 90], [15, 18, 20], [5, 6, 7, 8])
+    ([60, 70, 80, 90], [15, 17, 18, 20], [5, 6, 7, 8])
     """
     span = stack_span(length, horizon, windows, network=network)
     last = length - horizon if span >= horizon else length - 1
