@@ -67,7 +67,7 @@ COLUMNS = [
     series("an ignored column that is not there", GOOD, "'zz'", flags="--ignore zz"),
     series("one column with two roles", GOOD, "'y'", "one role", flags="--known y"),
     series("a known column that is ignored", days(head="unique_id,ds,y,x", more=",1"), "'x'", flags="--known x --ignore x"),
-    series("a covariate in words", days(head="unique_id,ds,y,x", more=",red"), "line 2", "column 'x'", "--ignore x"),
+    series("a covariate in words", days(head="unique_id,ds,y,x", more=",red"), code=0),
     series("a covariate that is not known ahead", days(head="unique_id,ds,y,x", more=",1"), "x must be known 4 steps",
            flags="--known x"),
     series("a known covariate that is empty", days(head="unique_id,ds,y,x", more=","), "column 'x'", flags="--known x"),
@@ -86,7 +86,7 @@ STAMPS = [
     series("nanoseconds apart", "ds,y\n" + "".join(f"2024-01-01 00:00:00.{n:09},{n % 5}\n" for n in range(9))
            + "2024-06-01,1\n", "s.csv"),
     series("days or months", "ds,y\n" + "".join(f"0{d}/0{d}/2024,{d}\n" for d in range(1, 9)), "day/month"),
-    series("numbers for stamps", "ds,y\n" + "".join(f"{n},{n % 5}\n" for n in range(40)), "s.csv"),
+    series("numbers for stamps", "ds,y\n" + "".join(f"{n},{n % 5}\n" for n in range(40)), code=0),
     series("offsets in some rows", changed(5, "a,2024-01-04T00:00+02:00,1"), "s.csv, line", "offset"),
     series("an escape sequence", changed(5, "a,\x1b[2J,1"), "s.csv, line 5"),
 ]
