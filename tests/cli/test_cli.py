@@ -45,8 +45,13 @@ def printed(capsys: pytest.CaptureFixture[str], words: list[str]) -> str:
     capsys.readouterr()
     assert main(words) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert err == "" or (words[0] == "train" and is_advice(err))
     return out
+
+
+def is_advice(told: str) -> bool:
+    """Whether this is the one line that a run gets that was too short to learn."""
+    return re.fullmatch(r"TV [\d.]+ is near that of a uniform policy [^\n]+\n", told) is not None
 
 
 # Help
@@ -416,7 +421,8 @@ def test_letters_that_the_stream_does_not_have(tmp_path: Path) -> None:
     """What is done is not undone by a name that cannot be printed."""
     words = ["train", "grid", *FLAGS, "--out", str(tmp_path / "r\u00fc")]
     done = process(words, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "ascii"})
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert is_advice(done.stderr)
     assert r"r\xfc" in done.stdout
 
 

@@ -89,7 +89,9 @@ def test_a_reward_that_fails_leaves_a_checkpoint(module: str, capsys: pytest.Cap
     words = train("callable", "run", callable__function=f"{module}:affinity", callable__length=3)
     line = complaint(capsys, words)
     assert line.startswith(f"{module}:affinity failed on ")
-    assert f" in {module}.py, line {LINE}; it must score every string; the run is kept as it was after step 0; " in line
+    told = f" in {module}.py, line {LINE}; it must score every string; "
+    log, kept = "the traceback is in run/reward.log", "the run is kept as it was after step 0; "
+    assert f"{told}{log}; {kept}" in line
     Path("broken").unlink()
     assert main(shlex.split(line.partition("continue with: ")[2])[1:]) == 0
 

@@ -471,7 +471,7 @@ def test_figures_of_the_metrics(tmp_path: Path) -> None:
     rows = run.rows()
     assert [row["step"] for row in rows] == [5, 7]
     keys = {"step", "trajectories", "loss", "dynamics_nll", "log_reward", "log_z", "length", "reward"}
-    keys |= {"log_pf", "end_flow", "beta"}
+    keys |= {"log_pf", "log_pb", "end_flow", "beta"}
     assert all(set(row) == keys for row in rows)
     assert step_of(tmp_path) == 7
 

@@ -364,7 +364,7 @@ class TrainConfig:
     @property
     def watches_entropy(self) -> bool:
         """Whether the entropy ratio has a part in the run, or is logged."""
-        return self.objective == "kl-entropy" or "entropy" in self.explorations or self.log.entropy
+        return self.log.entropy or self.objective == "kl-entropy" or "entropy" in self.explorations
 
     @property
     def explorations(self) -> tuple[str, ...]:
