@@ -19,6 +19,11 @@ def simulated(name: str, flags: str, *says: str, **more: object) -> Row:
 ROWS = [
     row("propose: nothing", "design propose", "TABLE|FOLDER"),
     row("propose: not there", "design propose t.csv --out round", "t.csv"),
+    row("propose: a number of orders in words", "design propose t.csv --orders many --out round", "orders"),
+    row("propose: no orders of no table", "design propose t.csv --orders 0 --out round", "t.csv"),
+    row("propose: an unknown flag", "design propose t.csv --ordres 4 --out round", "ordres"),
+    row("propose: a seed in words", "design propose t.csv --seed x --out round", "seed"),
+    row("propose: a folder as measured", "design propose t.csv --measured empty --out round", "--measured", files={"empty": a_folder, "t.csv": "sequence,score\nACGT,1\n"}),
     row("propose: a device", "design propose /dev/zero --out round", "/dev/zero", limit=30),
     row("propose: a folder that is no round", "design propose empty --out round", "empty", files={"empty": a_folder}),
     proposed("a pipe", a_pipe, "t.csv"),

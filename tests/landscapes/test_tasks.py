@@ -357,7 +357,16 @@ def test_five_thousand_peptides(tmp_path: Path, capsys: pytest.CaptureFixture[st
     rows = [f"{peptide},{peptide.count('W') + draw.random():.3f}" for peptide in sorted(peptides)]
     assert len(rows) == 5000
     file, run = write(tmp_path, "\n".join(["sequence,score", *rows])), str(tmp_path / "run")
-    flags = ["--table.file", str(file), "--table.alphabet", "protein", "--offline.share", "0.5", "--proxy.kind", "ridge"]
+    flags = [
+        "--table.file",
+        str(file),
+        "--table.alphabet",
+        "protein",
+        "--offline.share",
+        "0.5",
+        "--proxy.kind",
+        "ridge",
+    ]
     told(capsys, ["train", "table", *QUICK, *flags, "--out", run])
     result = told(capsys, ["evaluate", run, "--samples", "32"])
     assert result["tv"] is None

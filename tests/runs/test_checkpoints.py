@@ -64,7 +64,7 @@ TRAINING = {
     "generator cut": (lambda s: {"self.generator": s["self.generator"][:100].clone()}, "does not fit config.json ("),
     "no index": (lambda s: {"self.index": None}, "(self.index is missing)"),
     "index NaN": (lambda s: {"self.index": torch.tensor(torch.nan).double()}, "self.index holds NaN"),
-    "one meter": (lambda s: {"self.meters": torch.zeros(1)}, "(self.meters has the shape [1]"),
+    "a table of meters": (lambda s: {"self.meters": torch.zeros(1, 1)}, "(self.meters has the shape [1, 1]"),
     "cuda a number": (lambda s: {"self.cuda": torch.tensor(3)}, "(self.cuda has the type int64, not bool)"),
     "no cuda": (lambda s: {"self.cuda": None}, "(self.cuda is missing)"),
     "moment cut": (lambda s: {"optimiser.0.exp_avg": torch.zeros(1, 1)}, "(optimiser.0.exp_avg has the shape [1, 1]"),

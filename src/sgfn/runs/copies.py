@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sgfn.config import TrainConfig
 from sgfn.config.files import flush_folder, naming
+from sgfn.landscapes.base import Landscape
 from sgfn.runs.trust import Trust, own_copy
 
 DATA = "data"
@@ -47,6 +49,20 @@ def checksums(files: Mapping[str, Path]) -> dict[str, str]:
 def with_files(config: TrainConfig, files: Mapping[str, Path]) -> TrainConfig:
     """A configuration that names other files."""
     return config.with_(**{name.replace(".", "__"): file for name, file in files.items()})
+
+
+@contextmanager
+def fitted_aside(landscape: Landscape, files: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
+    """Files of what a landscape has fitted, but for those among `files`; they go when the block ends.
+
+    Landscapes that fit nothing need no room on a disk for it.
+    """
+    if type(landscape).fitted_files is Landscape.fitted_files:
+        yield {}
+        return
+    with TemporaryDirectory() as folder:
+        found = landscape.fitted_files(Path(folder))
+        yield {field: file for field, file in found.items() if field not in files}
 
 
 # Making copies

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -28,7 +27,7 @@ from sgfn.landscapes.tasks import Task
 from sgfn.learning.execution import pick_device
 from sgfn.learning.learner import Learner, NonFiniteError
 from sgfn.learning.rollout import Actor, LogPolicy, as_actor, rollout
-from sgfn.runs.copies import files_there
+from sgfn.runs.copies import files_there, fitted_aside
 from sgfn.runs.folder import Run
 from sgfn.runs.parts import Parts, write_parts
 from sgfn.runs.spelling import spell_intended, texts
@@ -274,14 +273,16 @@ class Model:
         if not overwrite and (run.path / "config.json").is_file():
             raise ValueError(f"{run.path} already holds a run: save(..., overwrite=True) replaces it")
         run.check(overwrite=overwrite)
-        with run.locked(), TemporaryDirectory() as aside:
-            files, fitted = files_there(config), self.task.landscape.fitted_files(Path(aside))
-            fitted = {field: file for field, file in fitted.items() if field not in files}
-            with run.replacement(files | fitted, overwrite=overwrite) as new:
-                new.create(self.task.name, config, fitted=fitted)
-                write_parts(new.path, self.parts, self.env)
-                write_text(new.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
-                new.save(self.learner)
+        files = files_there(config)
+        with (
+            run.locked(),
+            fitted_aside(self.task.landscape, files) as fitted,
+            run.replacement(files | fitted, overwrite=overwrite) as new,
+        ):
+            new.create(self.task.name, config, fitted=fitted)
+            write_parts(new.path, self.parts, self.env)
+            write_text(new.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
+            new.save(self.learner)
 
 
 def opened(run: Run, device: str) -> Model:

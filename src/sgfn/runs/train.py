@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from sgfn.learning.execution import choose, pick_device, stepper
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check
 from sgfn.runs.background import Background
-from sgfn.runs.copies import checksums, files_there, large_copies, with_files
+from sgfn.runs.copies import checksums, files_there, fitted_aside, large_copies, with_files
 from sgfn.runs.folder import PARTS, Run
 from sgfn.runs.loop import Lines as Lines
 from sgfn.runs.loop import Progress, loop
@@ -80,15 +79,14 @@ def train(
         run.check(overwrite=overwrite)
         if progress and copies is None and (line := large_copies(files, run.path)):
             progress(0, {"notice": line})
-    with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun, TemporaryDirectory() as aside:
+    with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
         (own if locks is None else locks).enter_context(run.locked())  # nothing is written before this line
         if learner is None:
             learner = _resumed(run, kept, config, where, lambda found: choose(found, accelerate, insist))
             record = Beginning(run)
         else:
             assert config is not None
-            fitted = learner.task.landscape.fitted_files(Path(aside))
-            fitted = {field: file for field, file in fitted.items() if field not in files}
+            fitted = own.enter_context(fitted_aside(learner.task.landscape, files))
             record = _beginning(run, files | fitted, overwrite, until_begun)
             record.place.create(kept, config, known=known, copies=copies, fitted=fitted)
         learner.task.landscape.attach(run.path, resumed=resume)
