@@ -1,7 +1,6 @@
 """The command line: parsing and printing only."""
 
 import contextlib
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -331,8 +330,9 @@ def aimed(words: list[str]) -> list[str]:
     >>> aimed(["train", "--beta", "auto", "--beta=3"])
     ['train', '--aim', 'auto', '--beta=3']
     """
-    text = "\0".join(words)
-    return re.sub(r"(^|\0)--beta(\0|=)auto(?=\0|$)", r"\1--aim\2auto", text).split("\0") if words else words
+    following = [*words[1:], ""]
+    named = {("--beta", "auto"): "--aim"} | {("--beta=auto", after): "--aim=auto" for after in following}
+    return [named.get(pair, pair[0]) for pair in zip(words, following, strict=True)] if words else words
 
 
 def with_default(kind: type, config: TrainConfig | None) -> type:
