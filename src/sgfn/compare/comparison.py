@@ -24,12 +24,14 @@ from sgfn.noise import NOISES
 from sgfn.runs.copies import KeptFile, checksums, files_there, keeping, kept_paths, with_files
 from sgfn.runs.folder import LOCK, Run, ours, read_files, read_ours, write_files
 from sgfn.runs.formats import FORMAT
-from sgfn.runs.train import absolute, stoppable
+from sgfn.runs.train import Stop, absolute, stoppable
 from sgfn.runs.trust import named_code, refuse_code, refuse_links, remember
 
 PLAN, TABLE, FIGURE, PAGE = "compare.json", "results.csv", "comparison.png", "report.html"
 MOST_CELLS = 100_000
 REDRAW = 60.0  # seconds between two pictures of an unfinished comparison: they take as long as a small cell
+Key = tuple[str, float, int]
+"""Method, noise level and seed of a cell."""
 Progress = Callable[[list[CellState]], None]
 """Called a few times a second with the state of each cell that was asked for."""
 
@@ -89,50 +91,74 @@ def run_comparison(
     shared = SharedSettings(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
     config = _checked(absolute(config), alphas, shared, baseline or TrainConfig())
     levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
-    in_range("seeds", seeds, 1, MOST_CELLS)
-    count = len(methods) * len(levels) * seeds
-    require(count <= MOST_CELLS, "a comparison", f"have at most {MOST_CELLS:,} cells", f"{count:,}: take fewer --seeds")
-    keys = [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
+    keys = _keys(config, methods, levels, seeds)
     asked = _cells(out, task, config, keys)
     plan = Plan(task=task, config=_common(config), samples=samples, trust=trust)
-    there = plan.check(out)
-    there.refuse_strangers(out, asked)
-    check_named(files := there.read_files(out))
-    digests = checksums(files)
-    made = _check_fit(with_files(config, files), asked)
-    _check_level(config.noise.kind, alphas)  # of a maker function it is known now
-    names = dict.fromkeys([*(method for method, _, _ in there.keys), *methods])
-    refuse_unread_by_all(made, config, {name: contestant(config, name) for name in names}, baseline)
+    digests = _check_plan(plan, out, config, asked, alphas, baseline)
     with Run(path=out).locked(), stoppable(at_once=f"stopped at once; the same command goes on in {out}") as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
         plan = plan.extend(out, asked, digests)
         for cell in asked:
             remember(named_code({"methods": cell.method}))
         shared = replace(shared, copies=plan.read_files(out))
-        states = {cell.path: CellState(cell=cell) for cell in _cells(out, task, plan.config, plan.keys)}
-        for state in states.values():
-            state.load_files(samples)
+        states = _states(out, plan)
         wanted = [states[cell.path] for cell in asked]
-        missing = [state for state in wanted if state.status != "done"]
-        for state in missing:  # one that failed is tried again
-            state.status, state.error = "waiting", ""
         pictures = Pictures(out, list(states.values()))
-        watch = progress or (lambda _: None)
-        watch(wanted)
-        run_cells(
-            missing,
-            shared,
-            stop=stop,
-            watch=lambda _: watch(wanted),
-            ended=lambda _: pictures.write(now=False),
-        )
-        pictures.write(now=True)
-        watch(wanted)
+        _run_missing(wanted, shared, stop, pictures, progress or (lambda _: None))
     if stop.asked and any(state.status != "done" for state in wanted):
         done = sum(state.status == "done" for state in wanted)
         raise KeyboardInterrupt(f"stopped with {done} of {len(wanted)} cells done; the same command goes on in {out}")
     failed = [result_row(state) for state in wanted if state.status == "failed"]
     return Comparison(path=out, rows=pictures.rows(), failed=failed)
+
+
+def _keys(config: TrainConfig, methods: Sequence[str], levels: Sequence[float], seeds: int) -> list[Key]:
+    """Method, noise level and seed of every cell that is asked for."""
+    in_range("seeds", seeds, 1, MOST_CELLS)
+    count = len(methods) * len(levels) * seeds
+    require(count <= MOST_CELLS, "a comparison", f"have at most {MOST_CELLS:,} cells", f"{count:,}: take fewer --seeds")
+    return [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]
+
+
+def _check_plan(
+    plan: "Plan",
+    out: Path,
+    config: TrainConfig,
+    asked: list[Cell],
+    alphas: Sequence[float] | None,
+    baseline: TrainConfig | None,
+) -> dict[str, str]:
+    """Checksums of the files that cells will read, after all checks that need them; writes nothing."""
+    there = plan.check(out)
+    there.refuse_strangers(out, asked)
+    check_named(files := there.read_files(out))
+    digests = checksums(files)
+    made = _check_fit(with_files(config, files), asked)
+    _check_level(config.noise.kind, alphas)  # of a maker function it is known now
+    names = dict.fromkeys([*(method for method, _, _ in there.keys), *(cell.method for cell in asked)])
+    refuse_unread_by_all(made, config, {name: contestant(config, name) for name in names}, baseline)
+    return digests
+
+
+def _states(out: Path, plan: "Plan") -> dict[Path, CellState]:
+    """Every cell of the plan by its folder, with what is there of it."""
+    states = {cell.path: CellState(cell=cell) for cell in _cells(out, plan.task, plan.config, plan.keys)}
+    for state in states.values():
+        state.load_files(plan.samples)
+    return states
+
+
+def _run_missing(
+    wanted: list[CellState], shared: SharedSettings, stop: Stop, pictures: "Pictures", watch: Progress
+) -> None:
+    """Run the cells that are not done, and draw what there is."""
+    missing = [state for state in wanted if state.status != "done"]
+    for state in missing:  # one that failed is tried again
+        state.status, state.error = "waiting", ""
+    watch(wanted)
+    run_cells(missing, shared, stop=stop, watch=lambda _: watch(wanted), ended=lambda _: pictures.write(now=False))
+    pictures.write(now=True)
+    watch(wanted)
 
 
 def _checked(
@@ -160,7 +186,7 @@ def _check_level(kind: str, alphas: Sequence[float] | None) -> None:
         raise ValueError(f"noise.kind {kind!r} has no level that --alphas could set: leave it out")
 
 
-def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[tuple[str, float, int]]) -> list[Cell]:
+def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[Key]) -> list[Cell]:
     if not keys:
         raise ValueError("nothing to compare: name at least one method and one noise level")
     return [make_cell(out, task, config, *key) for key in dict.fromkeys(keys)]
@@ -192,7 +218,7 @@ class Plan:
     task: str
     config: TrainConfig
     samples: int
-    keys: list[tuple[str, float, int]] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
     """Method, noise level and seed of each cell."""
     files: dict[str, KeptFile] = field(default_factory=dict)
     """The files that the configuration names, and their copies."""
@@ -257,7 +283,7 @@ def read_plan(out: Path, trust: bool = False) -> Plan:
     return read_ours(out / PLAN, plan, "task", "samples", "config", "cells")
 
 
-def _key(cell: Any) -> tuple[str, float, int]:
+def _key(cell: Any) -> Key:
     """Method, noise level and seed of a cell, out of JSON."""
     match cell:
         case [str(method), float() | int() as alpha, int(seed)]:

@@ -1,10 +1,11 @@
 """`train`: run a task into a folder, with checkpoints, metrics and a clean stop."""
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -62,51 +63,89 @@ def train(
     run, where = Run(path=Path(out), trust=trust), pick_device(device)
     if resume and overwrite:
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
-    learner, known, files = None, dict[str, str](), dict[str, Path]()
-    how = "" if accelerate == "auto" else f" --accelerate {accelerate}"
     if resume:
         _refuse_saved_model(run)
-    kept = recorded(task)
+    kept, new = recorded(task), None
+    how = Way(accelerate, insist)
     if not resume:
-        config = config or TrainConfig()
-        files = files_there(config) if copies is None else dict(copies)
-        check_named(files)
-        known = checksums(files)
-        made = make_task(task, with_files(config, files))
-        check(made, baseline)
-        learner = _learner(made, where)
-        choose(learner, accelerate, insist)
+        new = _new_run(task, config or TrainConfig(), where, copies, baseline, how)
         run.check(overwrite=overwrite)
-        if progress and copies is None and (line := large_copies(files, run.path)):
+        if progress and copies is None and (line := large_copies(new.files, run.path)):
             progress(0, {"notice": line})
     with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
         (own if locks is None else locks).enter_context(run.locked())  # nothing is written before this line
-        if learner is None:
-            learner = _resumed(run, kept, config, where, lambda found: choose(found, accelerate, insist))
-            record = Beginning(run)
+        if new is None:
+            learner, record = _resumed(run, kept, config, where, how.check), Beginning(run)
         else:
-            assert config is not None
-            fitted = own.enter_context(fitted_aside(learner.task.landscape, files))
-            record = _beginning(run, files | fitted, overwrite, until_begun)
-            record.place.create(kept, config, known=known, copies=copies, fitted=fitted)
+            learner, fitted = new.learner, own.enter_context(fitted_aside(new.learner.task.landscape, new.files))
+            record = _beginning(run, new.files | fitted, overwrite, until_begun)
+            record.place.create(kept, new.config, known=new.known, copies=copies, fitted=fitted)
         learner.task.landscape.attach(run.path, resumed=resume)
         if not record.place.checkpoint.is_file():
             record.save(learner)  # there is always one to go on from, whenever the run is killed
-        try:
+        with _telling(record, lambda: _command(task, run, how)):
             loop(record, learner, stepper(learner, accelerate, insist), progress, stop, record.begin)
-        except BaseException as error:
-            if getattr(error, "__notes__", None):  # it tells what is kept
-                error.__notes__ = record.kept(error.__notes__, _command(task, run, how))
-            raise
         if stop.asked and learner.done < learner.config.steps:
             raise KeyboardInterrupt(record.stopped(learner.done, _command(task, run, how)))
     return run
 
 
-def _command(task: str, run: Run, how: str = "") -> str:
+class Way(NamedTuple):
+    """How steps are run: the way that was asked for, and whether another one is an error."""
+
+    accelerate: str
+    insist: bool
+
+    def check(self, learner: Learner) -> None:
+        """Raise where a learner's steps cannot be run so."""
+        choose(learner, self.accelerate, self.insist)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewRun:
+    """A run that has not begun: its configuration, the files it reads with their checksums, and the learner."""
+
+    config: TrainConfig
+    files: dict[str, Path]
+    known: dict[str, str]
+    learner: Learner
+
+
+def _new_run(
+    task: str,
+    config: TrainConfig,
+    device: torch.device,
+    copies: Mapping[str, Path] | None,
+    baseline: TrainConfig | None,
+    how: Way,
+) -> NewRun:
+    """Make the learner of a new run, and check whatever can be wrong with it; writes nothing."""
+    files = files_there(config) if copies is None else dict(copies)
+    check_named(files)
+    known = checksums(files)
+    made = make_task(task, with_files(config, files))
+    check(made, baseline)
+    learner = _learner(made, device)
+    how.check(learner)
+    return NewRun(config=config, files=files, known=known, learner=learner)
+
+
+@contextmanager
+def _telling(record: "Beginning", again: Callable[[], str]) -> Iterator[None]:
+    """Let an error of code that is not ours say what is kept of the run."""
+    try:
+        yield
+    except BaseException as error:
+        if getattr(error, "__notes__", None):  # it tells what is kept
+            error.__notes__ = record.kept(error.__notes__, again())
+        raise
+
+
+def _command(task: str, run: Run, how: Way) -> str:
     """The command that continues a run; it names again what the run may only then use."""
+    chosen = "" if how.accelerate == "auto" else f" --accelerate {how.accelerate}"
     code = {field: name for field, name in run.code().items() if field != "task"}
-    return command("train", task, "--resume") + how + again(code) + f" {flag('out', run.path)}"
+    return command("train", task, "--resume") + chosen + again(code) + f" {flag('out', run.path)}"
 
 
 def _beginning(run: Run, files: Mapping[str, Path], overwrite: bool, until_begun: ExitStack) -> "Beginning":
