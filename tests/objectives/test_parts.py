@@ -16,7 +16,7 @@ from torch.testing import assert_close
 
 import sgfn
 from sgfn.config import TrainConfig
-from sgfn.envs.trajectories import Episodes, Trajectories
+from sgfn.envs.trajectories import Episodes, Trajectories, WholeEpisodes
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.scoring import score
 from sgfn.learning.trainer import METERS, Trainer
@@ -43,6 +43,18 @@ def test_step_means_count_every_trajectory_once() -> None:
     found = step_means(batch, {"a": values, "b": 2 * values})
     assert {name: float(value) for name, value in found.items()} == {"a": 6.0, "b": 12.0}
     assert float(found["a"]) != pytest.approx(14 / 3)  # the mean over all steps of the batch
+
+
+def test_step_means_without_padding_are_the_same() -> None:
+    """A batch that is known to be whole has the shorter sum; with padding that would be another number."""
+    zeros, values = torch.zeros(4, 3, dtype=torch.int64), torch.randn(4, 3)
+    known = {"intended": zeros, "realised": zeros, "log_reward": torch.zeros(4)}
+    every = torch.ones(4, 3, dtype=torch.bool)
+    found = step_means(WholeEpisodes(valid=every, **known), {"a": values})["a"]
+    torch.testing.assert_close(found, step_means(Episodes(valid=every, **known), {"a": values})["a"])
+    padded = every.clone()
+    padded[0, 1:] = False
+    assert float(found) != pytest.approx(float(step_means(Episodes(valid=padded, **known), {"a": values})["a"]))
 
 
 # One weighting of steps: detailed balance, projection, policy KL and dynamics balance

@@ -35,6 +35,11 @@ class Episodes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WholeEpisodes(Episodes):
+    """Episodes in which no step is padding, as is known without a look at `valid`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trajectories(Episodes):
     """Episodes with the states they pass through; padded steps repeat the last state."""
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sgfn.envs.trajectories import Episodes
+from sgfn.envs.trajectories import Episodes, WholeEpisodes
 from sgfn.objectives.scores import Objective, Scores
 
 Parts = dict[str, Tensor]
@@ -113,6 +113,8 @@ def step_means(batch: Episodes, named: Mapping[str, Float[Tensor, "B T"]]) -> Pa
     """Means over the steps of each trajectory, then over trajectories, of several values at once."""
     if not named:
         return {}
+    if isinstance(batch, WholeEpisodes):  # fewer kernels, which join those of the loss
+        return {name: values.detach().sum(1).mean() / values.shape[1] for name, values in named.items()}
     weight = batch.valid / batch.valid.sum(1, keepdim=True).clamp(min=1)  # B T
     stacked = torch.where(batch.valid, torch.stack([values.detach() for values in named.values()]), 0.0)
     return dict(zip(named, ((weight * stacked).sum((1, 2)) / weight.shape[0]).unbind(), strict=True))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.envs.trajectories import Episodes, tempered
+from sgfn.envs.trajectories import Episodes, WholeEpisodes, tempered
 from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
 from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, RowNet
@@ -197,7 +197,8 @@ class FixedLengthBackend(Backend):
     def episodes(self, batch: SequenceBatch, log_reward: Float[Tensor, " B"]) -> Episodes:
         """The batch as trajectories without states."""
         valid = self.zeros(batch.realised.shape[1]) == 0
-        return Episodes(intended=batch.intended.t(), realised=batch.realised.t(), valid=valid, log_reward=log_reward)
+        meant, done = batch.intended.t(), batch.realised.t()
+        return WholeEpisodes(intended=meant, realised=done, valid=valid, log_reward=log_reward)
 
     def gradients(
         self,
