@@ -143,19 +143,25 @@ def backends_table() -> str:
         found = read_results(f"backends_{kind}.json")
         for batch in dict.fromkeys(row["batch"] for row in found["rows"]):
             rows = {row["who"]: row for row in found["rows"] if row["batch"] == batch}
-            cells = [f"{rows[who]['updates']:,.0f} ({rows[who]['of_fixed']:.2f})" for who in BACKENDS]
+            cells = [_backend_cell(rows[who]) for who in BACKENDS]
             lines.append(f"| {found['machine']['device']} | {batch:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
+def _backend_cell(row: dict[str, Any]) -> str:
+    return "failed" if "failed" in row else f"{row['updates']:,.0f} ({row['of_fixed']:.2f})"
+
+
 def two_trees_table() -> str:
     """Updates per second of the package before its present layout and after."""
-    lines = ["| machine | objective | batch | before | after | after / before |", "|---" * 6 + "|"]
+    titles = ("machine", "objective", "batch", "before", "after", "after / before", "in an earlier run")
+    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
     for kind in ("cuda", "cpu"):
         found = read_results(f"two_trees_{kind}.json")
-        for row in found["rows"]:
+        for row, earlier in zip(found["rows"], found.get("earlier", [None] * len(found["rows"])), strict=True):
             cells = [row["objective"], f"{row['batch']:,}", f"{row['before']:,.0f}", f"{row['now']:,.0f}"]
-            lines.append(f"| {found['machine']['device']} | " + " | ".join([*cells, f"{row['ratio']:.2f}"]) + " |")
+            cells += [f"{row['ratio']:.2f}", "-" if earlier is None else f"{earlier:.2f}"]
+            lines.append(f"| {found['machine']['device']} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
