@@ -26,7 +26,7 @@ import torch
 from benchmarks.common import RESULTS, command, device_here, machine, positive
 from benchmarks.exploration_ehrlich import CELLS, ehrlich, rival
 from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored
-from sgfn.config.files import read_json, write_json
+from sgfn.config.files import read_json, write_json, write_text
 
 Row = dict[str, Any]
 
@@ -129,14 +129,21 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def tell() -> None:
+    """Write the tables of docs/exploration.md anew."""
+    from benchmarks.figures import (
+        ROOT,
+        with_tables,
+    )  # draws, which a machine that only runs studies need not be able to
+
+    page = ROOT / "docs" / "exploration.md"
+    write_text(page, with_tables(page.read_text(encoding="utf-8")))
+
+
 def main() -> None:
     """Run a study, or write the tables."""
     args = parse()
-    if args.study == "tell":
-        from benchmarks.exploration_tables import write_page
-
-        return write_page()
-    return run(args.study, args)
+    return tell() if args.study == "tell" else run(args.study, args)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
+from benchmarks.exploration_tables import TABLES as EXPLORATION_TABLES
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
 from benchmarks.figures_published import (
     published_bits_table,
@@ -145,8 +146,12 @@ TABLES = {
     "soft": soft_table,
     "forecast": forecast_table,
     "breadth": breadth_tables,
+    **EXPLORATION_TABLES,
 }
-PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md")
+PAGES = (
+    *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
+    "docs/exploration.md",
+)
 
 
 def with_tables(text: str) -> str:
