@@ -20,9 +20,7 @@ class Thompson(SideWay):
 
     def __init__(self, surroundings: Surroundings) -> None:
         chosen = surroundings.config.thompson
-        super().__init__(
-            surroundings, heads=chosen.heads, hidden=chosen.hidden, lr=chosen.lr, prior=chosen.prior
-        )
+        super().__init__(surroundings, heads=chosen.heads, hidden=chosen.hidden, lr=chosen.lr, prior=chosen.prior)
         generator = torch.Generator().manual_seed(self.config.seed)
         shape = (self.env.horizon, self.env.outcomes, chosen.heads)
         self.bits = torch.randint(2, shape, generator=generator, dtype=torch.int8).to(self.device)
