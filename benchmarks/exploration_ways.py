@@ -149,9 +149,9 @@ class Law:
 def explored(
     cell: str, alpha: float, way: str, seed: int, *, device: str = "cpu", steps: int | None = None
 ) -> dict[str, Any]:
-    """One run, ended when all modes of a grid were hit and its law is near, when one mode of bits was, or at its last step.
+    """One run, ended when all modes of a grid were hit and its law is near, or one mode of another space was.
 
-    Where nothing is hidden it goes on to its last step.
+    Where nothing is hidden, or the goal is not reached, it goes on to its last step.
     """
     task = make_task({**TASKS, **KNOWN}[cell]["task"], ways_config(cell, way, alpha, seed))
     steps = task.config.steps if steps is None else steps

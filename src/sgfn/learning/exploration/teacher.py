@@ -18,8 +18,8 @@ class Teacher(SideWay):
 
     .. math:: \log R_T = \log\big(\epsilon + (1 + c\,1[\delta > 0])\,\delta^2\big) + m\,\beta\log R
 
-    where delta is log R less log Z and the steps of the policy, positive where the policy gives a trajectory too little.
-    The policy learns from both kinds of rollouts alike.
+    where delta is log R less log Z and the steps of the policy, positive where the policy gives a trajectory too
+    little. The policy learns from both kinds of rollouts alike.
     Reference: Kim et al. (2025), Adaptive teachers for amortized samplers, ICLR.
     """
 
