@@ -14,6 +14,7 @@ from benchmarks.figures_kl import entropy_table, family_figure, family_table
 from benchmarks.figures_published import (
     published_bits_table,
     published_grid_table,
+    tfbind8_equal_table,
     tfbind8_figure,
     tfbind8_top_table,
     tfbind8_tv_table,
@@ -125,6 +126,7 @@ TABLES = {
     "quality": quality_table,
     "presets": presets_table,
     "published-tv": tfbind8_tv_table,
+    "published-equal": tfbind8_equal_table,
     "published-top": tfbind8_top_table,
     "grid": published_grid_table,
     "bits": published_bits_table,
