@@ -2,34 +2,8 @@
 
 import sgfn
 
-HYDROPATHY = dict(
-    zip(
-        "ARNDCQEGHILKMFPSTWYV",
-        (
-            1.8,
-            -4.5,
-            -3.5,
-            -3.5,
-            2.5,
-            -3.5,
-            -3.5,
-            -0.4,
-            -3.2,
-            4.5,
-            3.8,
-            -3.9,
-            1.9,
-            2.8,
-            -1.6,
-            -0.8,
-            -0.7,
-            -0.9,
-            -1.3,
-            4.2,
-        ),
-        strict=True,
-    )
-)
+VALUES = "1.8 -4.5 -3.5 -3.5 2.5 -3.5 -3.5 -0.4 -3.2 4.5 3.8 -3.9 1.9 2.8 -1.6 -0.8 -0.7 -0.9 -1.3 4.2"
+HYDROPATHY = dict(zip("ARNDCQEGHILKMFPSTWYV", map(float, VALUES.split()), strict=True))
 """Kyte and Doolittle (1982), J. Mol. Biol. 157:105."""
 
 
