@@ -1,10 +1,16 @@
-"""Tables of the study of exploration, from the committed results: medians over seeds, with the range behind them."""
+"""Tables and sentences of docs/exploration.md, from the committed results: medians over seeds, with their range."""
 
+import math
 from typing import Any
 
 from benchmarks.common import RESULTS, read_results, spread
 
 Rows = list[dict[str, Any]]
+CONSTANT = ("constant .01", "constant .1")
+ENTROPY = ("entropy", "entropy-state")
+PEERS = ("ppo", "sac", "mars")
+FOUND, NEAR = "found", "near"
+"""Goals: all that is hidden was hit (of bits: one of the modes); the law is near the target."""
 
 
 def rows_of(name: str) -> Rows:
@@ -25,12 +31,21 @@ def counts(rows: Rows, key: str) -> str:
     return ranged([row[key] for row in rows], "{:,.0f}")
 
 
+def middle(values: list[float]) -> float:
+    """The lower median, which is infinite where most values are."""
+    return sorted(values)[(len(values) - 1) // 2] if values else math.inf
+
+
+def calls_of(rows: Rows, key: str) -> list[float]:
+    """Calls that a goal took; infinite where it was not reached."""
+    return [row[key] if row.get(key) is not None else math.inf for row in rows]
+
+
 def calls_to(rows: Rows, key: str) -> str:
     """Median of the calls that a goal took; runs that did not reach it count as later than all that did."""
-    found = sorted(row[key] if row[key] is not None else float("inf") for row in rows)
-    middle = found[(len(found) - 1) // 2]
-    reached = sum(value < float("inf") for value in found)
-    said = "never" if middle == float("inf") else f"{middle:,.0f}"
+    found = calls_of(rows, key)
+    reached = sum(value < math.inf for value in found)
+    said = "never" if middle(found) == math.inf else f"{middle(found):,.0f}"
     return said if reached == len(found) else f"{said} ({reached} of {len(found)})"
 
 
@@ -48,46 +63,170 @@ def groups(rows: Rows, keys: tuple[str, ...]) -> dict[tuple[Any, ...], Rows]:
     return found
 
 
-def ehrlich_table() -> str:
+# Ehrlich functions
+
+
+def functions_table(ours: str, theirs: str) -> str:
     """Ours beside the genetic algorithm: best score, calls until .75 and 1, distinct objects of at least .75."""
-    rivals, lines = groups(rows_of("exploration_rival.json"), ("cell", "alpha")), []
-    for (cell, alpha), rows in groups(rows_of("exploration_ehrlich.json"), ("cell", "alpha")).items():
+    rivals, lines = groups(rows_of(theirs), ("cell", "alpha")), []
+    for (cell, alpha), rows in groups(rows_of(ours), ("cell", "alpha")).items():
         other = rivals.get((cell, alpha), [])
-        first = [cell, f"{alpha:g}", str(len(rows)), ranged([row["best"] for row in rows])]
-        reached = [calls_to(rows, "calls_to_0.75"), calls_to(rows, "calls_to_1")]
-        lines.append(
-            [
-                *first,
-                *reached,
-                counts(rows, "distinct"),
-                ranged([row["best"] for row in other]),
-                counts(other, "kept"),
-                counts(other, "distinct"),
-            ]
-        )
-    head = [
-        "function",
-        "noise",
-        "seeds",
-        "best",
-        "calls to .75",
-        "calls to 1",
-        "distinct",
-        "GA best",
-        "GA keeps",
-        "GA saw",
-    ]
+        found = [ranged([row["best"] for row in rows]), *(calls_to(rows, f"calls_to_{level}") for level in (0.75, 1))]
+        rival = [ranged([row["best"] for row in other]), counts(other, "kept"), counts(other, "distinct")]
+        sampled = f"{middle([row['sample_mean'] for row in rows]):.3f}"
+        lines.append([cell, f"{alpha:g}", str(len(rows)), *found, counts(rows, "distinct"), sampled, *rival])
+    head = ["function", "noise", "seeds", "best", "calls to .75", "calls to 1", "distinct", "mean of samples"]
+    return table([*head, "GA best", "GA keeps", "GA saw"], lines)
+
+
+def ehrlich_table() -> str:
+    """The seeds that settings were chosen on."""
+    return functions_table("exploration_ehrlich.json", "exploration_rival.json")
+
+
+def validation_table() -> str:
+    """Seeds that no setting was chosen on."""
+    return functions_table("exploration_validation.json", "exploration_rival_validation.json")
+
+
+# ways on hard tasks
+
+
+def goal_key(cell: str, goal: str) -> str:
+    """The figure of a run that says when it reached a goal."""
+    return "calls_to_goal" if goal == NEAR else "calls_to_first_mode" if "bits" in cell else "calls_to_all_modes"
+
+
+def reached(cell: str, alpha: float, way: str, goal: str) -> float:
+    """Median calls of a way to a goal."""
+    rows = groups(rows_of("exploration_grids.json"), ("cell", "alpha", "way")).get((cell, alpha, way), [])
+    return middle(calls_of(rows, goal_key(cell, goal)))
+
+
+def axes() -> tuple[list[str], list[float], list[str]]:
+    """Tasks, noise levels and ways of the file."""
+    rows = rows_of("exploration_grids.json")
+    return tuple(list(dict.fromkeys(row[key] for row in rows)) for key in ("cell", "alpha", "way"))  # pyright: ignore
+
+
+def budget(cell: str) -> float:
+    """The most calls that any run of a task made."""
+    return max(row["calls"] for row in rows_of("exploration_grids.json") if row["cell"] == cell and "calls" in row)
+
+
+def first(ways: list[str], cell: str, alpha: float, goal: str) -> tuple[str, float]:
+    """The way that needs the fewest calls, and how many."""
+    return min(((way, reached(cell, alpha, way, goal)) for way in ways), key=lambda pair: pair[1])
+
+
+def said(calls: float, cell: str) -> str:
+    """Calls as text; those that did not do are more than the budget."""
+    return f"{calls:,.0f}" if calls < math.inf else f"over {budget(cell):,.0f}"
+
+
+def factor(cell: str, alpha: float, goal: str) -> float:
+    """How many times as many calls the better constant epsilon needs as the best way of ours: at least so many."""
+    ours = [way for way in axes()[2] if way not in (*CONSTANT, *PEERS)]
+    best, constant = first(ours, cell, alpha, goal)[1], first([*CONSTANT], cell, alpha, goal)[1]
+    return 0.0 if best == math.inf else min(constant, budget(cell)) / best
+
+
+def best_table() -> str:
+    """For each task, noise and goal: the better constant epsilon, the best way, and how many times fewer calls."""
+    cells, alphas, ways = axes()
+    ours, lines = [way for way in ways if way not in (*CONSTANT, *PEERS)], []
+    for cell in cells:
+        for alpha in alphas:
+            for goal in goals_of(cell):
+                way, calls = first(ours, cell, alpha, goal)
+                times = factor(cell, alpha, goal)
+                least = "at least " if reached_by_none([*CONSTANT], cell, alpha, goal) and times else ""
+                constant = said(first([*CONSTANT], cell, alpha, goal)[1], cell)
+                best = [way if times else "-", said(calls, cell), f"{least}{times:.1f}" if times else "-"]
+                lines.append([cell, f"{alpha:g}", goal, constant, *best, peer_said(cell, alpha, goal)])
+    head = ["task", "noise", "goal", "constant epsilon", "best way", "its calls", "times fewer", "best peer"]
     return table(head, lines)
 
 
-def grid_table() -> str:
-    """Ways at equal trajectories: calls until all peaks were seen and until the law is near the floor."""
+def reached_by_none(ways: list[str], cell: str, alpha: float, goal: str) -> bool:
+    """Whether no way reaches a goal in most seeds."""
+    return first(ways, cell, alpha, goal)[1] == math.inf
+
+
+def peer_said(cell: str, alpha: float, goal: str) -> str:
+    """The best of PPO, SAC and MARS."""
+    way, calls = first([*PEERS], cell, alpha, goal)
+    return "none" if calls == math.inf else f"{way} {calls:,.0f}"
+
+
+def ways_table() -> str:
+    """Median calls until all that is hidden was hit, by way and task, at the lowest, middle and highest noise."""
+    cells, alphas, ways = axes()
     lines = []
-    for (cell, alpha, way), rows in groups(rows_of("exploration_grids.json"), ("cell", "alpha", "way")).items():
-        tv = ranged([row["tv"] for row in rows if row["tv"] is not None], "{:.3f}")
-        modes = ranged([row["modes"] for row in rows], "{:.0f}")
-        goals = [calls_to(rows, "calls_to_all_modes"), calls_to(rows, "calls_to_goal")]
-        lines.append([cell, f"{alpha:g}", way, modes, *goals, tv])
-    return table(
-        ["grid", "noise", "way", "corners seen", "calls to all corners", "calls to goal", "TV at the end"], lines
-    )
+    for way in ways:
+        entries = [[reached(cell, alpha, way, FOUND) for alpha in alphas] for cell in cells]
+        lines.append([way, *(" / ".join("-" if v == math.inf else f"{v:,.0f}" for v in entry) for entry in entries)])
+    return table(["way", *cells], lines)
+
+
+def thirds_line() -> str:
+    """On how many tasks the best way needs at most a third of the calls, for each noise level."""
+    cells, alphas, _ = axes()
+    seeds = sorted({row["seed"] for row in rows_of("exploration_grids.json")})
+    parts = []
+    for alpha in alphas:
+        won = [cell for cell in cells if max(factor(cell, alpha, goal) for goal in goals_of(cell)) >= 3]
+        parts.append(
+            f"at noise {alpha:g} on {len(won)} of {len(cells)} tasks" + (f" ({'; '.join(won)})" if won else "")
+        )
+    claim = "The best way needs at most a third of the calls of the better constant epsilon for one goal or the other"
+    return f"{claim} ({len(seeds)} seeds, medians): {', '.join(parts)}."
+
+
+def goals_of(cell: str) -> tuple[str, ...]:
+    """The goals of a task: the law only where it can be computed."""
+    return (FOUND, NEAR) if " x " in cell else (FOUND,)
+
+
+def entropy_lines() -> str:
+    """A sentence for each task: calls of the two ways by r_gamma beside constant epsilon."""
+    cells, alphas, _ = axes()
+    lines, noises = [], "/".join(f"{alpha:g}" for alpha in alphas)
+    for cell in cells:
+        for goal in goals_of(cell):
+            shown = {}
+            for name, ways in (("constant", [*CONSTANT]), *((way, [way]) for way in ENTROPY)):
+                shown[name] = " / ".join(said(first(ways, cell, alpha, goal)[1], cell) for alpha in alphas)
+            won = sum(
+                first([*ENTROPY], cell, alpha, goal)[1] < 0.8 * first([*CONSTANT], cell, alpha, goal)[1]
+                for alpha in alphas
+            )
+            what = "hit all that is hidden" if goal == FOUND else "bring the law near"
+            lines.append(
+                f"- {cell}: to {what} at noise {noises}, constant epsilon needs {shown['constant']} calls, r_gamma as "
+                f"temperature {shown['entropy']}, by state {shown['entropy-state']}; "
+                f"fewer by a fifth or more at {won} of {len(alphas)} noise levels."
+            )
+    return "\n".join(lines)
+
+
+def tfbind8_table() -> str:
+    """Total variation on TFBind8 by way, after equal trajectories."""
+    rows = rows_of("exploration_tfbind8.json")
+    alphas, found = list(dict.fromkeys(row["alpha"] for row in rows)), groups(rows, ("way", "alpha"))
+    lines = [
+        [way, *(ranged([row["tv"] for row in found[way, alpha]], "{:.3f}") for alpha in alphas)]
+        for way in dict.fromkeys(row["way"] for row in rows)
+    ]
+    return table(["way", *(f"noise {alpha:g}" for alpha in alphas)], lines)
+
+
+TABLES = {
+    "explore-ehrlich": ehrlich_table,
+    "explore-validation": validation_table,
+    "explore-best": best_table,
+    "explore-thirds": thirds_line,
+    "explore-ways": ways_table,
+    "explore-entropy": entropy_lines,
+    "explore-tfbind8": tfbind8_table,
+}

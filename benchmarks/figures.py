@@ -9,10 +9,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
+from benchmarks.exploration_tables import TABLES as EXPLORATION_TABLES
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
 from benchmarks.figures_published import (
     published_bits_table,
     published_grid_table,
+    tfbind8_equal_table,
     tfbind8_figure,
     tfbind8_top_table,
     tfbind8_tv_table,
@@ -124,6 +126,7 @@ TABLES = {
     "quality": quality_table,
     "presets": presets_table,
     "published-tv": tfbind8_tv_table,
+    "published-equal": tfbind8_equal_table,
     "published-top": tfbind8_top_table,
     "grid": published_grid_table,
     "bits": published_bits_table,
@@ -145,8 +148,12 @@ TABLES = {
     "soft": soft_table,
     "forecast": forecast_table,
     "breadth": breadth_tables,
+    **EXPLORATION_TABLES,
 }
-PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md")
+PAGES = (
+    *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
+    "docs/exploration.md",
+)
 
 
 def with_tables(text: str) -> str:

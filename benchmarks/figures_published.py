@@ -13,7 +13,10 @@ from benchmarks.figures_tasks import told
 from sgfn.compare.figure import STYLES
 
 Rows = list[dict[str, Any]]
-ORDER = ("kl-replay", "kl", "tb", "published-db", "blind-db", "eflow", "a2c", "ppo", "sac", "mh", "mars", "random")
+ORDER = (
+    *("kl-replay", "kl", "tb", "published-db", "blind-db", "eflow", "a2c", "ppo", "sac", "mh", "mars", "random"),
+    *("tb-equal", "published-db-equal", "blind-db-equal", "ppo-equal", "sac-equal"),
+)
 FIGURES = {"top100_mean": 4, "modes_greedy": 0, "modes_reference": 0}
 """What 2,048 samples show, and with how many digits."""
 REPORTED_TOP100 = {
@@ -71,7 +74,17 @@ def methods_in(rows: Rows) -> list[str]:
 
 def tfbind8_tv_table() -> str:
     """Exact distance on the published budget."""
-    rows = chosen(read_results("published_tfbind8.json")["rows"])
+    return tv_table("tfbind8") + " Chains have no law of a policy to measure."
+
+
+def tfbind8_equal_table() -> str:
+    """Exact distance with the network, the replay and the number of updates of `kl-replay` for everybody."""
+    return tv_table("tfbind8-equal")
+
+
+def tv_table(study: str) -> str:
+    """Exact distance by method, exponent and noise."""
+    rows = chosen(read_results(f"published_{study}.json")["rows"])
     cells = sorted({(row["beta"], row["alpha"]) for row in rows})
     here = {(beta, alpha): chosen(rows, beta=beta, alpha=alpha) for beta, alpha in cells}
     floors = [next(row["tv_floor"] for row in here[cell] if row.get("tv_floor") is not None) for cell in cells]
@@ -80,7 +93,7 @@ def tfbind8_tv_table() -> str:
         shown = [figure_of(chosen(here[cell], method=method), "tv", 4) for cell in cells]
         if shown != ["—"] * len(shown):
             body.append([f"`{method}`", *shown])
-    seeds = "Medians and ranges over 5 seeds. Chains have no law of a policy to measure."
+    seeds = f"Medians and ranges over {len({row['seed'] for row in rows})} seeds."
     header = ["method", *(f"exponent {beta:g}, {alpha:.0%} noise" for beta, alpha in cells)]
     return lines_of(header, body) + "\n\n" + seeds
 

@@ -11,6 +11,7 @@ stand side by side on the device; each row says on which.
 """
 
 import argparse
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -234,6 +235,23 @@ def in_processes(study: Study, units: list[Unit], jobs: int) -> Iterator[tuple[d
             yield asked[done], done.result()
 
 
+def seed_by_seed(units: list[Unit]) -> Iterator[Unit]:
+    """The same runs in smaller parts, all cells of a seed before the next: a study that is cut has few whole seeds."""
+    for seed in sorted({seed for _, _, wanted in units for _, seed in wanted}):
+        for cell, config, wanted in units:
+            part = [run for run in wanted if run[1] == seed]
+            if part:
+                yield cell, config, part
+
+
+def until(deadline: float, units: Iterator[Unit]) -> Iterator[Unit]:
+    """Units for as long as there is time."""
+    for unit in units:
+        if time.monotonic() >= deadline:
+            return
+        yield unit
+
+
 def run_alone(study: Study, config: TrainConfig, wanted: list[tuple[str, int]]) -> list[dict[str, Any]]:
     """Train and measure one run in a process of its own, on one thread."""
     torch.set_num_threads(1)
@@ -256,6 +274,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
     parser.add_argument("--jobs", type=int, default=0, help="on the CPU: so many runs at a time, each a process")
+    parser.add_argument("--minutes", type=float, default=None, help="go seed by seed, and begin none after that time")
     parser.add_argument("--out", type=Path, default=None)
     return parser.parse_args()
 
@@ -272,7 +291,10 @@ def main() -> None:
         wanted = [(m, s) for m in names for s in range(args.seeds) if (m, s) not in there]
         if wanted and (not args.alphas or cell["alpha"] in args.alphas):
             units.append((cell, config, wanted))
-    one_by_one = ((cell, run_cell(study, config, wanted, device, measure)) for cell, config, wanted in units)
+    parts = iter(units)
+    if args.minutes is not None:
+        parts = until(time.monotonic() + 60 * args.minutes, seed_by_seed(units))
+    one_by_one = ((cell, run_cell(study, config, wanted, device, measure)) for cell, config, wanted in parts)
     for cell, found in in_processes(study, units, args.jobs) if args.jobs else one_by_one:
         new: list[dict[str, Any]] = [cell | row | {"command": command("published")} for row in found]
         rows += new

@@ -108,7 +108,7 @@ FLOWS: dict[str, dict[str, Any]] = {
     "thought": {"thought__layers": 1},
     "replay": {"dynamics__mode": "replay", "replay__updates": 1},
     "known": {"dynamics__mode": "known"},
-    "ways": {"exploration": "local+best+surprise+novelty+entropy-state", "replay__updates": 1},
+    "ways": {"exploration": "local+best+surprise+novelty+entropy-state+thompson+teacher", "replay__updates": 1},
     "per state": {"entropy__variant": "per-state", "exploration": "entropy"},
 }
 

@@ -65,3 +65,46 @@ class NoveltyConfig:
         in_range("novelty.weight", self.weight, 0.0, 1e3)
         in_range("novelty.hidden", self.hidden, 1, 65536)
         in_range("novelty.lr", self.lr, 0.0, 10.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThompsonConfig:
+    """The way `thompson`: rollouts are made by heads that differ where little is known."""
+
+    heads: int = 4
+    """Number of heads; rollouts are dealt to them in turn."""
+    prior: float = 1.0
+    """Standard deviation of the fixed random logits that each head begins with."""
+    hidden: int = 128
+    """Width of the network that they share."""
+    lr: float = 2e-3
+    """Its learning rate."""
+
+    def __post_init__(self) -> None:
+        in_range("thompson.heads", self.heads, 1, 64)
+        in_range("thompson.prior", self.prior, 0.0, 100.0)
+        in_range("thompson.hidden", self.hidden, 1, 65536)
+        in_range("thompson.lr", self.lr, 0.0, 10.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherConfig:
+    """The way `teacher`: a share of the rollouts is made by a sampler that seeks what the policy gets wrong."""
+
+    share: float = 0.5
+    """Share of each batch of rollouts that the teacher makes."""
+    boost: float = 19.0
+    """How much more errors count where the policy gives too little than where it gives too much."""
+    mix: float = 0.5
+    """Power of the task's own reward in the teacher's reward."""
+    hidden: int = 128
+    """Width of the teacher's network."""
+    lr: float = 2e-3
+    """Its learning rate."""
+
+    def __post_init__(self) -> None:
+        in_range("teacher.share", self.share, 0.0, 1.0)
+        in_range("teacher.boost", self.boost, 0.0, 1e6)
+        in_range("teacher.mix", self.mix, 0.0, 10.0)
+        in_range("teacher.hidden", self.hidden, 1, 65536)
+        in_range("teacher.lr", self.lr, 0.0, 10.0)

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from sgfn.config.checks import divides, in_range, one_of, quoted, require
-from sgfn.config.exploration import ArchiveConfig, LocalConfig, NoveltyConfig, SurpriseConfig
+from sgfn.config.exploration import (
+    ArchiveConfig,
+    LocalConfig,
+    NoveltyConfig,
+    SurpriseConfig,
+    TeacherConfig,
+    ThompsonConfig,
+)
 from sgfn.config.peers import ChainConfig, RLConfig
 from sgfn.config.series import SeriesConfig
 from sgfn.config.tasks import (
@@ -320,6 +327,8 @@ class TrainConfig:
     local: LocalConfig = field(default_factory=LocalConfig)
     surprise: SurpriseConfig = field(default_factory=SurpriseConfig)
     novelty: NoveltyConfig = field(default_factory=NoveltyConfig)
+    thompson: ThompsonConfig = field(default_factory=ThompsonConfig)
+    teacher: TeacherConfig = field(default_factory=TeacherConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     log: LogConfig = field(default_factory=LogConfig)
 

@@ -173,12 +173,21 @@ class GeneralBackend(Backend):
         return self._loss_of(past, beta)
 
     def _loss_of(self, past: Past, beta: Float[Tensor, ""]) -> Float[Tensor, " B"]:
-        batch = rebuild(self.env, *past)
+        return self.setup.objective(*self.scored_again(rebuild(self.env, *past), beta))
+
+    def scored_again(self, batch: Trajectories, beta: Float[Tensor, ""]) -> tuple[Scores, Trajectories]:
+        """Arguments of the objective for trajectories of any origin, at the present weights."""
         with torch.no_grad():
             thoughts = self.thoughts(batch)
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
         scorer = self.scorer(self.state_scorer(batch.valid.shape[0]), thoughts)
-        return self.setup.objective(*self.scored(scorer, batch, beta, kernel))
+        return self.scored(scorer, batch, beta, kernel)
+
+    @torch.no_grad()
+    def shortfall(self, batch: Trajectories, beta: Float[Tensor, ""]) -> Float[Tensor, " B"]:
+        """Log-reward of each trajectory less what the networks give it: log Z and its steps, in the run's own form."""
+        scores, raised = self.scored_again(batch, beta)
+        return raised.log_reward - scores.log_z - (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
 
     def scored(
         self, scorer: Scorer, batch: Trajectories, beta: Float[Tensor, ""], kernel: Kernel

@@ -53,7 +53,7 @@ def wrap(name: str, found: Any) -> MethodEntry:
 LEARNING = (
     *("objective", "form", "subtb_lambda", "explore", "temperature", "exploration", "reward.ramp", "net", "dynamics"),
     *("thought", "rl", "chain", "kl", "entropy", "replay", "offline.share", "optim", "log.exact_every"),
-    *("archive", "local", "surprise", "novelty"),
+    *("archive", "local", "surprise", "novelty", "thompson", "teacher"),
     *("log.entropy", "aim"),
 )
 """Settings of learning, all methods together."""

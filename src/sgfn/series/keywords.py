@@ -27,6 +27,8 @@ REASONS = {
     "rate of noise to be found from both",
     "explore": "windows come from the data, not from the policy",
     "novelty": "windows come from the data, not from the policy",
+    "thompson": "windows come from the data, not from the policy",
+    "teacher": "windows come from the data, not from the policy",
     "exploration": "windows come from the data, not from the policy",
     "temperature": "windows come from the data, not from the policy; a tilt has a temperature of its own",
     "noise": "series have a measurement error instead: noise='known' or 'learned', with deviation",

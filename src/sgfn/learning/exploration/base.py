@@ -49,6 +49,8 @@ class Way:
     """How often it is asked for them in a step."""
     share: float = 0.0
     """Share of each replayed batch that `pick` gives."""
+    reviews: bool = False
+    """Whether `review` is to be told of replayed batches."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings, self.config = surroundings, surroundings.config
@@ -64,6 +66,9 @@ class Way:
 
     def observe(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
         """Learn from trajectories that were made in this step, own rollouts and proposals alike."""
+
+    def review(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
+        """Learn from a replayed batch; called where `reviews` says so."""
 
     def pick(
         self, count: int, buffer: Replay, backend: GeneralBackend, beta: Tensor, generator: torch.Generator

@@ -86,6 +86,11 @@ class Explorer:
         if left:
             parts.append(buffer.pick(uniform_draws(left, generator)))
         intended, realised, log_reward = (torch.cat(part) for part in zip(*parts, strict=True))
+        reviewers = [way for way in self.ways.values() if way.reviews]
+        if reviewers:
+            batch = rebuild(self.env, intended, realised, log_reward)
+            for way in reviewers:
+                way.review(batch, backend, beta)
         return intended, realised, log_reward
 
     # what checkpoints keep

@@ -31,7 +31,17 @@ def _wrap(name: str, found: Any) -> WayEntry:
     return WayEntry(name=name, way=way, behaviour=True)
 
 
-_HOME = "sgfn.learning.exploration"
+def _ours(name: str, about: str, *read: str, behaviour: bool = False) -> WayEntry:
+    """The entry of a way that has a file here: `entropy-state` is the class EntropyState of entropy_state.py.
+
+    What does not change the behaviour is seen in replayed batches alone.
+    """
+    words = name.split("-")
+    home, kind = "_".join(words), "".join(word.capitalize() for word in words)
+    way = f"sgfn.learning.exploration.{home}:{kind}"
+    return WayEntry(name=name, about=about, way=way, reads=(reads(*read),), behaviour=behaviour, replays=not behaviour)
+
+
 EXPLORATIONS: Registry[WayEntry] = Registry(
     "exploration",
     _wrap,
@@ -45,41 +55,13 @@ EXPLORATIONS: Registry[WayEntry] = Registry(
             reads("entropy.rate_high", "entropy.rate_low", entropy__variant="exponential"),
         ),
     ),
-    WayEntry(
-        name="entropy-state",
-        about="hotter where entropy is low and visits are few",
-        way=f"{_HOME}.entropy_state:EntropyState",
-        reads=(reads("entropy.gamma"),),
-        behaviour=True,
-    ),
-    WayEntry(
-        name="novelty",
-        about="towards states unlike those seen (random distillation)",
-        way=f"{_HOME}.novelty:Novelty",
-        reads=(reads("novelty"),),
-        behaviour=True,
-    ),
-    WayEntry(
-        name="best",
-        about="replays the best distinct objects",
-        way=f"{_HOME}.best:Best",
-        reads=(reads("archive"),),
-        replays=True,
-    ),
-    WayEntry(
-        name="surprise",
-        about="replays in proportion to the loss",
-        way=f"{_HOME}.surprise:Surprise",
-        reads=(reads("surprise"),),
-        replays=True,
-    ),
-    WayEntry(
-        name="local",
-        about="orders objects near the best: edits, and parts rebuilt by the policy",
-        way=f"{_HOME}.local:Local",
-        reads=(reads("local", "archive.capacity"),),
-        replays=True,
-    ),
+    _ours("entropy-state", "hotter where entropy is low and visits are few", "entropy.gamma", behaviour=True),
+    _ours("novelty", "towards states unlike those seen (random distillation)", "novelty", behaviour=True),
+    _ours("thompson", "rollouts by heads that differ where little is known", "thompson", behaviour=True),
+    _ours("teacher", "rollouts by a sampler that seeks what the policy gets wrong", "teacher", behaviour=True),
+    _ours("best", "replays the best distinct objects", "archive"),
+    _ours("surprise", "replays in proportion to the loss", "surprise"),
+    _ours("local", "orders objects near the best: edits, and parts rebuilt by the policy", "local", "archive.capacity"),
 )
 
 

@@ -1,0 +1,189 @@
+"""All ways to explore, and peers, on tasks where exploration decides, each with as many trajectories a step."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sgfn.config import TrainConfig
+from sgfn.envs.laws import enumerable
+from sgfn.evaluation import exact
+from sgfn.evaluation.measure import reference
+from sgfn.landscapes.bits import Bits
+from sgfn.landscapes.hypergrid import Hypergrid
+from sgfn.landscapes.tasks import Task, make_task
+from sgfn.learning.learner import Learner
+from sgfn.learning.methods import make_learner
+
+BATCH = 64
+"""Trajectories a step, proposals included."""
+LOOK = 5
+"""Steps between two exact laws."""
+_GRID = {"task": "grid", "steps": 400, "reward__minimum": 1e-6, "optim__log_z_factor": 50.0}
+_WORDS = {"steps": 1000, "optim__log_z_factor": 300.0}
+TASKS: dict[str, dict[str, Any]] = {
+    "corners 2 x 20, R0 1e-3": {**_GRID, "grid__ndim": 2, "grid__side": 20, "grid__r0": 1e-3},
+    "corners 4 x 8, R0 1e-4": {**_GRID, "grid__ndim": 4, "grid__side": 8, "grid__r0": 1e-4},
+    "corners 4 x 12, R0 1e-5": {**_GRID, "steps": 800, "grid__ndim": 4, "grid__side": 12, "grid__r0": 1e-5},
+    "lure 3 x 10, R0 1e-5": {**_GRID, "grid__ndim": 3, "grid__side": 10, "grid__r0": 1e-5, "grid__shape": "deceptive"},
+    "bits 64, beta 100": {"task": "bits", **_WORDS, "bits__length": 64, "bits__modes": 6, "beta": 100.0}
+    | {"bits__distance": "hamming"},
+    "Ehrlich V 20, length 15": {"task": "ehrlich", **_WORDS, "beta": 20.0, "ehrlich__length": 15}
+    | {"ehrlich__vocab": 20, "ehrlich__motifs": 2},
+}
+"""Name of the task, settings, and the most steps of a run."""
+KNOWN = {
+    "TFBind8": {"task": "tfbind8", "steps": 600, "optim__log_z_factor": 50.0, "net__hidden": 128, "replay__batch": 512},
+}
+"""Where nothing is hidden, and nothing may be lost."""
+NOISES = (0.0, 0.1, 0.25)
+_FLOW = {"net__hidden": 64, "optim__lr": 5e-3, "dynamics__mode": "known", "replay__updates": 3, "replay__batch": 128}
+_MOST = {"batch": BATCH // 4, "local__count": BATCH - BATCH // 4, "archive__capacity": 300}
+WAYS: dict[str, dict[str, Any]] = {
+    "constant .01": {},
+    "constant .1": {"explore": 0.1},
+    "entropy": {"exploration": "entropy"},
+    "entropy-state": {"exploration": "entropy-state"},
+    "novelty": {"exploration": "novelty"},
+    "thompson": {"exploration": "thompson", "thompson__hidden": 64},
+    "teacher": {"exploration": "teacher", "teacher__hidden": 64},
+    "best": {"exploration": "best"},
+    "surprise": {"exploration": "surprise"},
+    "local": {"exploration": "local", **_MOST},
+    "local+best": {"exploration": "local+best", **_MOST},
+    "ppo": {"method": "ppo"},
+    "sac": {"method": "sac"},
+    "mars": {"method": "mars"},
+}
+"""Ways of ours and peers; all ways of ours replay as much."""
+
+
+def ways_config(task: str, way: str, alpha: float, seed: int) -> TrainConfig:
+    """Settings of one run; peers have no replay, no log Z and no model of the noise to read."""
+    own, chosen = WAYS[way], dict({**TASKS, **KNOWN}[task])
+    name = chosen.pop("task")
+    if "method" in own:
+        chosen = {name: value for name, value in chosen.items() if not name.startswith("optim")}
+    common = {} if way == "mars" else {"net__hidden": 64} if "method" in own else _FLOW
+    seeds = {f"{name}__seed": seed} if name in ("bits", "ehrlich") else {}
+    settings = {"batch": BATCH, **common, **chosen, **seeds, **own}
+    return TrainConfig().with_(**settings, noise__alpha=alpha, seed=seed)
+
+
+def modes_of(task: Task) -> tuple[int, Callable[[Tensor, Tensor], Tensor]]:
+    """How many modes a task has, and a function of (objects, scores) to the numbers of those that are hit."""
+    landscape = task.landscape
+    if isinstance(landscape, Hypergrid):
+        side, ndim = landscape.side, task.config.grid.ndim
+        return 2**ndim, lambda objects, scores: corner(objects[scores >= landscape.mode_level - 1e-4], side)
+    if isinstance(landscape, Bits):
+        return len(landscape.modes), lambda objects, scores: (landscape.distances(objects) == 0).nonzero()[:, 1]
+    return 1, lambda objects, scores: torch.zeros(int((scores >= landscape.mode_level).sum()), dtype=torch.int64)
+
+
+def corner(objects: Tensor, side: int) -> Tensor:
+    """The corner that each cell lies in, numbered."""
+    upper = (2 * objects > side - 1).long()
+    return (upper * 2 ** torch.arange(objects.shape[-1], device=objects.device)).sum(-1)
+
+
+@dataclass
+class Discoveries:
+    """Calls of a landscape's scores, and which modes were hit after how many."""
+
+    hits: Callable[[Tensor, Tensor], Tensor]
+    calls: int = 0
+    best: float = 0.0
+    first_call: dict[int, int] = field(default_factory=dict)
+
+    def watch(self, task: Task) -> None:
+        """Count the calls of a task's scores from now on; those that are equal count again."""
+        scores = task.landscape.scores
+
+        def counting(objects: Tensor) -> Tensor:
+            found = scores(objects)
+            self.calls += len(objects)
+            self.best = max(self.best, float(found.max()))
+            for mode in self.hits(objects, found).unique().tolist():
+                self.first_call.setdefault(mode, self.calls)
+            return found
+
+        task.landscape.scores = counting
+
+
+def goal(floor: float) -> float:
+    """Total variation that counts as near: 1.2 times the floor, and .2 more, as most floors are zero."""
+    return 1.2 * floor + 0.2
+
+
+@dataclass
+class Law:
+    """The exact law of a learner beside the target, where it can be computed; the first time that it was near."""
+
+    target: Tensor | None
+    floor: float | None
+    tv: float | None = None
+    calls: int | None = None
+
+    @classmethod
+    def of(cls, task: Task) -> "Law":
+        """The exact answer; nothing for spaces that are too large."""
+        if not enumerable(task.env):
+            return cls(None, None)
+        laws = reference(task)
+        floor = None if laws.floor is None else exact.total_variation(laws.floor, laws.target)
+        return cls(laws.target, floor)
+
+    def look(self, learner: Learner, calls: int) -> None:
+        """Compare the present law; where the floor is not known, it is taken to be zero."""
+        if self.target is None or not learner.has_law:
+            return
+        self.tv = exact.total_variation(learner.law(), self.target)
+        if self.calls is None and self.tv <= goal(self.floor or 0.0):
+            self.calls = calls
+
+
+def explored(
+    cell: str, alpha: float, way: str, seed: int, *, device: str = "cpu", steps: int | None = None
+) -> dict[str, Any]:
+    """One run, ended when all modes of a grid were hit and its law is near, or one mode of another space was.
+
+    Where nothing is hidden, or the goal is not reached, it goes on to its last step.
+    """
+    task = make_task({**TASKS, **KNOWN}[cell]["task"], ways_config(cell, way, alpha, seed))
+    steps = task.config.steps if steps is None else steps
+    law, (modes, hits) = Law.of(task), modes_of(task)
+    wanted = modes if law.target is not None else 1
+    found = Discoveries(hits)
+    found.watch(task)
+    began = time.process_time()
+    try:
+        learner = make_learner(task, torch.device(device))
+    except ValueError as refusal:  # chains need the law of every order, of which a large grid has too many
+        return {"refused": str(refusal)}
+    for step in range(1, steps + 1):
+        learner.step()
+        if step % LOOK == 0 or step == steps:
+            law.look(learner, found.calls)
+            if cell in TASKS and len(found.first_call) >= wanted and (law.target is None or law.calls is not None):
+                break
+    near = {
+        "tv": None if law.tv is None else round(law.tv, 4),
+        "floor": None if law.floor is None else round(law.floor, 4),
+        "seconds": round(time.process_time() - began, 1),
+    }
+    if cell in KNOWN:  # its scores are a table, read once and whole
+        return {"trajectories": (steps + 1) * BATCH, **near}
+    hit_all = len(found.first_call) == modes
+    return {
+        "calls": found.calls,
+        "best": round(found.best, 5),
+        "modes": len(found.first_call),
+        "calls_to_first_mode": min(found.first_call.values(), default=None),
+        "calls_to_all_modes": max(found.first_call.values()) if hit_all else None,
+        "calls_to_goal": law.calls,
+        **near,
+    }
