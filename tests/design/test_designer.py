@@ -156,7 +156,7 @@ def test_a_folder_is_not_overwritten_unasked(walked: Path, capsys: pytest.Captur
     assert main([*words, str(walked / "3"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["orders"] == 2
     assert main([*words, str(walked / "3"), "--overwrite"]) == 0
-    assert not list(walked.rglob(".*"))
+    assert {path.name for path in walked.rglob(".*")} == {".lock"}
 
 
 def test_a_strangers_folder_names_nothing_that_is_run_or_opened(walked: Path, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def run_propose(args: DesignPropose) -> None:
         overwrite=args.overwrite,
         page=lambda path: write_design_page(path, session.designer, proposal),
     )
+    err.print(f"proposed in {proposal.seconds:.0f} s", soft_wrap=True)
     if args.json:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
     print_proposal(proposal)
@@ -122,7 +123,7 @@ def print_proposal(proposal: Any) -> None:
         table.add_row(*(kinds[name](row[name]) for name in heads))
     out.print(table)
     look, facts = proposal.outlook, proposal.proxy
-    out.print(f"{proposal.note}; {proposal.seconds:.0f} s", soft_wrap=True)
+    out.print(proposal.note, soft_wrap=True)
     quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
     out.print(f"proxy {facts['kind']}: {quality} (cross-validation)", soft_wrap=True)
     best = f"best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g})"
