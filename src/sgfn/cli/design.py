@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from rich.table import Table
 from tyro.conf import Positional, arg
@@ -29,8 +29,14 @@ class ProposeFlags:
     """Column of the sequences; by default `sequence`."""
     score_column: str | None = None
     """Column of the scores; by default `score`."""
+    scores: str | None = None
+    """Several columns of scores with weights, like `activity=1,toxicity=-0.5`: their sum is designed for."""
     sd_column: str | None = None
     """Column of the scores' standard deviations, where there is one."""
+    weight_column: str | None = None
+    """Column that says how much each row counts, where there is one."""
+    transform: Literal["none", "log", "rank"] | None = None
+    """Fit and maximise logarithms or ranks of the scores; what is told stays in their own units."""
     minimise: bool = False
     """Low scores are good."""
     acquisition: str | None = None

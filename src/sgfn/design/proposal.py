@@ -1,5 +1,6 @@
 """A plate of orders for the next round, and what it should bring."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,12 +193,13 @@ def outlook_of(
     choice: Choice,
     known: Int[Tensor, "R L"],
     best: float,
-    sign: float = 1.0,
+    score: Callable[[float], float] = float,
     seed: int = 0,
 ) -> Outlook:
     """What chosen orders should bring under the noise.
 
-    `known` are measured sequences, the best first, `best` is the best score; `sign` is -1 where low scores are good.
+    `known` are measured sequences, the best first, `best` is the best score; `score` leads from what is maximised to
+    the units of the scores.
     """
     count, generator = len(choice.tokens), torch.Generator().manual_seed(seed)
     outcomes = choice.tokens.expand(DRAWS, count, -1)
@@ -210,7 +212,7 @@ def outlook_of(
     rising = expected_best(predict(known[:CONSIDERED]), scores, seed)
     return Outlook(
         best_so_far=best,
-        believed=sign * float(rising[0]),
-        expected_best=[sign * float(value) for value in rising[1:]],
-        mean=sign * float(choice.values.mean()),
+        believed=score(float(rising[0])),
+        expected_best=[score(float(value)) for value in rising[1:]],
+        mean=score(float(choice.values.mean())),
     )

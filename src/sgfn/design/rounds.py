@@ -35,6 +35,8 @@ SETTINGS, MEASUREMENTS, ORDERS, FASTA, WEIGHTS, PAGE = (
 FILES = (SETTINGS, MEASUREMENTS, ORDERS, FASTA, WEIGHTS, PAGE)
 """All files that a folder of ours may hold."""
 TEXTS = ("sequence", "order")
+LATER = ("weight",)
+"""Columns that folders of earlier versions lack."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,13 +114,13 @@ def _figure(value: Any) -> float:
 def _read_measured(file: Path) -> pd.DataFrame:
     """All that was measured so far."""
     table = read_table(file, each="measured sequence")
-    missing = [name for name in MEASURED if name not in table.columns]
+    missing = [name for name in MEASURED if name not in (*table.columns, *LATER)]
     if missing:
         raise table.header_problem(f"column {missing[0]!r} is missing; this file was not written by sgfn")
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXTS}
-    for name in (name for name in MEASURED if name not in TEXTS):
+    for name in (name for name in MEASURED if name not in TEXTS and name in table.columns):
         columns[name] = [_number(table, row, name, text) for row, text in enumerate(table.texts(name))]
-    found = pd.DataFrame(columns)[list(MEASURED)]
+    found = pd.DataFrame(columns).reindex(columns=list(MEASURED))
     if found.score.isna().any() or not np.isfinite(found["round"]).all() or (found.sequence == "").any():
         raise table.problem("a sequence, score or round is missing; this file was not written by sgfn")
     return found.astype(MEASURED)

@@ -9,6 +9,7 @@ import pandas as pd
 from sgfn.config.files import write_text
 from sgfn.design.designer import Designer
 from sgfn.design.proposal import Proposal
+from sgfn.landscapes.proxies.calibration import rank_correlation
 from sgfn.reports.design_figures import (
     LEVELS,
     calibration_figure,
@@ -124,7 +125,7 @@ def _progress(designer: Designer) -> Section:
     about = "Scores of each round, what had been predicted of the orders, and how often intervals held."
     if len(told):
         share = coverage(told)[LEVELS.index(0.8)]
-        rank = told.predicted.rank().corr(told.score.rank())
+        rank = rank_correlation(told.predicted.to_numpy(), told.score.to_numpy())
         about += f" Of {len(told)} orders measured, {share:.0%} lie in the 80 % interval; rank correlation {rank:.2f}."
     best = f"best so far {designer.best[1]:.4g}"
     scores = drawing(progress_figure(designer.measured, designer.sign), key="progress", said=f"Scores by round, {best}")
