@@ -117,17 +117,15 @@ class BotorchPlayer:
 
     def propose(self, history: History, count: int, seed: int) -> Int[Tensor, "W L"]:
         """Orders of the next plate; all are listed, and the hopeful ones drawn jointly."""
-        from botorch.fit import fit_gpytorch_mll
-        from botorch.models import SingleTaskGP
-        from botorch.models.transforms import Standardize
-        from gpytorch.mlls import ExactMarginalLogLikelihood
-
+        models, fits = importlib.import_module("botorch.models"), importlib.import_module("botorch.fit")
+        standard = importlib.import_module("botorch.models.transforms").Standardize(1)
+        likelihood = importlib.import_module("gpytorch.mlls").ExactMarginalLogLikelihood
         torch.manual_seed(seed)
         inputs, targets = self.inputs(history.tokens), history.scores.double()[:, None]
-        model = SingleTaskGP(inputs, targets, outcome_transform=Standardize(1))
+        model = models.SingleTaskGP(inputs, targets, outcome_transform=standard)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+            fits.fit_gpytorch_mll(likelihood(model.likelihood, model))
         everything = self.space.everything()
         with torch.no_grad():
             parts = [model.posterior(self.inputs(part)) for part in everything.split(BLOCK)]

@@ -107,7 +107,14 @@ def test_wrong_input_is_told_in_one_line(library: pd.DataFrame) -> None:
     tiny = pd.DataFrame({"sequence": ["AA", "AC", "CA", "CC"], "score": [1.0, 2.0, 3.0, 4.0]})
     with pytest.raises(ValueError, match="nothing is left to order"):
         Designer("AC", proxy="ridge").fit(tiny).propose(2)
+    with pytest.raises(ValueError, match=r"every score is 2: nothing can be learned"):
+        designer().fit(library.assign(score=2.0)).propose(3)
     assert sgfn.Designer is Designer
+
+
+def test_a_proxy_that_knows_little_is_told(library: pd.DataFrame) -> None:
+    assert "knows little (20 sequences" in designer().fit(library.head(20)).propose(3).note
+    assert "knows little" not in designer().fit(library).propose(3).note
 
 
 @pytest.fixture(scope="module")

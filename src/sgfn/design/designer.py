@@ -19,13 +19,15 @@ from sgfn.design.space import OrderSpace
 from sgfn.design.units import UserUnits
 from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
-from sgfn.landscapes.proxies import Proxy, fit_proxy
+from sgfn.landscapes.proxies import Proxy, ProxyReport, fit_proxy
 from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.noise import Noise
 from sgfn.runs.spaces import as_noise
 from sgfn.runs.trust import Trust
 
 MOST_ORDERS = 10_000
+WEAK, FEW = 0.2, 30
+"""Rank correlation in cross-validation, and number of sequences, below which a proxy is said to know little."""
 Figures = Float64[np.ndarray, " N"]
 
 
@@ -142,11 +144,12 @@ class Designer:
             round=self.round,
             orders=orders,
             how=choice.found.how,
-            note=self._note(choice, count),
+            note=self._note(choice, count, proxy.report),
             outlook=outlook_of(
                 space, proxy.member_tokens, choice, known, self.best[1], self.units(proxy).score, self._seed(2)
             ),
             proxy=report_of(proxy),
+            validation=self.units(proxy).validation(),
             scored=choice.found.scored,
             seconds=time.perf_counter() - began,
         )
@@ -217,6 +220,10 @@ class Designer:
         Rows without a weight count as 1.
         """
         scores, sd, weight = (self.measured[name].to_numpy(dtype=float) for name in ("score", "sd", "weight"))
+        if scores.min() == scores.max():
+            raise ValueError(
+                f"every score is {scores[0]:g}: nothing can be learned from that; choose another score column"
+            )
         spread = None if np.isnan(sd).any() else self.transform.value_sd(scores, sd)
         counted = None if np.isnan(weight).all() else np.nan_to_num(weight, nan=1.0)
         return self.measured.sequence.tolist(), self.transform.values(scores), spread, counted
@@ -242,12 +249,15 @@ class Designer:
         units = self.units(proxy)
         return plate_frame(describe(space, units, space.decode(choice.tokens), measured, self._seed(3)))
 
-    def _note(self, choice: Choice, count: int) -> str:
+    def _note(self, choice: Choice, count: int, report: ProxyReport) -> str:
         short = count - len(choice.tokens)
+        weak = report.spearman < WEAK or len(report.sequences) < FEW
+        known = f"{len(report.sequences)} sequences, rank correlation {report.spearman:.2f}"
+        doubt = f"; the proxy knows little ({known}): take the plate as a first look" if weak else ""
         fewer = (
             f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
         )
-        return choice.found.note + fewer
+        return choice.found.note + fewer + doubt
 
     # checks
 

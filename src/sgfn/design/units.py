@@ -1,11 +1,11 @@
 """Predictions in the user's units from a proxy that was fitted to transformed scores."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sgfn.landscapes.proxies import Proxy
+from sgfn.landscapes.proxies import Proxy, ProxyReport
 from sgfn.landscapes.proxies.base import Prediction
 from sgfn.landscapes.transforms import ScoreTransform
 
@@ -31,6 +31,13 @@ class UserUnits:
             return Prediction(mean=self.transform.scores(found.mean), sd=found.sd)
         low, middle, high = (self.transform.scores(found.mean + k * found.sd) for k in (-1, 0, 1))
         return Prediction(mean=middle, sd=np.abs(high - low) / 2)
+
+    def validation(self) -> ProxyReport:
+        """The report of the proxy's cross-validation with measured and predicted scores in their own units."""
+        report = self.proxy.report
+        measured, predicted = self.transform.scores(report.measured), self.transform.scores(report.predicted)
+        sides = [self.transform.scores(report.predicted + k * report.sd) for k in (-1, 1)]
+        return replace(report, measured=measured, predicted=predicted, sd=np.abs(sides[1] - sides[0]) / 2)
 
     def score(self, value: float) -> float:
         """The score of a value that is maximised."""

@@ -22,10 +22,12 @@ from sgfn.reports.design_figures import (
     predicted_figure,
     progress_figure,
     told_rows,
+    validation_figure,
 )
 from sgfn.reports.pages.parts import CaptionedDrawing, DrawingGroup, Section
 from sgfn.reports.pages.rendering import render
 from sgfn.reports.pages.svg import Drawing, drawing
+from sgfn.reports.proxy_figure import proxy_title
 
 HEADINGS = {
     "well": "Well",
@@ -59,7 +61,7 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
         f"{len(proposal)} orders for round {proposal.round}"
     )
     sections = [_outlook(proposal), _plate(proposal), _progress(designer), _diversity(proposal)]
-    sections += [_proxy(proposal), _orders(proposal)]
+    sections += [_validation(proposal), _proxy(proposal), _orders(proposal)]
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
@@ -157,3 +159,16 @@ def _proxy(proposal: Proposal) -> Section:
     ]
     table = PlateTable(headings=["", ""], rows=rows)
     return Section(key="proxy", title="Proxy", about=about, template="plate", content=table)
+
+
+def _validation(proposal: Proposal) -> Section:
+    report = proposal.validation
+    about = "What was predicted of each measured sequence by a proxy that had not seen its fold."
+    drawn = drawing(validation_figure(report), key="validation", said=proxy_title(report))
+    return Section(
+        key="validation",
+        title="Predictions",
+        about=about,
+        template="figures",
+        content=_pair((proxy_title(report), drawn)),
+    )
