@@ -1,8 +1,9 @@
 """Other people's code at the design game: flexs's AdaLead, BoTorch's Gaussian process, the package cma.
 
-They are no dependencies of sgfn: `pip install --no-deps flexs cma botorch gpytorch linear_operator` and what these import
-(`pyro-ppl pyro-api opt_einsum multipledispatch scikit-learn joblib threadpoolctl pyre_extensions typing_inspect`) into an environment of their own that
-has sgfn too. Each is a method by name: `--methods benchmarks.design_rivals:flexs_adalead`.
+They are no dependencies of sgfn. An environment of their own that has sgfn too gets them by `pip install --no-deps` of
+flexs, cma, botorch, gpytorch, linear_operator and what these import: pyro-ppl, pyro-api, opt_einsum, multipledispatch,
+scikit-learn, joblib, threadpoolctl, pyre_extensions, typing_inspect, mypy_extensions. Each is a method by name:
+`--methods benchmarks.design_rivals:flexs_adalead`.
 """
 
 import importlib

@@ -8,7 +8,7 @@ import torch
 
 from sgfn.config.checks import in_range, one_of, whole_number
 from sgfn.config.tasks import LONGEST, ScoreScale
-from sgfn.design.acquisition import ACQUISITIONS
+from sgfn.design.acquisition import ACQUISITIONS, KAPPA
 from sgfn.design.sampler import SamplerConfig
 from sgfn.design.search import SearchConfig
 from sgfn.design.space import OrderSpace
@@ -44,9 +44,9 @@ class DesignConfig:
     """What a proxy is fitted to, and maximised: the scores, their logarithms (log) or their ranks (rank)."""
     minimise: bool = False
     """Whether low scores are good."""
-    acquisition: str = "thompson"
-    """What makes an order attractive: thompson, members, ucb, greedy, or `module:function`, yours."""
-    kappa: float = 1.0
+    acquisition: str = "ucb"
+    """What makes an order attractive: ucb, thompson, members, greedy, or `module:function`, yours."""
+    kappa: float = KAPPA
     """Standard deviations that `ucb` adds to the mean."""
     proxy: str = "auto"
     """Kind of the proxy; `auto` chooses by cross-validation."""
