@@ -3,16 +3,18 @@
 OMP_NUM_THREADS=1 python -m benchmarks.design p1 --seeds 20        GB1, 96 random + 4 x 96, no noise: best fitness found
 OMP_NUM_THREADS=1 python -m benchmarks.design p2 --seeds 5         MPSA and TFBind8 under noise, aware and unaware of it
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy ridge --seeds 5   2,177 peptides, one plate
+python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
 
-AdaLead, the genetic algorithm and sep-CMA-ES are ours, written after their papers (`sgfn.design.rivals`). Seeds are
-played one after the other by all methods, and the file is written after each: a run that is stopped has whole seeds.
+Methods `benchmarks.design_rivals:...` are other people's code and need an environment that has it; `--methods` chooses.
+Each game is written as soon as it is played, and what a file has is not played again: a study that was stopped goes on.
 """
 
 import argparse
-import math
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,102 +24,115 @@ import torch
 
 from benchmarks.common import RESULTS, machine, positive
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.files import write_json
+from sgfn.config.files import read_json, write_json
 from sgfn.design.designer import Designer
-from sgfn.design.simulate import Game, play
+from sgfn.design.simulate import Truth, play
 from sgfn.landscapes.tasks import make_task
 
-STUDIES = ("p1", "p2", "peptides")
+STUDIES = ("p1", "p2", "peptides", "gain")
+RIVALS = "benchmarks.design_rivals:"
 METHODS = {
-    "p1": ("members", "thompson", "greedy", "ucb", "adalead", "genetic", "cma-es", "random"),
-    "p2": ("greedy", "greedy-unaware", "members", "members-unaware"),
+    "p1": (
+        *("ucb", "thompson", "greedy", "members", "genetic", "random"),
+        *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
+    ),
+    "p2": ("greedy", "greedy-unaware"),
 }
-OURS = {"p1": "members", "p2": "greedy"}
-"""The method that others are compared with."""
-RATES = (0.05, 0.1, 0.2)
-TIE = 1e-3
-"""Differences below this are ties."""
+PROXY = {"p1": "ensemble", "p2": "ridge", "peptides": "ridge"}
+SIZES = {"4 x 96": {"rounds": 4, "orders": 96}, "10 x 128": {"rounds": 10, "orders": 128}}
+TASKS = {"mpsa": "NNNGYNNNN", "tfbind8": None, "tfbind8-CRX_REF_R1": None, "tfbind8-EGR2_REF_R1": None}
+"""Landscapes of the study under noise, and which sequences may be ordered; what noise makes of splice sites outside of
+NNNGYNNNN scores 0."""
+NOISES = ("0.05", "0.1", "0.2", "taq")
+TAQ = {"AG": 0.642, "TC": 0.642, "AT": 0.194, "TA": 0.194, "GA": 0.045, "CT": 0.045, "AC": 0.015, "TG": 0.015}
+TAQ |= {"GT": 0.015, "CA": 0.015}
+"""Share of all mutations of error-prone PCR with Taq (BMC Biol 5:29), complements together; frameshifts left out."""
+TAQ_RATE = 0.1
+LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}
 _SCALE = "0.62 -2.53 -0.78 -0.90 0.29 -0.85 -0.74 0.48 -0.40 1.38 1.06 -1.50 0.64 1.19 0.12 -0.18 -0.05 0.81 0.26 1.08"
 HYDROPHOBICITY = dict(zip("ARNDCQEGHILKMFPSTWYV", map(float, _SCALE.split()), strict=True))
 """Consensus scale. Eisenberg et al. (1984), Journal of Molecular Biology 179:125."""
 
 
-def settings(study: str) -> Iterator[tuple[str, TrainConfig, dict[str, int]]]:
-    """Task, configuration and sizes of each setting of a study.
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A setting that all methods play, seed by seed."""
 
-    Of GB1 what was never measured scores 0; splice sites are NNNGYNNNN, and what noise makes of them outside scores 0.
-    """
-    silent = TrainConfig().with_(noise=NoiseConfig(alpha=0.0))
+    task: str
+    noise: str
+    size: str
+    start: int
+
+
+def cells(study: str) -> Iterator[Cell]:
+    """Settings of a study; of GB1 what was never measured scores 0."""
     if study == "p1":
-        yield "gb1", silent, {"rounds": 4, "orders": 96, "start": 96}
+        yield Cell(task="gb1", noise="0", size="4 x 96", start=96)
         return
-    for task, pattern in (("mpsa", "NNNGYNNNN"), ("tfbind8", None)):
-        for rate in RATES:
-            noisy = silent.with_(noise=NoiseConfig(alpha=rate), constraints__pattern=pattern)
-            yield task, noisy, {"rounds": 4, "orders": 96, "start": 5000}
+    for size in SIZES:
+        for task in TASKS:
+            for noise in NOISES:
+                yield Cell(task=task, noise=noise, size=size, start=5000)
 
 
-def win_tie_loss(ours: list[float], theirs: list[float]) -> dict[str, Any]:
-    """How often ours is better over seeds, and the mean difference with its interval of 95 %, by Student's law."""
-    from scipy.stats import t
-
-    gap = np.array(ours) - np.array(theirs)
-    width = float(t.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / math.sqrt(len(gap))) if len(gap) > 1 else math.inf
-    found = {"win": int((gap > TIE).sum()), "tie": int((abs(gap) <= TIE).sum()), "loss": int((gap < -TIE).sum())}
-    return found | {"difference": float(gap.mean()), "interval": [float(gap.mean()) - width, float(gap.mean()) + width]}
-
-
-def figure_of(study: str, game: Game) -> float:
-    """What a game is judged by: the best score found, or under noise the mean expected score of its plates."""
-    if study == "p1":
-        return game.rounds[-1].best
-    return sum(one.expected for one in game.rounds) / len(game.rounds)
+def config_of(cell: Cell, folder: Path) -> TrainConfig:
+    """The configuration of a cell's task; a confusion matrix is written to the folder."""
+    if cell.noise != "taq":
+        noise = NoiseConfig(alpha=float(cell.noise))
+    else:
+        letters = "ACGU" if cell.task == "mpsa" else "ACGT"
+        noise = NoiseConfig(kind="confusion", file=write_taq(folder / f"{letters}.csv", letters))
+    return TrainConfig().with_(noise=noise, constraints__pattern=TASKS.get(cell.task))
 
 
-def summary(study: str, games: list[Game]) -> list[dict[str, Any]]:
-    """Means over seeds of each method in each setting, and ours beside it, over the seeds that all have played."""
-    found = []
-    for setting in dict.fromkeys((game.task, game.noise) for game in games):
-        here = [game for game in games if (game.task, game.noise) == setting]
-        methods = list(dict.fromkeys(game.method for game in here))
-        shared = set.intersection(*({game.seed for game in here if game.method == name} for name in methods))
-        by_method = {name: [g for g in here if g.method == name and g.seed in shared] for name in methods}
-        values = {name: [figure_of(study, game) for game in own] for name, own in by_method.items()}
-        found += [_row(study, setting, name, by_method[name], values) for name in methods if shared]
-    return found
+def write_taq(file: Path, letters: str) -> Path:
+    """Write the confusion matrix of error-prone PCR at one wrong base in ten, over bases that are equally frequent."""
+    lines = [f"intended,{','.join(letters)}"]
+    for one in letters.replace("U", "T"):
+        row = {other: 4 * TAQ_RATE * TAQ.get(one + other, 0.0) / 2 for other in letters.replace("U", "T")}
+        row[one] = 1.0 - sum(row.values())
+        lines.append(",".join([one if one in letters else "U", *(f"{value:.6f}" for value in row.values())]))
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
 
 
-def _row(
-    study: str, setting: tuple[str, str], name: str, games: list[Game], values: dict[str, list[float]]
-) -> dict[str, Any]:
-    own, last = np.array(values[name]), [game.rounds[-1] for game in games]
-    row: dict[str, Any] = {"task": setting[0], "noise": setting[1], "method": name, "seeds": len(own)}
-    row |= {
-        "mean": float(own.mean()),
-        "median": float(np.median(own)),
-        "low": float(own.min()),
-        "high": float(own.max()),
-    }
-    row["error"] = float(own.std(ddof=1) / math.sqrt(len(own))) if len(own) > 1 else None
-    regrets = [one.regret for one in last if one.regret is not None]
-    row["regret_of_last_plate"] = float(np.mean(regrets)) if regrets else None
-    row["expected_of_last_plate"] = float(np.mean([one.expected for one in last]))
-    row["cpu_seconds"] = float(np.mean([sum(one.seconds for one in game.rounds) for game in games]))
-    if name != OURS[study]:
-        row[f"{OURS[study]}_against_it"] = win_tie_loss(values[OURS[study]], values[name])
-    return row
+def run_games(study: str, seeds: list[int], proxy: str, methods: tuple[str, ...], out: Path) -> None:
+    """Play all cells, seed by seed, those alone that the file does not have yet."""
+    games: list[dict[str, Any]] = read_json(out)["games"] if out.is_file() else []
+    done = {(g["cell"], g["method"], g["seed"]) for g in games}
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in seeds:
+            for cell in cells(study):
+                name = f"{cell.task}, noise {cell.noise}, {cell.size}"
+                wanted = [method for method in methods if (name, method, seed) not in done]
+                task = make_task(cell.task, config_of(cell, Path(folder))) if wanted else None
+                for method in wanted:
+                    assert task is not None
+                    game = play(task, method, **SIZES[cell.size], start=cell.start, seed=seed, proxy=proxy)
+                    games.append({"cell": name, "method": method, "seed": seed, "proxy": proxy} | rounds_of(game))
+                    write_results(out, {"games": games})
+                    print(f"{name}, {method}, seed {seed}: best {game.rounds[-1].best:.4f}", flush=True)
 
 
-def run_games(study: str, seeds: int, proxy: str, methods: tuple[str, ...], out: Path) -> None:
-    """Play all settings, seed by seed, and write what there is after each."""
-    games: list[Game] = []
-    for seed in range(seeds):
-        for name, config, sizes in settings(study):
-            task = make_task(name, config)
-            for method in methods:
-                games.append(play(task, method, **sizes, seed=seed, proxy=proxy))
-                print(f"{name} {games[-1].noise} {method} seed {seed}: {figure_of(study, games[-1]):.4f}", flush=True)
-        write_results(out, {"summary": summary(study, games), "games": [game.to_json() for game in games]})
+def rounds_of(game: Any) -> dict[str, list[float]]:
+    """Figures of each round of a game, five digits each."""
+    names = ("best", "expected", "regret", "seconds")
+    return {name: [float(f"{getattr(one, name):.5g}") for one in game.rounds] for name in names}
+
+
+def gains() -> list[dict[str, Any]]:
+    """Mean value under noise of the best K orders ranked by that value, over that of the best K by score: exact."""
+    rows = []
+    for task, count in (("gb1", 96), ("mpsa", 96), ("tfbind8", 128)):
+        for rate in (0.01, 0.1, 0.2, 0.3):
+            slip = rate * LETTERS[task] / (LETTERS[task] - 1)  # a slip may write the letter that was meant
+            truth = Truth(make_task(task, config_of(Cell(task=task, noise=str(slip), size="", start=0), Path())))
+            everything = truth.space.env.all_objects()
+            everything = everything[truth.space.allowed(everything)]
+            value, score = truth.expected(everything).double(), truth.scores(everything)
+            best, blind = value.topk(count).values.mean(), value[score.topk(count).indices].mean()
+            rows.append({"task": task, "orders": count, "rate": rate, "gain": float(best / blind - 1)})
+    return rows
 
 
 def moment(text: str) -> float:
@@ -172,15 +187,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--seeds", type=positive, default=20)
-    parser.add_argument("--proxy", default="ensemble", help="kind of the proxy of all methods")
+    parser.add_argument("--first", type=int, default=0, help="the first seed; development had 100 and more")
+    parser.add_argument("--proxy", default=None, help="kind of the proxy of all methods")
     parser.add_argument("--methods", nargs="+", default=None)
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
     out = given.out or RESULTS / f"design_{given.study}.json"
+    if given.study == "gain":
+        return write_results(out, {"rows": gains()})
+    kind = given.proxy or PROXY[given.study]
     if given.study == "peptides":
-        run_peptides(given.seeds, given.proxy, out)
-    else:
-        run_games(given.study, given.seeds, given.proxy, tuple(given.methods or METHODS[given.study]), out)
+        return run_peptides(given.seeds, kind, out)
+    seeds = list(range(given.first, given.first + given.seeds))
+    return run_games(given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out)
 
 
 if __name__ == "__main__":

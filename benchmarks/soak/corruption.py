@@ -182,6 +182,7 @@ QUESTIONS: dict[str, Question] = {
     "sample words": Question(base="words", command="sample run -n 9 --out x.csv --device cpu"),
     "sample a chain": Question(base="chain", command="sample run -n 9 --out x.csv --device cpu"),
     "order": Question(base="words", command="order run -n 4 --samples 8 --out x.csv --fasta x.fasta --device cpu"),
+    "propose": Question(base="design", command="design propose run --measured new.csv --orders 4 --out next"),
     "report": Question(base="grid", command="report run --out x.html", shows=LOGS),
     "report a table": Question(base="table", command="report run --out x.png", shows=LOGS),
     "resume": Question(base="grid", command=GRID, changes=True, shows=LOGS),

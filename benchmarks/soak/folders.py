@@ -27,7 +27,8 @@ space = sgfn.Sequences("ACGT", 3, noise=0.1)
 sgfn.fit(space, reward=scores.gc, steps=10, batch=8, net__hidden=8, dynamics__hidden=8, progress=False).save("run")
 """
 FLAT = "sequence,score\nACG,1\nCAT,1\n"
-FILES = {"t.csv": TABLE, "slips.csv": SLIPS, "scores.py": SCORES, "s.csv": SERIES, "flat.csv": FLAT}
+NEW = "sequence,score\nACA,0.9\nCCG,0.3\n"
+FILES = {"t.csv": TABLE, "new.csv": NEW, "slips.csv": SLIPS, "scores.py": SCORES, "s.csv": SERIES, "flat.csv": FLAT}
 
 COMMANDS: dict[str, list[str]] = {
     "grid": [f"train grid --grid.side 3 {SMALL} {NET} --out run", "evaluate run --samples 64 --device cpu"],
@@ -44,6 +45,7 @@ COMMANDS: dict[str, list[str]] = {
         f"compare table --table.file t.csv --methods tb mh --seeds 1 --samples 64 {SMALL} {NET} --out run",
     ],
     "saved": ["-c"],
+    "design": ["design propose t.csv --orders 4 --proxy ridge --noise.alpha 0.1 --out run"],
     "constant": [f"train table --table.file flat.csv --table.unseen lowest {SMALL} {NET} --out run"],
 }
 """By the name of a base: the commands that make its `run`."""

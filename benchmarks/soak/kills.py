@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.soak.folders import COMMANDS, NET, SHORT, SMALL, Bases
 from benchmarks.soak.forks import Ended, ForkServer
 from benchmarks.soak.outcomes import Content, differences, leftovers, relative, troubles
+from sgfn.config.staging import READY
 
 CONFIG = "run/config.json"
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -49,12 +50,20 @@ def forecast_again(command: str, folder: Path) -> str:
     return f"forecast --resume {JUDGED} --device cpu --out run"
 
 
+def propose_again(command: str, folder: Path) -> str:
+    """The same command, which may replace a round that was finished before the kill."""
+    out = folder / command.rpartition(" ")[2]
+    whole = (out / "design.json").is_file() or (out / READY).is_dir()
+    return f"{command} --overwrite" if whole else command
+
+
 JUDGED = "--samples 16 --windows 2 --baselines seasonal-naive --figures 1"
 TABLE = COMMANDS["table"][0]
 FORECAST = f"forecast s.csv {SHORT} --out run"
 COMPARE = f"compare table --table.file t.csv --methods tb mh --seeds 1 --samples 64 {SMALL} {NET} --out run"
 FRESH = f"train grid --grid.side 3 --seed 1 {SMALL} {NET} --overwrite --out run"
 EVALUATE = "evaluate run --samples 8 --device cpu"
+PROPOSE = "design propose run --orders 2 --out other"
 
 SCENARIOS: dict[str, Scenario] = {
     "train": Scenario(command=TABLE, again=resume),
@@ -80,6 +89,18 @@ SCENARIOS: dict[str, Scenario] = {
         base="words",
         before="order run -n 4 --samples 8 --device cpu",
         command="order run -n 9 --samples 8 --fasta run/orders.fasta --overwrite --device cpu",
+    ),
+    "propose": Scenario(command="design propose t.csv --orders 4 --proxy ridge --out run", again=propose_again),
+    "propose the next plate": Scenario(
+        base="design",
+        command="design propose run --measured new.csv --orders 4 --out next",
+        again=propose_again,
+        still=PROPOSE,
+    ),
+    "propose over an old plate": Scenario(
+        base="design",
+        command="design propose t.csv --orders 5 --proxy ridge --seed 1 --overwrite --out run",
+        still=PROPOSE,
     ),
     "report": Scenario(base="table", before="report run --html", command="report run --html"),
     "compare": Scenario(command=COMPARE),

@@ -2,8 +2,10 @@
 
 import csv
 import io
+import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.soak.forks import HUNG, Ended
@@ -88,7 +90,23 @@ def leftovers(folder: Path) -> list[str]:
 def results(folder: Path) -> dict[str, Content]:
     """Files below a folder that must be the same whenever the same is done; times are left out."""
     found = {name: data for name, data in contents(folder).items() if Path(name).name not in VOLATILE}
-    return {name: timeless(data) if Path(name).name == "results.csv" else data for name, data in found.items()}
+    return {name: TIMELESS.get(Path(name).name, same)(data) for name, data in found.items()}
+
+
+def same(data: Content) -> Content:
+    """The content as it is."""
+    return data
+
+
+def without_seconds(data: Content) -> Content:
+    """The JSON of a round of design without how long its proposals took; what is no such JSON stays as it is."""
+    try:
+        tree = json.loads(data) if isinstance(data, bytes) else None
+        for proposal in tree["history"] if isinstance(tree, dict) else ():
+            proposal.pop("seconds", None)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return data
+    return data if tree is None else json.dumps(tree)
 
 
 def timeless(table: Content) -> Content:
@@ -98,6 +116,10 @@ def timeless(table: Content) -> Content:
     except (UnicodeDecodeError, csv.Error):
         rows = []
     return repr([{name: cell for name, cell in row.items() if name != "seconds"} for row in rows]) if rows else table
+
+
+TIMELESS: dict[str, Callable[[Content], Content]] = {"results.csv": timeless, "design.json": without_seconds}
+"""What takes seconds out of a file's content, by its name."""
 
 
 def relative(folder: Path) -> dict[str, Content]:

@@ -1,11 +1,16 @@
 """Tables of a design: the alphabet that they show, and mistakes that name flags of the command."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from sgfn.cli import main
 from sgfn.config import NoiseConfig
 from sgfn.config.tasks import ConstraintsConfig
+from sgfn.design.designer import Designer
 from sgfn.design.measured import shown_alphabet
 from sgfn.design.sessions import begin
 
@@ -39,3 +44,101 @@ def test_letters_of_proteins_are_found_and_told(tmp_path: Path) -> None:
     session = begin(table(tmp_path, "ACDEFGHIKL", "MNPQRSTVWY"), {}, NoiseConfig(alpha=0.0), ConstraintsConfig())
     assert session.designer.config.alphabet == "ACDEFGHIKLMNPQRSTVWY"
     assert session.notices[0].endswith("letters of protein; choose by --alphabet")
+
+
+# What may be said of the scores
+
+
+def truth(text: str) -> float:
+    return text.count("GA") + 0.5 * text.count("T")
+
+
+@pytest.fixture(scope="module")
+def library() -> pd.DataFrame:
+    generator = np.random.default_rng(0)
+    texts = sorted({"".join(generator.choice(list("ACGT"), 5)) for _ in range(90)})
+    return pd.DataFrame({"sequence": texts, "score": [truth(text) + 0.1 for text in texts]})
+
+
+def plate(frame: pd.DataFrame, count: int = 8, **settings: Any) -> pd.DataFrame:
+    return Designer("dna", proxy="ridge", acquisition="greedy", **settings).fit(frame).propose(count).orders
+
+
+def test_several_columns_are_added_with_their_weights(library: pd.DataFrame) -> None:
+    generator = np.random.default_rng(1)
+    other = generator.normal(size=len(library))
+    split = library.assign(one=library.score + 2 * other, two=other).drop(columns="score")
+    both = plate(split, scores={"one": 1.0, "two": -2.0})
+    assert both.order.tolist() == plate(library).order.tolist()
+    assert np.allclose(both.expected, plate(library).expected)
+    assert both.order.tolist() == plate(split, scores="one=1,two=-2").order.tolist()
+    assert both.order.tolist() != plate(split, score_column="one").order.tolist()  # the weights matter
+    with pytest.raises(ValueError, match="column 'three'"):
+        plate(split, scores={"one": 1.0, "three": 1.0})
+    for wrong in ("one", "one=x", "one=0", "one=1,one=2", "=1"):
+        with pytest.raises(ValueError, match=r"activity=1,toxicity=-0\.5"):
+            Designer("dna", scores=wrong)
+    with pytest.raises(ValueError, match="one of the two"):
+        Designer("dna", scores="one=1", score_column="two")
+
+
+@pytest.mark.parametrize("transform", ["log", "rank"])
+def test_transforms_fit_other_values_and_tell_scores(library: pd.DataFrame, transform: str) -> None:
+    bent = library.assign(score=np.exp(3 * library.score))
+    found = plate(bent, transform=transform)
+    assert np.mean([truth(order) for order in found.order]) > np.quantile([truth(t) for t in library.sequence], 0.9)
+    assert found.expected.between(bent.score.median(), 10 * bent.score.max()).all()  # in the table's own units
+    if transform == "log":
+        straight = plate(library.assign(score=3 * library.score))
+        assert found.order.tolist() == straight.order.tolist()
+        assert np.allclose(found.expected, np.exp(straight.expected))
+        with pytest.raises(ValueError, match="log needs scores above 0"):
+            plate(library.assign(score=library.score - 1), transform="log")
+    turned = plate(bent.assign(score=1 / bent.score), transform=transform, minimise=True)
+    assert turned.order.tolist() == found.order.tolist()
+    assert np.allclose(turned.expected, 1 / found.expected, rtol=1e-6 if transform == "log" else 0.5)
+
+
+def test_weights_and_replicates_count(library: pd.DataFrame) -> None:
+    wrong = library.sample(30, random_state=0).assign(score=9.0)
+    mixed = pd.concat([library.assign(w=1.0), wrong.assign(w=0.0)], ignore_index=True)
+    assert np.allclose(plate(mixed, weight_column="w").expected, plate(library).expected, atol=0.05)
+    assert not np.allclose(plate(mixed).expected, plate(library).expected, atol=0.5)  # replicates are averaged
+    with pytest.raises(ValueError, match=r"row 2 below the header, column 'w': '-1' is no weight"):
+        plate(mixed.assign(w=[1, -1, *[1] * (len(mixed) - 2)]), weight_column="w")
+    with pytest.raises(ValueError, match="'v' is not in the header"):
+        plate(mixed, weight_column="v")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".parquet", ".xlsx", ".fasta"])
+def test_every_kind_of_file_is_read_alike(library: pd.DataFrame, ending: str, tmp_path: Path) -> None:
+    file, more = tmp_path / f"t{ending}", library.assign(sequence=library.sequence.str.lower(), batch=7)
+    if ending == ".parquet":
+        more.to_parquet(file)
+    elif ending == ".xlsx":
+        more.to_excel(file, index=False)
+    elif ending == ".fasta":
+        rows = enumerate(zip(more.sequence, more.score, strict=True))
+        file.write_text("".join(f">a{number} score={score} batch=7\n{text}\n" for number, (text, score) in rows))
+    else:
+        more.to_csv(file, index=False, sep="\t" if ending == ".tsv" else ",")
+    session = begin(file, {"proxy": "ridge"}, NoiseConfig(alpha=0.0), ConstraintsConfig())
+    assert session.designer.measured.sequence.tolist() == library.sequence.tolist()
+    assert np.allclose(session.designer.measured.score, library.score)
+    assert any("not read" in notice and "batch" in notice for notice in session.notices)
+
+
+def test_settings_of_scores_are_flags_and_are_carried_on(library: pd.DataFrame, tmp_path: Path) -> None:
+    split = library.assign(one=np.exp(library.score), two=0.0, w=1.0, e=0.1).drop(columns="score")
+    split.to_csv(tmp_path / "t.csv", index=False)
+    flags = "--scores one=2,two=1 --transform log --weight-column w --sd-column e --minimise --proxy ridge --orders 4"
+    assert main(["design", "propose", str(tmp_path / "t.csv"), *flags.split(), "--out", str(tmp_path / "1")]) == 0
+    orders = pd.read_csv(tmp_path / "1/orders.csv")
+    orders[["order"]].assign(one=1.0, two=0.0, w=0.5, e=0.2).to_csv(tmp_path / "new.csv", index=False)
+    words = ["design", "propose", str(tmp_path / "1"), "--measured", str(tmp_path / "new.csv"), "--orders", "3"]
+    assert main([*words, "--out", str(tmp_path / "2")]) == 0
+    second = Designer.load(tmp_path / "2")
+    assert second.config.score_parts == (("one", 2.0), ("two", 1.0))
+    assert (second.config.transform, second.config.minimise) == ("log", True)
+    assert second.measured.tail(4)[["score", "weight", "sd"]].to_numpy().tolist() == [[2.0, 0.5, 0.2]] * 4
+    assert orders.expected.max() < np.quantile(2 * split.one, 0.5)  # low ones, in the units of the sum

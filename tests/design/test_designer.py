@@ -107,7 +107,14 @@ def test_wrong_input_is_told_in_one_line(library: pd.DataFrame) -> None:
     tiny = pd.DataFrame({"sequence": ["AA", "AC", "CA", "CC"], "score": [1.0, 2.0, 3.0, 4.0]})
     with pytest.raises(ValueError, match="nothing is left to order"):
         Designer("AC", proxy="ridge").fit(tiny).propose(2)
+    with pytest.raises(ValueError, match=r"every score is 2: nothing can be learned"):
+        designer().fit(library.assign(score=2.0)).propose(3)
     assert sgfn.Designer is Designer
+
+
+def test_a_proxy_that_knows_little_is_told(library: pd.DataFrame) -> None:
+    assert "knows little (20 sequences" in designer().fit(library.head(20)).propose(3).note
+    assert "knows little" not in designer().fit(library).propose(3).note
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +163,7 @@ def test_a_folder_is_not_overwritten_unasked(walked: Path, capsys: pytest.Captur
     assert main([*words, str(walked / "3"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["orders"] == 2
     assert main([*words, str(walked / "3"), "--overwrite"]) == 0
-    assert not list(walked.rglob(".*"))
+    assert {path.name for path in walked.rglob(".*")} == {".lock"}
 
 
 def test_a_strangers_folder_names_nothing_that_is_run_or_opened(walked: Path, tmp_path: Path) -> None:

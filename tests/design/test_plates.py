@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgfn.design.distances import coded, distances, nearest
-from sgfn.design.local_search import feasible_orders, local_search, unconstrained
 from sgfn.design.orders import OrderValue
 from sgfn.design.plate import COLUMNS, well_names, write_fasta, write_plate
 from sgfn.design.selection import select_plate
-from sgfn.envs import Constraints
 
 
 def edits_by_hand(one: str, other: str) -> int:
@@ -120,23 +118,3 @@ def test_files_are_whole_and_safe_and_nothing_is_cut(tmp_path: Path) -> None:
     assert lines[0].startswith(">plate1_A1 ")
     assert lines[1::2] == orders
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plate.csv", "plate.fasta"]
-
-
-def test_local_search_climbs_within_the_constraints() -> None:
-    rules = Constraints(forbid=("AA",), max_run=2)
-    for lengths in ((8, 8), (5, 8)):
-        made = rules.compile("ACGT", *lengths)
-        worth = lambda texts: [float(text.count("A")) for text in texts]  # noqa: E731
-        texts, values = local_search(["CCGTCCGT"], worth, made, keep=32, children=8, rounds=30, seed=0)
-        assert values[0] == 4.0  # the most that fit without two in a row
-        assert all(made.accepts(text) for text in texts)
-        assert list(values) == sorted(values, reverse=True)
-        assert len(set(texts)) == len(texts)
-    made = rules.compile("ACGT", 8, 8)
-    begun, _ = local_search(["AAAAAAAA"], worth, made, keep=8, rounds=0)  # nothing of it may be ordered: drawn anew
-    assert begun
-    assert all(made.accepts(text) for text in begun)
-    assert feasible_orders(made, 10) is None
-    assert feasible_orders(unconstrained("AC", 1, 2), 6) == ["A", "C", "AA", "AC", "CA", "CC"]
-    with pytest.raises(ValueError, match="one finite number"):
-        local_search(["ACGTACGT"], lambda texts: [float("nan")] * len(texts), made)

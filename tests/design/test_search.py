@@ -106,7 +106,8 @@ def test_a_search_finds_what_ranking_finds(noise: float) -> None:
     config = SearchConfig(scored=60_000, children=256, draws=64)
     start = space.random(20, torch.Generator().manual_seed(0))
     begun = Start(tokens=start, edits=torch.zeros(20, dtype=torch.int64))
-    found, edits = climb(space, predict, rows_of("greedy"), begun, torch.Generator().manual_seed(1), config)
+    value, generator = OrderValues(space, predict, 64), torch.Generator().manual_seed(1)
+    found, edits = climb(space, value, rows_of("greedy"), begun, generator, config)
     best = rank_all(space, predict, replace(config, draws=64)).values.mean(0).max()
     assert float(found.values.mean(0).max()) == pytest.approx(float(best), abs=1e-6)
     assert found.how == "search"
@@ -119,12 +120,34 @@ def test_a_search_stays_within_reach_and_constraints() -> None:
     generator = torch.Generator().manual_seed(0)
     start = space.random(5, generator)
     begun, config = Start(tokens=start, edits=torch.zeros(5, dtype=torch.int64)), SearchConfig(children=256, reach=2)
-    found, _ = climb(space, predict, rows_of("thompson"), begun, generator, config)
+    value = OrderValues(space, predict)
+    found, _ = climb(space, value, rows_of("thompson"), begun, generator, config)
     apart = (found.tokens[:, None] != start[None]).sum(-1).amin(1)
     assert int(apart.max()) == 2
     assert bool(space.allowed(found.tokens).all())
-    wide, _ = climb(space, predict, rows_of("thompson"), begun, generator, replace(config, reach=0, scored=3000))
+    free = replace(config, reach=0, scored=3000)
+    wide, _ = climb(space, value, rows_of("thompson"), begun, generator, free)
     assert int((wide.tokens[:, None] != start[None]).sum(-1).amin(1).max()) > 2
+
+
+@pytest.mark.parametrize("lengths", [(8, 8), (5, 8)])
+def test_a_search_climbs_any_value_and_begins_anew_where_no_start_is_allowed(lengths: tuple[int, int]) -> None:
+    rules = Constraints(forbid=("AA",), max_run=2)
+    space = OrderSpace(alphabet="ACGT", min_length=lengths[0], max_length=lengths[1], constraints=rules)
+
+    class Count:
+        cost = 1
+
+        def __call__(self, orders: torch.Tensor) -> torch.Tensor:
+            return (orders == 0).sum(-1).double()[None]
+
+    for text in ("CCGTCCGT", "AAAAAAAA"):  # the second may not be ordered
+        start = Start(tokens=space.parse([text]), edits=torch.zeros(1, dtype=torch.int64))
+        config = SearchConfig(elite=32, children=256)
+        found, _ = climb(space, Count(), lambda values: values, start, torch.Generator().manual_seed(0), config)
+        assert float(found.values.max()) == 4.0  # the most that fit without two in a row
+        assert bool(space.allowed(found.tokens).all())
+        assert len(found.tokens.unique(dim=0)) == len(found.tokens)
 
 
 def test_the_flow_network_learns_what_attracts_and_goes_on_from_its_weights() -> None:

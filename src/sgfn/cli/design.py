@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from rich.table import Table
 from tyro.conf import Positional, arg
@@ -29,14 +29,20 @@ class ProposeFlags:
     """Column of the sequences; by default `sequence`."""
     score_column: str | None = None
     """Column of the scores; by default `score`."""
+    scores: str | None = None
+    """Several columns of scores with weights, like `activity=1,toxicity=-0.5`: their sum is designed for."""
     sd_column: str | None = None
     """Column of the scores' standard deviations, where there is one."""
+    weight_column: str | None = None
+    """Column that says how much each row counts, where there is one."""
+    transform: Literal["none", "log", "rank"] | None = None
+    """Fit and maximise logarithms or ranks of the scores; what is told stays in their own units."""
     minimise: bool = False
     """Low scores are good."""
     acquisition: str | None = None
-    """What makes an order attractive: thompson (the default), members, ucb, greedy, or `module:function`, yours."""
+    """What makes an order attractive: ucb (the default), thompson, members, greedy, or `module:function`, yours."""
     kappa: float | None = None
-    """Standard deviations that `ucb` adds to the mean."""
+    """Standard deviations that `ucb` adds to the mean; 3 by default."""
     proxy: str | None = None
     """Kind of the proxy; `auto`, the default, chooses by cross-validation."""
     distance: int | None = None
@@ -103,6 +109,7 @@ def run_propose(args: DesignPropose) -> None:
         overwrite=args.overwrite,
         page=lambda path: write_design_page(path, session.designer, proposal),
     )
+    err.print(f"proposed in {proposal.seconds:.0f} s", soft_wrap=True)
     if args.json:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
     print_proposal(proposal)
@@ -122,7 +129,7 @@ def print_proposal(proposal: Any) -> None:
         table.add_row(*(kinds[name](row[name]) for name in heads))
     out.print(table)
     look, facts = proposal.outlook, proposal.proxy
-    out.print(f"{proposal.note}; {proposal.seconds:.0f} s", soft_wrap=True)
+    out.print(proposal.note, soft_wrap=True)
     quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
     out.print(f"proxy {facts['kind']}: {quality} (cross-validation)", soft_wrap=True)
     best = f"best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g})"

@@ -19,7 +19,7 @@ class DesignSimulate:
 
     task: Annotated[Positional[str], arg(metavar="TASK")]
     """Task of sequences, which `sgfn tasks` lists (gb1, mpsa, tfbind8, motif, ehrlich, table, callable), or yours."""
-    method: tuple[str, ...] = ("thompson", "greedy", "random")
+    method: tuple[str, ...] = ("ucb", "thompson", "greedy", "random")
     """Which: thompson, members, ucb, greedy, thompson-unaware, greedy-unaware, thompson-search, adalead, genetic,
     cma-es, random, or `module:maker`, yours."""
     rounds: int = 4

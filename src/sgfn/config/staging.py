@@ -4,17 +4,56 @@ New files are written into a hidden folder. Once all of them are on the disk it 
 count: if their writer could not move them to their places, whoever comes next does.
 """
 
+import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from sgfn.config.files import flush_folder, naming, read_json, refuse_irregular, resolved, write_json
 
 NEW, READY = ".sgfn-new", ".sgfn-ready"
+LOCK = ".lock"
+PATIENCE = 10.0
+"""Seconds that a reader waits for another process that is just replacing a folder's files."""
 GONE = ".gone.json"
 """Names of old files that have no successor, kept beside the new ones."""
+
+
+class Busy(ValueError):  # noqa: N818 -- says what is wrong
+    """Another process writes to a folder."""
+
+
+@contextmanager
+def holding(folder: Path, doing: str = "writing to") -> Iterator[None]:
+    """Hold a folder against a second writer, for as long as this process lives; files of a killed one are settled."""
+    with naming(folder / LOCK):
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(f"another process is {doing} {folder}: wait for it, or give --out another name") from None
+        put_into_place(folder)
+        discard(folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def settle(folder: Path, hold: Callable[[], AbstractContextManager[None]], patience: float) -> None:
+    """Bring files to their places whose writer was killed on the way; one that is alive is waited for."""
+    begun = time.monotonic()
+    while unsettled(folder):
+        try:
+            with hold():
+                return
+        except Busy:
+            if time.monotonic() - begun > patience:
+                raise
+            time.sleep(0.05)
 
 
 @contextmanager

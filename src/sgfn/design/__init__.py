@@ -1,6 +1,5 @@
 """Design: orders and what to expect of them, plates of diverse orders, and their files."""
 
-from sgfn.design.local_search import feasible_orders, local_search
 from sgfn.design.ordering import OrderSheet, order, order_sheet
 from sgfn.design.orders import OrderValue, PairwiseScore, expected_orders, to_frame, value_orders
 from sgfn.design.plate import well_names, write_fasta, write_plate
@@ -11,8 +10,6 @@ __all__ = [
     "OrderValue",
     "PairwiseScore",
     "expected_orders",
-    "feasible_orders",
-    "local_search",
     "order",
     "order_sheet",
     "select_plate",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float64, Int
 from torch import Tensor
 
 from sgfn.config.checks import whole_number
@@ -16,14 +16,19 @@ from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
 from sgfn.design.sampler import Weights
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace
+from sgfn.design.units import UserUnits
 from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
-from sgfn.landscapes.proxies import Proxy, fit_proxy
+from sgfn.landscapes.proxies import Proxy, ProxyReport, fit_proxy
+from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.noise import Noise
 from sgfn.runs.spaces import as_noise
 from sgfn.runs.trust import Trust
 
 MOST_ORDERS = 10_000
+WEAK, FEW = 0.2, 30
+"""Rank correlation in cross-validation, and number of sequences, below which a proxy is said to know little."""
+Figures = Float64[np.ndarray, " N"]
 
 
 class Designer:
@@ -92,6 +97,7 @@ class Designer:
         self.measured = with_round(found, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         self.space  # noqa: B018 -- lengths and constraints are checked now
+        self.transform  # noqa: B018 -- and whether scores have logarithms
         return self
 
     def tell(self, data: Source) -> "Designer":
@@ -138,17 +144,20 @@ class Designer:
             round=self.round,
             orders=orders,
             how=choice.found.how,
-            note=self._note(choice, count),
-            outlook=outlook_of(space, proxy.member_tokens, choice, known, self.best[1], self.sign, self._seed(2)),
+            note=self._note(choice, count, proxy.report),
+            outlook=outlook_of(
+                space, proxy.member_tokens, choice, known, self.best[1], self.units(proxy).score, self._seed(2)
+            ),
             proxy=report_of(proxy),
+            validation=self.units(proxy).validation(),
             scored=choice.found.scored,
             seconds=time.perf_counter() - began,
         )
 
     def predict(self, sequences: Sequence[str]) -> pd.DataFrame:
         """Predicted score of sequences if they come out intact, and its standard deviation."""
-        found = self.fitted().predict(list(sequences))
-        return pd.DataFrame({"sequence": list(sequences), "score": self.sign * found.mean, "sd": found.sd})
+        found = self.units(self.fitted()).predict(list(sequences))
+        return pd.DataFrame({"sequence": list(sequences), "score": found.mean, "sd": found.sd})
 
     # folders
 
@@ -171,15 +180,27 @@ class Designer:
         """The proxy of all measurements, pending orders taken at what the proxy without them predicts."""
         if self.proxy is None:
             self._need_data()
-            sequences, scores, sd = self._training()
-            self.proxy = self._fit(sequences, scores, sd)
+            sequences, values, sd, weights = self._training()
+            self.proxy = self._fit(sequences, values, sd, weights)
             if waiting := [order for order in self.pending if order not in set(sequences)]:
                 believed = self.proxy.predict(waiting)
                 spread = None if sd is None else np.concatenate([sd, believed.sd])
-                self.proxy = self._fit([*sequences, *waiting], np.concatenate([scores, believed.mean]), spread)
+                counted = None if weights is None else np.concatenate([weights, np.full(len(waiting), weights.mean())])
+                joined = np.concatenate([values, believed.mean])
+                self.proxy = self._fit([*sequences, *waiting], joined, spread, counted)
         return self.proxy
 
-    def _fit(self, sequences: list[str], scores: Float[np.ndarray, " N"], sd: Any) -> Proxy:
+    @property
+    def transform(self) -> ScoreTransform:
+        """From scores to what is maximised, by what was measured so far."""
+        scores = self.measured.score.to_numpy(dtype=float)
+        return ScoreTransform.of(scores, self.config.transform, minimise=self.config.minimise)
+
+    def units(self, proxy: Proxy) -> UserUnits:
+        """Predictions of a proxy in the units of the scores."""
+        return UserUnits(proxy, self.transform)
+
+    def _fit(self, sequences: list[str], scores: Figures, sd: Figures | None, weights: Figures | None) -> Proxy:
         config = self.config
         longest = max(self.space.max_length, *map(len, sequences))
         return fit_proxy(
@@ -187,15 +208,25 @@ class Designer:
             scores,
             alphabet=config.alphabet,
             sd=sd,
+            weights=weights,
             kind=config.proxy,
             seed=self._seed(0),
             max_length=longest,
         )
 
-    def _training(self) -> tuple[list[str], Float[np.ndarray, " N"], Any]:
-        """Sequences with their scores, high ones good, and standard deviations if all have them."""
-        scores, sd = self.sign * self.measured.score.to_numpy(dtype=float), self.measured.sd.to_numpy(dtype=float)
-        return self.measured.sequence.tolist(), scores, None if np.isnan(sd).any() else sd
+    def _training(self) -> tuple[list[str], Figures, Figures | None, Figures | None]:
+        """Sequences with what is maximised, its standard deviations if all rows have them, and weights if any has.
+
+        Rows without a weight count as 1.
+        """
+        scores, sd, weight = (self.measured[name].to_numpy(dtype=float) for name in ("score", "sd", "weight"))
+        if scores.min() == scores.max():
+            raise ValueError(
+                f"every score is {scores[0]:g}: nothing can be learned from that; choose another score column"
+            )
+        spread = None if np.isnan(sd).any() else self.transform.value_sd(scores, sd)
+        counted = None if np.isnan(weight).all() else np.nan_to_num(weight, nan=1.0)
+        return self.measured.sequence.tolist(), self.transform.values(scores), spread, counted
 
     # parts of a proposal
 
@@ -215,14 +246,18 @@ class Designer:
 
     def _orders(self, space: OrderSpace, proxy: Proxy, choice: Choice) -> pd.DataFrame:
         measured = self.measured.sequence.drop_duplicates().tolist()
-        return plate_frame(describe(space, proxy, space.decode(choice.tokens), measured, self._seed(3)), self.sign)
+        units = self.units(proxy)
+        return plate_frame(describe(space, units, space.decode(choice.tokens), measured, self._seed(3)))
 
-    def _note(self, choice: Choice, count: int) -> str:
+    def _note(self, choice: Choice, count: int, report: ProxyReport) -> str:
         short = count - len(choice.tokens)
+        weak = report.spearman < WEAK or len(report.sequences) < FEW
+        known = f"{len(report.sequences)} sequences, rank correlation {report.spearman:.2f}"
+        doubt = f"; the proxy knows little ({known}): take the plate as a first look" if weak else ""
         fewer = (
             f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
         )
-        return choice.found.note + fewer
+        return choice.found.note + fewer + doubt
 
     # checks
 

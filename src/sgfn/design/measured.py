@@ -1,5 +1,6 @@
 """Tables of a round: measured sequences, their scores, what had been ordered, and what had been predicted."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ MEASURED = {
     "sequence": object,
     "score": float,
     "sd": float,
+    "weight": float,
     "order": object,
     "round": int,
     "predicted": float,
@@ -49,11 +51,40 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False) -> t
     if ordered and sequence != ORDER:
         _checked(source, config, ORDER, told)  # orders are sequences of the same letters
     found = pd.DataFrame({"sequence": _letters(frame[sequence], config.alphabet)})
-    found["score"] = [float(text) for text in spell(frame[config.score_column])]
+    found["score"] = _weighted(frame, config)
     if config.sd_column:
         found["sd"] = [float(text) for text in spell(frame[config.sd_column])]
+    if config.weight_column:
+        found["weight"] = _weights(frame, config.weight_column, _named(source, told))
     found["order"] = _letters(frame[ORDER if ordered else sequence], config.alphabet) if told else ""
-    return found, tuple(name for name in checked.ignored if not (ordered and name == ORDER))
+    read = {config.weight_column, *((ORDER,) if ordered else ())}
+    return found, tuple(name for name in checked.ignored if name not in read)
+
+
+def _weighted(frame: pd.DataFrame, config: DesignConfig) -> list[float]:
+    """Weighted sum of each row's scores; the cells were checked before."""
+    columns = [[weight * float(text) for text in spell(frame[name])] for name, weight in config.score_parts]
+    return [math.fsum(row) for row in zip(*columns, strict=True)]
+
+
+def _weights(frame: pd.DataFrame, column: str, name: str) -> list[float]:
+    """How much each row counts: finite, zero or above."""
+    if column not in frame:
+        raise ValueError(f"{name}: column {column!r} is not in the header; choose it with --weight_column")
+    found = []
+    for row, text in enumerate(spell(frame[column]), start=1):
+        try:
+            found.append(float(text))
+        except ValueError:
+            found.append(math.nan)
+        if not 0.0 <= found[-1] < math.inf:
+            what = f"{text!r} is no weight; write a number of 0 or above, or remove the row"
+            raise ValueError(f"{name}, row {row} below the header, column {column!r}: {what}")
+    return found
+
+
+def _named(source: Source, told: bool) -> str:
+    return _field(told) if isinstance(source, pd.DataFrame) else f"{_field(told)} {source}"
 
 
 def _checked(source: Source, config: DesignConfig, sequence: str, told: bool) -> Measurements:
@@ -62,8 +93,9 @@ def _checked(source: Source, config: DesignConfig, sequence: str, told: bool) ->
         source,
         config.alphabet,
         sequence,
-        config.score_column,
+        [name for name, _ in config.score_parts],
         duplicates="mean",
+        weights=[weight for _, weight in config.score_parts],
         sd_column=config.sd_column,
         signed=True,
         field_name=_field(told),

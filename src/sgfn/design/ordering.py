@@ -1,5 +1,6 @@
 """Orders of a run or a task: candidates, their values under the noise, and the plate of the best and different ones."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64, Int
+from torch import Tensor
 
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.files import check_target, check_writable, resolved
-from sgfn.design.local_search import feasible_orders, local_search, unconstrained
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
 from sgfn.design.plate import well_names, write_fasta, write_plate
+from sgfn.design.search import SearchConfig, Start, climb
 from sgfn.design.selection import select_plate
+from sgfn.design.space import OrderSpace
 from sgfn.envs import Env, SequenceEnv
 from sgfn.evaluation.orders import as_orders, is_new, separate, silent
 from sgfn.landscapes.base import Landscape
@@ -119,16 +122,33 @@ def _candidates(
     env: SequenceEnv, predict: Predict, starts: Sequence[str], n: int, limit: int, slow: bool, seed: int
 ) -> tuple[list[str], Float64[np.ndarray, " N"] | None]:
     """Orders to choose from: all that there are, and None, or those that a search met, with what it took them for."""
-    shortest = env.min_length if env.stop else env.length
-    automaton = env.automaton or unconstrained(env.alphabet, shortest, env.length)
-    if (texts := feasible_orders(automaton, limit)) is not None:
-        return texts, None
+    space = OrderSpace.of(env)
+    if space.size <= limit:
+        return space.decode(space.everything()), None
+    keep = 64 if slow else max(128, n)
+    config = SearchConfig(elite=keep, children=4 * keep, scored=(8 if slow else 16) * 4 * keep, seconds=math.inf)
+    begun = env.parse([*dict.fromkeys(starts)][: 2 * keep])
+    start = Start(tokens=begun, edits=torch.zeros(len(begun), dtype=torch.int64))
+    value = _Expected(env, predict, draws=8 if slow else 16, seed=seed)
+    found, _ = climb(space, value, lambda values: values, start, torch.Generator().manual_seed(seed), config)
+    best = found.values[0].argsort(descending=True, stable=True)
+    return space.decode(found.tokens[best]), found.values[0, best].double().numpy()
 
-    def value(orders: list[str]) -> torch.Tensor:
-        return expected_orders(orders, predict, channel=env, samples=8 if slow else 16, seed=seed).mean[:, 0]
 
-    size = {"keep": 64, "rounds": 8} if slow else {"keep": max(128, n), "rounds": 16}
-    return local_search(starts[: 2 * size["keep"]], value, automaton, children=4, seed=seed, **size)
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """E[f(x)|o] of orders in any environment of sequences, whose noise may read the state."""
+
+    env: SequenceEnv
+    predict: Predict
+    draws: int
+    seed: int
+    cost: int = 1
+
+    def __call__(self, orders: Int[Tensor, "N L"]) -> Float[Tensor, "1 N"]:
+        """Value of each order, one row."""
+        told = {"channel": self.env, "samples": self.draws, "seed": self.seed}
+        return expected_orders(self.env.decode(orders), self.predict, **told).mean[None, :, 0]
 
 
 def _most_listed(env: SequenceEnv, landscape: Landscape) -> int:

@@ -57,7 +57,7 @@ METHODS: Registry[MethodEntry] = Registry(
     _ours("thompson-unaware", "thompson that ignores the noise", "#224eb1", acquisition="thompson", aware=False),
     _ours("members-unaware", "members that ignore the noise", "#2f9ed2", acquisition="members", aware=False),
     _ours("greedy-unaware", "greedy that ignores the noise", "#3c8b6b", acquisition="greedy", aware=False),
-    _ours("thompson-search", "thompson by search, also where all could be ranked", "#540477", largest_exact=0),
+    _ours("thompson-search", "thompson by search", "#540477", acquisition="thompson", largest_exact=0),
     _rival("adalead", "AdaLead, described anew, on the same kind of proxy", "#992b6f"),
     _rival("genetic", "a genetic algorithm on the same kind of proxy", "#6b520a"),
     _rival("cma-es", "sep-CMA-ES on the same kind of proxy", "#6a0108"),

@@ -1,5 +1,6 @@
 """A plate of orders for the next round, and what it should bring."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +26,8 @@ from sgfn.design.search import (
 )
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace, row_keys
-from sgfn.design.values import Predict, SampledChannel
+from sgfn.design.values import OrderValues, Predict, SampledChannel
+from sgfn.landscapes.proxies import ProxyReport
 from sgfn.noise import UniformSlip
 
 DRAWS = 128
@@ -74,6 +76,8 @@ class Proposal:
     outlook: Outlook
     proxy: dict[str, Any]
     """What the proxy's cross-validation says."""
+    validation: ProxyReport
+    """Measured and predicted score of each sequence, its fold left out, in the units of the scores."""
     scored: int
     """Sequences that the proxy was asked about."""
     seconds: float
@@ -159,7 +163,8 @@ def _candidates(
         elite = found.tokens[leading(rows(found.values), config.search.elite)]
         drawn, weights = draw_orders(space, predict, rows, elite, config.flow, seed, weights)
         start = _with_drawn(space, start, drawn, known, config.search)
-    return climb(space, predict, rows, start, generator, config.search)[0], weights
+    value = OrderValues(space, predict, config.search.draws)
+    return climb(space, value, rows, start, generator, config.search)[0], weights
 
 
 def _sampled(config: DesignConfig) -> bool:
@@ -183,7 +188,7 @@ def _climb_intact(
     """A first search for what scores well if it comes out intact, which takes one call of the proxy for each order."""
     silent = replace(space, noise=UniformSlip(alpha=0.0))
     short = replace(config, scored=config.scored // 2, seconds=config.seconds / 2)
-    return climb(silent, predict, rows, start, generator, short)
+    return climb(silent, OrderValues(silent, predict), rows, start, generator, short)
 
 
 def outlook_of(
@@ -192,12 +197,13 @@ def outlook_of(
     choice: Choice,
     known: Int[Tensor, "R L"],
     best: float,
-    sign: float = 1.0,
+    score: Callable[[float], float] = float,
     seed: int = 0,
 ) -> Outlook:
     """What chosen orders should bring under the noise.
 
-    `known` are measured sequences, the best first, `best` is the best score; `sign` is -1 where low scores are good.
+    `known` are measured sequences, the best first, `best` is the best score; `score` leads from what is maximised to
+    the units of the scores.
     """
     count, generator = len(choice.tokens), torch.Generator().manual_seed(seed)
     outcomes = choice.tokens.expand(DRAWS, count, -1)
@@ -210,7 +216,7 @@ def outlook_of(
     rising = expected_best(predict(known[:CONSIDERED]), scores, seed)
     return Outlook(
         best_so_far=best,
-        believed=sign * float(rising[0]),
-        expected_best=[sign * float(value) for value in rising[1:]],
-        mean=sign * float(choice.values.mean()),
+        believed=score(float(rising[0])),
+        expected_best=[score(float(value)) for value in rising[1:]],
+        mean=score(float(choice.values.mean())),
     )

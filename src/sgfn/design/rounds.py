@@ -3,9 +3,6 @@
 A folder holds data alone. Reading one imports nothing that it names and opens nothing outside of it.
 """
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from sgfn.config import VERSION
-from sgfn.config.files import flush_folder, naming, nulls, read_json, write_json
-from sgfn.config.staging import staging, take_over
+from sgfn.config.files import naming, nulls, read_json, write_json
+from sgfn.config.staging import LOCK, NEW, PATIENCE, READY, holding, settle, staging, take_over
 from sgfn.config.tables import read_table
 from sgfn.design.designer import Designer
 from sgfn.design.measured import MEASURED
@@ -26,6 +23,7 @@ from sgfn.design.settings import from_json, to_json
 from sgfn.envs.constraints import Constraints
 from sgfn.noise import Noise
 from sgfn.runs.checkpoints import read_file, save_file
+from sgfn.runs.copies import checksum
 from sgfn.runs.table_files import write_csv
 from sgfn.runs.trust import Trust, refuse_code, refuse_links
 
@@ -37,6 +35,8 @@ SETTINGS, MEASUREMENTS, ORDERS, FASTA, WEIGHTS, PAGE = (
 FILES = (SETTINGS, MEASUREMENTS, ORDERS, FASTA, WEIGHTS, PAGE)
 """All files that a folder of ours may hold."""
 TEXTS = ("sequence", "order")
+LATER = ("weight",)
+"""Columns that folders of earlier versions lack."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,6 +58,7 @@ class Round:
 
 def read_round_folder(folder: Path, trust: Trust = False, *, replaced: bool = False) -> Round:
     """A round as its folder tells it; code that it names must be named again by `trust`, unless it is `replaced`."""
+    settle(folder, lambda: holding(folder), PATIENCE)
     if not (folder / SETTINGS).is_file():
         raise ValueError(f"{folder} holds no {SETTINGS}: give the folder of a round, or a table of measurements")
     refuse_links(folder, FILES, trust)
@@ -67,6 +68,7 @@ def read_round_folder(folder: Path, trust: Trust = False, *, replaced: bool = Fa
     if ":" in config.acquisition and not replaced:
         refuse_code(folder, {"acquisition": config.acquisition}, trust)
     made = designer_of(config, noise, constraints)
+    _refuse_changed(folder / MEASUREMENTS, data.get("measured_sha256"))
     made.measured = _read_measured(folder / MEASUREMENTS)
     made.round, made.pending = data["round"], _pending(folder / SETTINGS, data["pending"])
     made.weights = _read_weights(folder / WEIGHTS)
@@ -90,6 +92,13 @@ def _check_format(file: Path, data: Any) -> None:
         raise ValueError(f"{file} was not written by sgfn: round and history do not fit")
 
 
+def _refuse_changed(file: Path, expected: Any) -> None:
+    """Raise where measurements are not those that were written; folders of earlier versions have no checksum."""
+    if expected is not None and file.is_file() and checksum(file) != expected:
+        fix = "correct the table that it came from, and propose again"
+        raise ValueError(f"{file} was changed or damaged since it was written: {fix}")
+
+
 def _pending(file: Path, data: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     """Orders that were not measured yet, with expected score and standard deviation."""
     try:
@@ -105,13 +114,13 @@ def _figure(value: Any) -> float:
 def _read_measured(file: Path) -> pd.DataFrame:
     """All that was measured so far."""
     table = read_table(file, each="measured sequence")
-    missing = [name for name in MEASURED if name not in table.columns]
+    missing = [name for name in MEASURED if name not in (*table.columns, *LATER)]
     if missing:
         raise table.header_problem(f"column {missing[0]!r} is missing; this file was not written by sgfn")
     columns: dict[str, Any] = {name: table.texts(name) for name in TEXTS}
-    for name in (name for name in MEASURED if name not in TEXTS):
+    for name in (name for name in MEASURED if name not in TEXTS and name in table.columns):
         columns[name] = [_number(table, row, name, text) for row, text in enumerate(table.texts(name))]
-    found = pd.DataFrame(columns)[list(MEASURED)]
+    found = pd.DataFrame(columns).reindex(columns=list(MEASURED))
     if found.score.isna().any() or not np.isfinite(found["round"]).all() or (found.sequence == "").any():
         raise table.problem("a sequence, score or round is missing; this file was not written by sgfn")
     return found.astype(MEASURED)
@@ -155,8 +164,8 @@ def save_round(
         "history": [*history, *([] if proposal is None else [nulls(proposal.to_json())])],
     }
     with writing(out) as folder:
-        write_json(folder / SETTINGS, data)
         write_csv(folder / MEASUREMENTS, designer.measured)
+        write_json(folder / SETTINGS, data | {"measured_sha256": checksum(folder / MEASUREMENTS)})
         if proposal is not None:
             write_csv(folder / ORDERS, proposal.orders)
             (folder / FASTA).write_text(fasta(proposal.orders), encoding="utf-8")
@@ -171,7 +180,8 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
     """Raise unless a round can be written to a folder: it is not there, is empty, or holds a round to be replaced."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ValueError(f"{out} is not a folder: give --out another name")
-    held = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    settle(out, lambda: holding(out), PATIENCE)
+    held = sorted(path.name for path in out.iterdir() if path.name not in (LOCK, NEW, READY)) if out.is_dir() else []
     if held and SETTINGS not in held:
         raise ValueError(f"{out} holds other files ({held[0]}, ...): give --out a new folder")
     if held and not overwrite:
@@ -180,26 +190,22 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
 
 @contextmanager
 def writing(out: Path) -> Iterator[Path]:
-    """A folder to write to, whose files take their places together when the block ends well."""
-    if out.is_dir() and any(out.iterdir()):
-        with staging(out) as new:
+    """A hidden folder to write to, whose files take their places in `out` together when the block ends well.
+
+    Whoever is killed on the way leaves the round before, or none; the next writer removes the rest.
+    """
+    made = not out.exists()
+    with naming(out):
+        out.mkdir(parents=True, exist_ok=True)
+    try:
+        with holding(out), staging(out) as new:
             yield new
             take_over(out, FILES)
-        return
-    with naming(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name[:64]}.sgfn-"))
-    try:
-        yield aside
-        for file in aside.iterdir():
-            with file.open("rb") as content:
-                os.fsync(content.fileno())
-        aside.chmod(0o755)
-        with naming(out):
-            aside.rename(out)  # an empty folder is replaced
-        flush_folder(out.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    except BaseException:
+        if made and not any(path.name != LOCK for path in out.iterdir()):
+            (out / LOCK).unlink(missing_ok=True)
+            out.rmdir()
+        raise
 
 
 def fasta(orders: pd.DataFrame) -> str:

@@ -7,6 +7,7 @@ climbed and none starves. Whatever is proposed satisfies the constraints.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +22,20 @@ LARGEST_EXACT = 300_000
 
 Rows = Callable[[Float[Tensor, "M N"]], Float[Tensor, "K N"]]
 """An acquisition with its random numbers fixed."""
+
+
+@runtime_checkable
+class Value(Protocol):
+    """What orders are worth to each member of a proxy."""
+
+    @property
+    def cost(self) -> int:
+        """Sequences that are scored for one order."""
+        ...
+
+    def __call__(self, orders: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
+        """Value of each order by each member."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +106,7 @@ class Archive:
     edits: list[Int[Tensor, " N"]] = field(default_factory=list)
     seen: set[bytes] = field(default_factory=set)
 
-    def score(self, value: OrderValues, tokens: Int[Tensor, "N L"], edits: Int[Tensor, " N"]) -> None:
+    def score(self, value: Value, tokens: Int[Tensor, "N L"], edits: Int[Tensor, " N"]) -> None:
         """Score the orders that are new, and keep them."""
         fresh = []
         for place, key in enumerate(row_keys(tokens)):
@@ -128,10 +143,10 @@ def deserved_reach(length: int, correlation: float) -> int:
 
 
 def climb(
-    space: OrderSpace, predict: Predict, rows: Rows, start: Start, generator: torch.Generator, config: SearchConfig
+    space: OrderSpace, value: Value, rows: Rows, start: Start, generator: torch.Generator, config: SearchConfig
 ) -> tuple[Candidates, Int[Tensor, " N"]]:
     """Orders found by editing the best of each row, and their edits; all that were scored are given back."""
-    began, value, archive = time.perf_counter(), OrderValues(space, predict, config.draws), Archive()
+    began, archive = time.perf_counter(), Archive()
     reach, fits = config.reach, space.allowed(start.tokens)
     archive.score(value, start.tokens[fits], start.edits[fits])
     if not reach or not archive.tokens:  # nothing measured is allowed: begin anywhere

@@ -1,17 +1,18 @@
 """Settings of a design: what stays the same from round to round, and how it is written to JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from sgfn.config.checks import in_range, one_of, whole_number
-from sgfn.config.tasks import LONGEST
-from sgfn.design.acquisition import ACQUISITIONS
+from sgfn.config.tasks import LONGEST, ScoreScale
+from sgfn.design.acquisition import ACQUISITIONS, KAPPA
 from sgfn.design.sampler import SamplerConfig
 from sgfn.design.search import SearchConfig
 from sgfn.design.space import OrderSpace
+from sgfn.design.units import Scores, score_weights
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.measurements import resolve_alphabet
 from sgfn.noise import Noise
@@ -32,13 +33,20 @@ class DesignConfig:
     """Most letters of an order; by default those of the longest sequence of the first table."""
     sequence_column: str = "sequence"
     score_column: str = "score"
+    scores: Scores | Mapping[str, float] | Sequence[Any] | str = ()
+    """Several columns of scores with weights, whose sum is designed for, in the place of `score_column`: a mapping, or
+    text such as `activity=1,toxicity=-0.5`."""
     sd_column: str | None = None
     """Column of standard deviations of the scores."""
+    weight_column: str | None = None
+    """Column that says how much each row counts."""
+    transform: ScoreScale = "none"
+    """What a proxy is fitted to, and maximised: the scores, their logarithms (log) or their ranks (rank)."""
     minimise: bool = False
     """Whether low scores are good."""
-    acquisition: str = "thompson"
-    """What makes an order attractive: thompson, members, ucb, greedy, or `module:function`, yours."""
-    kappa: float = 1.0
+    acquisition: str = "ucb"
+    """What makes an order attractive: ucb, thompson, members, greedy, or `module:function`, yours."""
+    kappa: float = KAPPA
     """Standard deviations that `ucb` adds to the mean."""
     proxy: str = "auto"
     """Kind of the proxy; `auto` chooses by cross-validation."""
@@ -57,11 +65,15 @@ class DesignConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alphabet", resolve_alphabet(self.alphabet, "alphabet"))
+        object.__setattr__(self, "scores", score_weights(self.scores) if self.scores else ())
+        one_of("transform", self.transform, get_args(ScoreScale))
         for name in ("min_length", "max_length"):
             if (value := getattr(self, name)) is not None:
                 whole_number(name, value, 1, LONGEST)
         if self.min_length is not None and self.max_length is not None:
             in_range("min_length", self.min_length, 1, self.max_length)
+        if self.scores and self.score_column != "score":
+            raise ValueError(f"scores replaces score_column {self.score_column!r}: give one of the two")
         ACQUISITIONS.check(self.acquisition)
         one_of("sampler", self.sampler, SAMPLERS)
         in_range("kappa", self.kappa, 0.0, 1e6)
@@ -69,6 +81,11 @@ class DesignConfig:
         if self.reach is not None:
             whole_number("reach", self.reach, 0, LONGEST)
         whole_number("seed", self.seed, 0, 2**31 - 1)
+
+    @property
+    def score_parts(self) -> Scores:
+        """Columns whose weighted sum is the score, with their weights."""
+        return score_weights(self.scores) if self.scores else ((self.score_column, 1.0),)
 
     def space(self, lengths: tuple[int, int], noise: Noise, constraints: Constraints | None) -> OrderSpace:
         """The orders that the settings admit; `lengths` are those of the data, for what is not set."""

@@ -77,12 +77,7 @@ class Truth:
     @cached_property
     def space(self) -> OrderSpace:
         """The sequences that may be ordered."""
-        env = self.env
-        least = env.min_length if env.stop else env.length
-        constraints = getattr(env, "constraints", None)
-        return OrderSpace(
-            alphabet=env.alphabet, min_length=least, max_length=env.length, noise=env.noise, constraints=constraints
-        )
+        return OrderSpace.of(self.env)
 
     def scores(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, " N"]:
         """Scores of sequences."""

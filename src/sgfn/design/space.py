@@ -28,6 +28,17 @@ class OrderSpace:
     noise: Noise = NO_NOISE
     constraints: Constraints | None = None
 
+    @classmethod
+    def of(cls, env: SequenceEnv) -> "OrderSpace":
+        """The sequences that an environment makes, with its noise and constraints."""
+        return cls(
+            alphabet=env.alphabet,
+            min_length=env.min_length if env.stop else env.length,
+            max_length=env.length,
+            noise=env.noise,
+            constraints=getattr(env, "constraints", None),
+        )
+
     @property
     def vocab(self) -> int:
         """Number of letters."""

@@ -11,8 +11,10 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from sgfn.design.proposal import Outlook
+from sgfn.landscapes.proxies import ProxyReport
 from sgfn.reports.axes import add_legend, add_panel, name_axes, new_figure, write_note
 from sgfn.reports.looks import AXIS, FLOOR, GREY, INK, MUTED, OURS, TARGET
+from sgfn.reports.proxy_figure import draw_proxy
 
 SIZE = (4.7, 3.3)
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -60,6 +62,13 @@ def predicted_figure(measured: pd.DataFrame) -> Figure:
     low, high = (f(f(told.predicted), f(told.score)) for f in (min, max))
     axes.plot([low, high], [low, high], color=MUTED, linewidth=1, linestyle=(0, (5, 2)))
     add_legend(axes, columns=2)
+    return figure
+
+
+def validation_figure(report: ProxyReport) -> Figure:
+    """What was predicted of measured sequences out of fold, against what was measured."""
+    figure = new_figure(*SIZE)
+    draw_proxy(add_panel(figure), report)
     return figure
 
 

@@ -1,10 +1,8 @@
 """The run folder: config.json, metrics.jsonl, checkpoint/; what is written is whole or absent."""
 
-import fcntl
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -18,7 +16,7 @@ from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.config.checks import quoted
 from sgfn.config.files import ASIDE, naming, read_json, refuse_irregular, replacing, resolved, sweep, write_json
 from sgfn.config.shell import command, flag
-from sgfn.config.staging import NEW, READY, discard, put_into_place, staging, take_over, unsettled
+from sgfn.config.staging import LOCK, NEW, PATIENCE, READY, holding, settle, staging, take_over
 from sgfn.landscapes.function_files import LOG, SCORES
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
@@ -33,7 +31,6 @@ from sgfn.runs.parts import make, named_parts, read_parts
 from sgfn.runs.trust import Trust, named, named_code, refuse_code, refuse_files, refuse_links, refuse_other, remember
 from sgfn.runs.trust import words_of as words_in
 
-LOCK = ".lock"
 ERROR = "error.txt"
 """Why a cell of a comparison failed."""
 T = TypeVar("T")
@@ -46,8 +43,6 @@ OPENED = (*OWN_FILES, LOCK, ERROR, "seconds.json", "refit")
 """What is opened in a folder by its name."""
 DRAWN = ("report.png", "report.html")
 """What is drawn from a run, and may be drawn again."""
-PATIENCE = 10.0
-"""Seconds that a reader waits for another process that is just replacing a run."""
 
 
 def holds_others(path: Path, own: tuple[str, ...]) -> bool:
@@ -296,28 +291,13 @@ class Run:
         """Hold the folder against a second writer, for as long as this process lives."""
         self.refuse_links()
         self.path.mkdir(parents=True, exist_ok=True)
-        with naming(self.path / LOCK):
-            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
-            _hold(handle, self.path)
-            put_into_place(self.path)
-            discard(self.path)
+        with holding(self.path, "training in"):
             sweep(self.path, (*OWN_FILES, DATA))
             yield
-        finally:
-            os.close(handle)
 
     def settle(self) -> None:
         """Bring a run to its place whose writer was killed on the way; one that is alive is waited for."""
-        begun = time.monotonic()
-        while unsettled(self.path):
-            try:
-                with self.locked():
-                    return
-            except Busy:
-                if time.monotonic() - begun > PATIENCE:
-                    raise
-                time.sleep(0.05)
+        settle(self.path, self.locked, PATIENCE)
 
     def load(self, device: torch.device, task: Task | None = None) -> Learner:
         """The networks as the checkpoint left them, on any device; to continue training, see `restore`.
@@ -398,18 +378,6 @@ class Run:
         """Forget the lines written after a checkpoint, so that a resumed run writes them again."""
         refuse_irregular(self.metrics)
         metrics.rewind(self.metrics, step)
-
-
-class Busy(ValueError):  # noqa: N818 -- says what is wrong
-    """Another process writes to a folder."""
-
-
-def _hold(handle: int, folder: Path) -> None:
-    """Lock a folder by its open lock file, or raise at once."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Busy(f"another process is training in {folder}: wait for it, or give --out another name") from None
 
 
 def _refuse_foreign(folder: Path, files: Mapping[str, Path], own: Sequence[str] = ()) -> None:

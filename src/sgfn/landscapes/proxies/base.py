@@ -13,8 +13,8 @@ DRAWS = 15
 """Functions drawn from the posterior of each model; members of an ensemble."""
 TRUST = 0.1
 """Variance, in units of the scores', that every row has beside its measurement noise when rows are weighted."""
-BLOCK = 2**24
-"""Most numbers of one intermediate array while predicting, which bounds memory."""
+BLOCK = 2**20
+"""Most numbers of one intermediate array while predicting: it stays in the cache, and memory is bounded."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sgfn.landscapes.proxies.base import DRAWS, FittedModel, ProxyModel, TrainingSet, blocks
-from sgfn.landscapes.proxies.letters import one_hot, short_codes
+from sgfn.landscapes.proxies.letters import is_protein, one_hot, short_codes
 
 HIDDEN = 64
 RATE, DECAY = 0.01, 0.1
@@ -55,8 +55,10 @@ class Ensemble(ProxyModel):
     @classmethod
     def begin(cls, shape: Shape, alphabet: str, generator: torch.Generator) -> "Ensemble":
         """Networks with random weights whose signals keep their size from layer to layer."""
-        members, active = shape.members, shape.window or shape.length
-        rows = shape.window * shape.codes or shape.length * (shape.letters + 1)
+        members, active, letters = shape.members, shape.window or shape.length, shape.length * (shape.letters + 1)
+        similar = shape.length * shape.codes if is_protein(alphabet) else 0  # of other letters codes are one-hot too
+        rows = shape.window * shape.codes or letters + similar
+        active = active if shape.window or not similar else 2 * shape.length
         sizes = [(shape.pooled, shape.hidden), (shape.hidden, 1)]
         first = torch.randn(rows, members * shape.channels, generator=generator) * math.sqrt(2 / active)
         weights = [first, torch.zeros(members * shape.channels)]
@@ -71,7 +73,10 @@ class Ensemble(ProxyModel):
         if self.shape.window:
             written = (tokens < self.shape.letters).float()[..., None]
             return torch.cat([self.codes[tokens], written], -1).transpose(1, 2).contiguous()  # N E+1 L
-        return one_hot(tokens, self.shape.letters + 1).flatten(1)
+        letters = one_hot(tokens, self.shape.letters + 1).flatten(1)
+        if letters.shape[1] == self.weights[0].shape[0]:  # proxies of earlier versions know of no similarity
+            return letters
+        return torch.cat([letters, self.codes[tokens].flatten(1)], 1)
 
     def first_layer(self, inputs: Tensor) -> Float[Tensor, "M N P"]:
         """Answers of the first layer by member."""
@@ -118,7 +123,7 @@ class Ensemble(ProxyModel):
 
 
 def fit_letters(data: TrainingSet) -> FittedModel:
-    """Networks that read one-hot letters by position."""
+    """Networks that read one-hot letters by position, and for proteins the main axes of their similarity too."""
     return _fit(data, window=0, channels=HIDDEN, batch=512, steps=steps_for(data.targets.shape[0]))
 
 

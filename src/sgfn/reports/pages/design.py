@@ -9,6 +9,7 @@ import pandas as pd
 from sgfn.config.files import write_text
 from sgfn.design.designer import Designer
 from sgfn.design.proposal import Proposal
+from sgfn.landscapes.proxies.calibration import rank_correlation
 from sgfn.reports.design_figures import (
     LEVELS,
     calibration_figure,
@@ -21,10 +22,12 @@ from sgfn.reports.design_figures import (
     predicted_figure,
     progress_figure,
     told_rows,
+    validation_figure,
 )
 from sgfn.reports.pages.parts import CaptionedDrawing, DrawingGroup, Section
 from sgfn.reports.pages.rendering import render
 from sgfn.reports.pages.svg import Drawing, drawing
+from sgfn.reports.proxy_figure import proxy_title
 
 HEADINGS = {
     "well": "Well",
@@ -58,7 +61,7 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
         f"{len(proposal)} orders for round {proposal.round}"
     )
     sections = [_outlook(proposal), _plate(proposal), _progress(designer), _diversity(proposal)]
-    sections += [_proxy(proposal), _orders(proposal)]
+    sections += [_validation(proposal), _proxy(proposal), _orders(proposal)]
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
@@ -124,7 +127,7 @@ def _progress(designer: Designer) -> Section:
     about = "Scores of each round, what had been predicted of the orders, and how often intervals held."
     if len(told):
         share = coverage(told)[LEVELS.index(0.8)]
-        rank = told.predicted.rank().corr(told.score.rank())
+        rank = rank_correlation(told.predicted.to_numpy(), told.score.to_numpy())
         about += f" Of {len(told)} orders measured, {share:.0%} lie in the 80 % interval; rank correlation {rank:.2f}."
     best = f"best so far {designer.best[1]:.4g}"
     scores = drawing(progress_figure(designer.measured, designer.sign), key="progress", said=f"Scores by round, {best}")
@@ -156,3 +159,16 @@ def _proxy(proposal: Proposal) -> Section:
     ]
     table = PlateTable(headings=["", ""], rows=rows)
     return Section(key="proxy", title="Proxy", about=about, template="plate", content=table)
+
+
+def _validation(proposal: Proposal) -> Section:
+    report = proposal.validation
+    about = "What was predicted of each measured sequence by a proxy that had not seen its fold."
+    drawn = drawing(validation_figure(report), key="validation", said=proxy_title(report))
+    return Section(
+        key="validation",
+        title="Predictions",
+        about=about,
+        template="figures",
+        content=_pair((proxy_title(report), drawn)),
+    )

@@ -1,0 +1,70 @@
+"""Predictions in the user's units from a proxy that was fitted to transformed scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sgfn.landscapes.proxies import Proxy, ProxyReport
+from sgfn.landscapes.proxies.base import Prediction
+from sgfn.landscapes.transforms import ScoreTransform
+
+Scores = tuple[tuple[str, float], ...]
+"""Columns of scores with their weights in the sum that is designed for."""
+
+
+@dataclass(frozen=True, eq=False)
+class UserUnits:
+    """A proxy of what is maximised, and the transform that leads back to scores.
+
+    A mean m with standard deviation s becomes g(m) and (g(m + s) - g(m - s)) / 2, g the way back: for logarithms the
+    median of the score, not its mean.
+    """
+
+    proxy: Proxy
+    transform: ScoreTransform
+
+    def predict(self, sequences: Sequence[str]) -> Prediction:
+        """Expected score and its uncertainty of each sequence."""
+        found = self.proxy.predict(sequences)
+        if self.transform.kind == "none":
+            return Prediction(mean=self.transform.scores(found.mean), sd=found.sd)
+        low, middle, high = (self.transform.scores(found.mean + k * found.sd) for k in (-1, 0, 1))
+        return Prediction(mean=middle, sd=np.abs(high - low) / 2)
+
+    def validation(self) -> ProxyReport:
+        """The report of the proxy's cross-validation with measured and predicted scores in their own units."""
+        report = self.proxy.report
+        measured, predicted = self.transform.scores(report.measured), self.transform.scores(report.predicted)
+        sides = [self.transform.scores(report.predicted + k * report.sd) for k in (-1, 1)]
+        return replace(report, measured=measured, predicted=predicted, sd=np.abs(sides[1] - sides[0]) / 2)
+
+    def score(self, value: float) -> float:
+        """The score of a value that is maximised."""
+        return float(self.transform.scores(np.array([value]))[0])
+
+
+def score_weights(given: Mapping[str, float] | Sequence[tuple[str, float]] | str) -> Scores:
+    """Columns with weights, from a mapping or from text such as `activity=1,toxicity=-0.5`.
+
+    >>> score_weights("activity=1,toxicity=-0.5")
+    (('activity', 1.0), ('toxicity', -0.5))
+    """
+    fix = "write columns with weights, like activity=1,toxicity=-0.5"
+    if isinstance(given, str):
+        pairs = [part.rpartition("=")[::2] for part in given.split(",")]
+    else:
+        pairs = list(given.items() if isinstance(given, Mapping) else given)
+    found = []
+    for pair in pairs:
+        try:
+            name, weight = pair
+            value = float(weight)
+        except (TypeError, ValueError):
+            raise ValueError(f"scores {given!r} cannot be read; {fix}") from None
+        if not name or not isinstance(name, str) or not np.isfinite(value) or value == 0.0:
+            raise ValueError(f"scores must be names with finite weights other than 0, got {given!r}; {fix}")
+        found.append((name.strip(), value))
+    if len({name for name, _ in found}) < len(found):
+        raise ValueError(f"scores {given!r} names a column twice; {fix}")
+    return tuple(found)
