@@ -123,7 +123,7 @@ def test_a_support_is_found_and_kept_by_quantiles_and_paths(name: str) -> None:
 
 def test_scores_of_paths() -> None:
     rng = np.random.default_rng(0)
-    scores = chained(1, 4000, 3, 0.8, rng)
+    scores = chained(rng.normal(size=(1, 4000, 3)), 0.8)
     assert np.corrcoef(scores[0, :, 0], scores[0, :, 1])[0, 1] == pytest.approx(0.8, abs=0.03)
     even = evenly(scores[:, :100], rng)
     assert (np.sort((even < 0).sum(1)) == 50).all()

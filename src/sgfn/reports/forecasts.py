@@ -431,5 +431,8 @@ def headline(config: TrainConfig, outcome: Outcome) -> tuple[str, str]:
     series = config.series
     name = series.dataset if series.file is None else series.file.name
     many = f"{len(outcome.names):,} series" if len(outcome.names) > 1 else "one series"
-    lead = f"{many} \N{MIDDLE DOT} {series.horizon} steps ahead \N{MIDDLE DOT} {config.steps:,} training steps"
-    return f"Forecast of {name}", f"{lead} \N{MIDDLE DOT} seed {config.seed}"
+    without = "network" in outcome.scores.get("composition", {}).get("left_out", {})
+    learned = "classical laws alone" if without else f"network of {plural(config.steps, 'step', 'steps')}"
+    dot = " \N{MIDDLE DOT} "
+    lead = dot.join([many, f"{plural(series.horizon, 'step', 'steps')} ahead", learned, f"seed {config.seed}"])
+    return f"Forecast of {name}", lead

@@ -130,14 +130,23 @@ def left_out(name: str, history: History) -> str:
 
 
 def forecasts(
-    name: str, values: Values, cuts: Sequence[int], horizon: int, seasons: tuple[int, ...], *, whole: bool = False
+    name: str,
+    values: Values,
+    cuts: Sequence[int],
+    horizon: int,
+    seasons: Sequence[tuple[int, ...]],
+    *,
+    whole: bool = False,
 ) -> Float64[np.ndarray, "C H Q"]:
-    """Quantiles at the levels of the grid, at several origins in increasing order; nan where the law does not fit."""
-    found, fit = np.full((len(cuts), horizon, len(GRID)), np.nan), Refitted(name)
-    for at, cut in enumerate(cuts):
-        history = History(values=filled(values[:cut]), seasons=seasons, whole=whole)
+    """Quantiles at the levels of the grid, at several origins in increasing order; nan where the law does not fit.
+
+    Each origin has its own seasons: a young series may not show yet what it shows later.
+    """
+    found, fits = np.full((len(cuts), horizon, len(GRID)), np.nan), dict[tuple[int, ...], Refitted]()
+    for at, (cut, here) in enumerate(zip(cuts, seasons, strict=True)):
+        history = History(values=filled(values[:cut]), seasons=here, whole=whole)
         if not left_out(name, history):
-            found[at] = sane(fit(history, horizon), history, horizon)
+            found[at] = sane(fits.setdefault(here, Refitted(name))(history, horizon), history, horizon)
     return found
 
 

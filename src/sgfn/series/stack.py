@@ -13,6 +13,7 @@ from jaxtyping import Float64
 
 from sgfn.series.bank import Bank
 from sgfn.series.calibration import spread_scores, step_spreads
+from sgfn.series.joint import Dependence
 from sgfn.series.quantile_laws import QuantileLaw, pooled
 from sgfn.series.weights import STRENGTH, Evidence, fitting, learned_weights, shares
 
@@ -45,6 +46,10 @@ class Stack:
     """Correlation of the normal scores of neighbouring steps."""
     windows: int
     """Number of windows by which it was learned."""
+    scores: Float64[np.ndarray, "N H"] | None = None
+    """Normal scores of the values of these windows under the pooled law; nan where missing."""
+    dependence: Dependence | None = None
+    """How series depend on each other at the same time; None where nothing is known of it."""
 
     def weights_of(self, series: str, group: str) -> Float64[np.ndarray, " M"]:
         """Weights of a series: its own, those of its group, or those of all."""
@@ -65,15 +70,23 @@ def group_of(bank: Bank, number: int, cut: int) -> str:
     return f"{kind}, {4**length:,} to {4 ** (length + 1) - 1:,} values"
 
 
-def learn_stack(names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
-    """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows."""
+def learn_stack(
+    names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str], *, equal: bool = False
+) -> Stack:
+    """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows.
+
+    With `equal` the weights are those before anything is known, and only the spreads are learned.
+    """
     horizon = evidence.truth.shape[1]
     fits = evidence.fits.any(1) if len(evidence.truth) else np.ones(len(names), dtype=bool)
     counts = fits * np.array([PRIORS.get(name, 1.0) for name in names])
-    equal = counts / counts.sum()
+    prior = counts / counts.sum()
+    plain = Stack(names=names, weights=prior, spreads=np.ones(horizon), tie=TIE, windows=len(evidence.truth))
     if not len(evidence.truth):
-        return Stack(names=names, weights=equal, spreads=np.ones(horizon), tie=TIE, windows=0)
-    overall = learned_weights(evidence, equal, STRENGTH)
+        return plain
+    if equal:
+        return calibrated(plain, evidence, series, groups)
+    overall = learned_weights(evidence, prior, STRENGTH)
     by_group = _finer(evidence, groups, lambda _: overall, GROUP_WINDOWS, GROUP_STRENGTH)
     group_by_series = dict(zip(series, groups, strict=True))
 
@@ -81,16 +94,8 @@ def learn_stack(names: tuple[str, ...], evidence: Evidence, series: Sequence[str
         return by_group.get(group_by_series[name], overall)
 
     by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
-    plain = Stack(
-        names=names,
-        weights=overall,
-        by_group=by_group,
-        by_series=by_series,
-        spreads=np.ones(horizon),
-        tie=TIE,
-        windows=len(evidence.truth),
-    )
-    return calibrated(plain, evidence, series, groups)
+    learned = replace(plain, weights=overall, by_group=by_group, by_series=by_series)
+    return calibrated(learned, evidence, series, groups)
 
 
 def _finer(
@@ -113,7 +118,8 @@ def calibrated(stack: Stack, evidence: Evidence, series: Sequence[str], groups: 
     seen = ~np.isnan(evidence.truth)
     low, high = law.scores(np.nan_to_num(evidence.truth))
     scores = np.where(seen[..., None], spread_scores(low, high), np.nan)
-    return replace(stack, spreads=step_spreads(scores), tie=tie_of(np.where(seen, (low + high) / 2, np.nan)))
+    middle = np.where(seen, (low + high) / 2, np.nan)
+    return replace(stack, spreads=step_spreads(scores), tie=tie_of(middle), scores=middle)
 
 
 def tie_of(scores: Float64[np.ndarray, "N H"]) -> float:

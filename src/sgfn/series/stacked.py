@@ -1,6 +1,7 @@
 """Forecasts of a stack: classical laws and the network, pooled by learned weights, with sample paths of the pool."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +12,9 @@ from scipy.special import ndtri
 
 from sgfn.series.bank import Bank, Cut, WindowProgress
 from sgfn.series.data import SeriesData
+from sgfn.series.joint import dependence_of, joint_noise, matched
 from sgfn.series.learner import ForecastLearner
-from sgfn.series.panel import Panel
+from sgfn.series.panel import Panel, Series
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID
 from sgfn.series.stack import Stack, group_of, learn_stack
@@ -63,6 +65,7 @@ class StackedForecaster:
         self.names = tuple(name for name in self.settings.law_names if not absent.get(name))
         self.banks: list[tuple[Panel, Bank]] = []
         self.stacks: dict[bool, Stack] = {}
+        self.equal = False
 
     def bank(self, panel: Panel) -> Bank:
         """Classical forecasts of a panel, kept from call to call."""
@@ -83,6 +86,17 @@ class StackedForecaster:
                 check_support(support, one.name, one.values)
         return found
 
+    def of_laws(self, names: Sequence[str], *, equal: bool = False) -> "StackedForecaster":
+        """The same forecaster with some of its laws alone, whose forecasts are shared; with `equal` weights, or learned.
+
+        Shows what a law adds without fitting anything again.
+        """
+        if unknown := [name for name in names if name not in self.names]:
+            raise ValueError(f"{unknown[0]!r} is no part of this forecast: choose from {', '.join(self.names)}")
+        made = copy(self)
+        made.names, made.equal, made.stacks = tuple(name for name in self.names if name in names), equal, {}
+        return made
+
     # learning
 
     def stack(self, *, final: bool) -> Stack:
@@ -93,7 +107,12 @@ class StackedForecaster:
             series = [self.data.panel.series[number].name for number, _ in cuts]
             groups = [group_of(bank, *cut) for cut in cuts]
             ends = [len(one) for one in self.data.panel.series] if final else self.lengths
-            self.stacks[final] = learn_stack(self.names, self.evidence(cuts, ends), series, groups)
+            evidence = self.evidence(cuts, ends)
+            stack = learn_stack(self.names, evidence, series, groups, equal=self.equal)
+            if stack.scores is not None:
+                starts = np.array([_start(self.data.panel.series[number], cut) for number, cut in cuts])
+                stack = replace(stack, dependence=dependence_of(stack.scores, series, starts, stack.tie))
+            self.stacks[final] = stack
             if self.progress:
                 self.progress("weights", 1, 1)
         return self.stacks[final]
@@ -166,7 +185,7 @@ class StackedForecaster:
             weights=held,
             members=self.names,
         )
-        scores = self._scores(windows, cuts, held, samples, seed, stack.tie)
+        scores = self._scores(windows, cuts, held, samples, seed, stack)
         paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
         return replace(found, paths=found.inside(paths))
 
@@ -177,22 +196,36 @@ class StackedForecaster:
         held: Float64[np.ndarray, "M W"],
         samples: int,
         seed: int,
-        tie: float,
+        stack: Stack,
     ) -> Float64[np.ndarray, "W N H"]:
         """Normal scores of sample paths: by the network in proportion to its weight, by a chain of steps otherwise.
 
-        In each window and step they lie evenly over the levels, so that paths have the quantiles of the forecast.
+        Paths of windows that begin at the same time are joint. In each window and step scores lie evenly over the
+        levels, so that paths have the quantiles of the forecast.
         """
         rng = np.random.default_rng(seed)
-        scores = chained(len(cuts), samples, self.data.plan.horizon, tie, rng)
+        noise = rng.normal(size=(len(cuts), samples, self.data.plan.horizon))
+        for group, names in self._together(windows, cuts) if stack.dependence else []:
+            assert stack.dependence is not None
+            noise[group] = joint_noise(stack.dependence.factor(names), samples, noise.shape[-1], rng)
+        scores = chained(noise, stack.tie)
         if NETWORK in self.names:
             share = held[self.names.index(NETWORK)]
             by_network = np.round(share * samples).astype(int) * (share >= DRAWN_FROM)
             if by_network.max(initial=0) > 0 and samples > 1:
                 drawn = network_scores(self.learner, windows, cuts, int(by_network.max()), seed)
                 for at, count in enumerate(by_network.tolist()):
-                    scores[at, :count] = drawn[at, :count]
+                    scores[at, :count] = matched(scores[at, :count], drawn[at, :count])
         return evenly(scores[:, rng.permutation(samples)], rng)
+
+    @staticmethod
+    def _together(windows: Windows, cuts: Sequence[Cut]) -> list[tuple[list[int], list[str]]]:
+        """Windows that begin at the same time, and the names of their series, where they are two or more."""
+        found: dict[int, dict[str, int]] = {}
+        for at, (number, cut) in enumerate(cuts):
+            one = windows.panel.series[number]
+            found.setdefault(_start(one, cut), {})[one.name] = at
+        return [(list(group.values()), list(group)) for group in found.values() if len(group) > 1]
 
     def composition(self, found: StackedForecast) -> Composition:
         """What a forecast consists of."""
@@ -224,6 +257,11 @@ def same_values(one: Panel, other: Panel) -> bool:
     )
 
 
+def _start(series: Series, cut: int) -> int:
+    """Last time before a window, in nanoseconds: windows with the same one begin together."""
+    return int(series.stamps[cut - 1].astype("datetime64[ns]").astype(np.int64))
+
+
 # The network in the stack
 
 
@@ -252,12 +290,10 @@ def network_scores(
 # Paths
 
 
-def chained(
-    windows: int, samples: int, horizon: int, tie: float, rng: np.random.Generator
-) -> Float64[np.ndarray, "W N H"]:
+def chained(noise: Float64[np.ndarray, "W N H"], tie: float) -> Float64[np.ndarray, "W N H"]:
     r"""Normal scores of paths in which neighbouring steps are correlated, $z_t = r z_{t-1} + \sqrt{1-r^2}\,e_t$."""
-    scores = rng.normal(size=(windows, samples, horizon))
-    for step in range(1, horizon):
+    scores = noise.copy()
+    for step in range(1, noise.shape[-1]):
         scores[..., step] = tie * scores[..., step - 1] + np.sqrt(1 - tie**2) * scores[..., step]
     return scores
 
