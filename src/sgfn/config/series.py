@@ -17,8 +17,8 @@ LONGEST_LAG = 10**7
 Measurement = Literal["none", "known", "learned"]
 Effort = Literal["quick", "default", "best"]
 LAWS = (
-    *("seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "MSTL", "log MSTL", "CrostonSBA", "ADIDA"),
-    *("empirical", "Theta"),
+    *("seasonal naive", "AutoETS", "AutoTheta", "log AutoTheta", "AutoARIMA", "MSTL", "log MSTL", "CrostonSBA"),
+    *("ADIDA", "empirical", "Theta"),
     "network",
 )
 """Laws that a forecast may consist of; all but the network are classical."""

@@ -30,7 +30,7 @@ REFIT = 1.1
 """Growth of the history after which a model is fitted again."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
 """Longest seasons of exponential smoothing and ARIMA, whose states have a value for each step of a season."""
-READ = {"AutoETS": 600, "AutoTheta": 600, "AutoARIMA": 400, "MSTL": 1_500, "log MSTL": 1_500}
+READ = {"AutoETS": 600, "AutoTheta": 600, "log AutoTheta": 600, "AutoARIMA": 400, "MSTL": 1_500, "log MSTL": 1_500}
 """Values, from the end, to which each model is fitted; at least `CYCLES` seasons of those that it reads."""
 CYCLES = 4
 LOG = "log "
@@ -266,6 +266,7 @@ def _arima(history: History) -> Any:
 MODELS: dict[str, Callable[[History], Any]] = {
     "AutoETS": lambda history: _model("AutoETS", season_length=history.season),
     "AutoTheta": lambda history: _model("AutoTheta", season_length=history.season),
+    "log AutoTheta": lambda history: _model("AutoTheta", season_length=history.season),
     "AutoARIMA": _arima,
     "MSTL": _mstl,
     "log MSTL": _mstl,

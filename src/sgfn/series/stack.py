@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.series.bank import Bank
-from sgfn.series.calibration import spread_scores, step_spreads
+from sgfn.series.calibration import ATOM, spread_scores, step_spreads
 from sgfn.series.joint import Dependence
 from sgfn.series.quantile_laws import QuantileLaw, pooled
 from sgfn.series.weights import STRENGTH, Evidence, fitting, learned_weights, shares
@@ -46,8 +46,8 @@ class Stack:
     """Correlation of the normal scores of neighbouring steps."""
     windows: int
     """Number of windows by which it was learned."""
-    scores: Float64[np.ndarray, "N H"] | None = None
-    """Normal scores of the values of these windows under the pooled law; nan where missing."""
+    scores: Float64[np.ndarray, "N H P"] | None = None
+    """Normal scores of the values of these windows under the pooled law without its spreads; nan where missing."""
     dependence: Dependence | None = None
     """How series depend on each other at the same time; None where nothing is known of it."""
 
@@ -57,9 +57,17 @@ class Stack:
 
     def law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
         """Pooled law of windows, with the spread of each step."""
-        held = shares(weights, fitting(quantiles))
-        law = pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
+        law = self.plain_law(quantiles, weights)
         return law.spread(np.broadcast_to(self.spreads, law.values.shape[:-1]))
+
+    def plain_law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
+        """Pooled law of windows as the laws have it."""
+        held = shares(weights, fitting(quantiles))
+        return pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
+
+    def spreads_after(self, scores: Float64[np.ndarray, "N H P"]) -> Float64[np.ndarray, " H"]:
+        """Spread of each step where the scores of later windows are known, too."""
+        return step_spreads(scores if self.scores is None else np.concatenate([self.scores, scores]))
 
 
 def group_of(bank: Bank, number: int, cut: int) -> str:
@@ -114,12 +122,14 @@ def _finer(
 def calibrated(stack: Stack, evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
     """The stack with spreads and the correlation of steps, from how values lay in the laws that it pools."""
     weights = np.stack([stack.weights_of(*one) for one in zip(series, groups, strict=True)], 1)
-    law = stack.law(evidence.quantiles, weights)
-    seen = ~np.isnan(evidence.truth)
-    low, high = law.scores(np.nan_to_num(evidence.truth))
-    scores = np.where(seen[..., None], spread_scores(low, high), np.nan)
-    middle = np.where(seen, (low + high) / 2, np.nan)
-    return replace(stack, spreads=step_spreads(scores), tie=tie_of(middle), scores=middle)
+    scores = scores_of(stack.plain_law(evidence.quantiles, weights), evidence.truth)
+    return replace(stack, spreads=step_spreads(scores), tie=tie_of(scores[..., ATOM // 2]), scores=scores)
+
+
+def scores_of(law: QuantileLaw, truth: Float64[np.ndarray, "N H"]) -> Float64[np.ndarray, "N H P"]:
+    """Normal scores of values under laws, spread over atoms; nan where a value is missing."""
+    low, high = law.scores(np.nan_to_num(truth))
+    return np.where(np.isnan(truth)[..., None], np.nan, spread_scores(low, high))
 
 
 def tie_of(scores: Float64[np.ndarray, "N H"]) -> float:

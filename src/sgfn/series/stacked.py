@@ -11,13 +11,14 @@ from jaxtyping import Float64
 from scipy.special import ndtri
 
 from sgfn.series.bank import Bank, Cut, WindowProgress
+from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
 from sgfn.series.joint import dependence_of, joint_noise, matched
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel, Series
 from sgfn.series.prediction import StackedForecast
-from sgfn.series.quantile_laws import GRID
-from sgfn.series.stack import Stack, group_of, learn_stack
+from sgfn.series.quantile_laws import GRID, QuantileLaw
+from sgfn.series.stack import Stack, group_of, learn_stack, scores_of
 from sgfn.series.stack_plan import WINDOWS_IN_ALL, arima_left_out, network_left_out, windows_of
 from sgfn.series.supports import Support, check_support, supports_of
 from sgfn.series.weights import Evidence, fitting, shares
@@ -26,6 +27,9 @@ from sgfn.series.windows import Windows
 NETWORK = "network"
 DRAWN_FROM = 0.02
 """Weight from which on a share of the paths is drawn by the network."""
+MANY_WINDOWS, COUNTS = 500, 0.05
+"""Of more windows than this, laws whose greatest weight is less than that are not computed."""
+NAIVE = "seasonal naive"
 LEAST_SCALE = 0.1
 """Least scale of a window's errors, as a share of the median scale."""
 
@@ -111,7 +115,7 @@ class StackedForecaster:
             stack = learn_stack(self.names, evidence, series, groups, equal=self.equal)
             if stack.scores is not None:
                 starts = np.array([_start(self.data.panel.series[number], cut) for number, cut in cuts])
-                stack = replace(stack, dependence=dependence_of(stack.scores, series, starts, stack.tie))
+                stack = replace(stack, dependence=dependence_of(stack.scores[..., ATOM // 2], series, starts, stack.tie))
             self.stacks[final] = stack
             if self.progress:
                 self.progress("weights", 1, 1)
@@ -139,20 +143,24 @@ class StackedForecaster:
     def evidence(self, cuts: Sequence[Cut], ends: Sequence[int]) -> Evidence:
         """Forecasts of windows by all laws, with the values that came before the given ends of the series."""
         panel, horizon = self.data.panel, self.data.plan.horizon
-        truth = np.full((len(cuts), horizon), np.nan)
-        for row, (number, cut) in enumerate(cuts):
-            came = panel.series[number].values[cut : min(cut + horizon, ends[number])]
-            truth[row, : len(came)] = came
+        truth = observed(panel, cuts, horizon, ends)
         bank = self.bank(panel)
         scale = np.array([bank.scale(cut) for cut in cuts])
         scale = np.maximum(scale, LEAST_SCALE * np.median(scale)) if len(scale) else scale
         return Evidence(quantiles=self.quantiles(panel, cuts, "weights"), truth=truth, scale=scale)
 
-    def quantiles(self, panel: Panel, cuts: Sequence[Cut], phase: str) -> Float64[np.ndarray, "M N H Q"]:
-        """Quantiles of each law for each window, nan where a law does not fit; progress is told by a phase's name."""
+    def quantiles(
+        self, panel: Panel, cuts: Sequence[Cut], phase: str, names: Sequence[str] | None = None
+    ) -> Float64[np.ndarray, "M N H Q"]:
+        """Quantiles of each law for each window, nan where a law does not fit, or is none of the given names.
+
+        Progress is told by a phase's name.
+        """
         found, bank = [], self.bank(panel)
         for at, name in enumerate(self.names):
-            if name == NETWORK:
+            if names is not None and name not in names:
+                found.append(np.full((len(cuts), self.data.plan.horizon, len(GRID)), np.nan))
+            elif name == NETWORK:
                 found.append(network_quantiles(self.learner, Windows(panel, self.data.plan), cuts))
             else:
                 found.append(bank.quantiles(name, cuts, self._told(phase, at, len(cuts))))
@@ -170,10 +178,12 @@ class StackedForecaster:
     ) -> StackedForecast:
         """Forecast windows, with sample paths of the pooled law."""
         panel, stack = windows.panel, self.stack(final=final)
-        quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest")
         bank = self.bank(panel)
         weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
-        law = stack.law(quantiles, weights)
+        many = len(cuts) > MANY_WINDOWS
+        counts = [name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE]
+        quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest", counts)
+        law = stack.law(quantiles, weights) if final else self._followed(stack, panel, cuts, quantiles, weights)
         held = shares(weights, fitting(quantiles))
         found = StackedForecast(
             names=tuple(panel.series[number].name for number, _ in cuts),
@@ -188,6 +198,30 @@ class StackedForecaster:
         scores = self._scores(windows, cuts, held, samples, seed, stack)
         paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
         return replace(found, paths=found.inside(paths))
+
+    def _followed(
+        self,
+        stack: Stack,
+        panel: Panel,
+        cuts: Sequence[Cut],
+        quantiles: Float64[np.ndarray, "M W H Q"],
+        weights: Float64[np.ndarray, "M W"],
+    ) -> QuantileLaw:
+        """Pooled law of windows of the past, with spreads that know how earlier ones of them came out.
+
+        A window's spreads read what was observed before it alone: the stack's windows, and those of `cuts` that had
+        ended when it began.
+        """
+        law, horizon = stack.plain_law(quantiles, weights), quantiles.shape[2]
+        ends = [len(one) for one in panel.series]
+        scores = scores_of(law, observed(panel, cuts, horizon, ends))
+        starts = np.array([_start(panel.series[number], cut) for number, cut in cuts])
+        over = np.array([_start(panel.series[n], min(cut + horizon, ends[n])) for n, cut in cuts])
+        found = np.ones((len(cuts), horizon))
+        for start in np.unique(starts):
+            known = over <= start
+            found[starts == start] = stack.spreads_after(scores[known]) if known.any() else stack.spreads
+        return law.spread(found)
 
     def _scores(
         self,
@@ -244,6 +278,17 @@ class StackedForecaster:
             supports={name: supports.count(name) for name in dict.fromkeys(supports)},
             spread=(float(stack.spreads[0]), float(stack.spreads[-1])),
         )
+
+
+def observed(
+    panel: Panel, cuts: Sequence[Cut], horizon: int, ends: Sequence[int]
+) -> Float64[np.ndarray, "W {horizon}"]:
+    """Values of windows up to given ends of the series, nan where there is none."""
+    found = np.full((len(cuts), horizon), np.nan)
+    for row, (number, cut) in enumerate(cuts):
+        came = panel.series[number].values[cut : min(cut + horizon, ends[number])]
+        found[row, : len(came)] = came
+    return found
 
 
 def same_values(one: Panel, other: Panel) -> bool:
