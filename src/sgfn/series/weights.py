@@ -20,7 +20,7 @@ from sgfn.series.quantile_laws import GRID
 
 DECILES = np.flatnonzero(np.isclose(GRID * 10 % 1, 0) | np.isclose(GRID * 10 % 1, 1))
 """Places of the levels .1, ..., .9 in the grid: the loss is over them."""
-STRENGTH = 1.0
+STRENGTH = 0.5
 """Weight of the prior, in windows."""
 STEPS, RATE = 120, 0.15
 MOST_ROWS = 12_000

@@ -20,6 +20,8 @@ from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import Plan, moments
 from sgfn.series.scaling import LEAST_CHANGE, Scale, joined, mean_changes, scale_of
 
+TREND_COUNTS = 1.15
+"""Factor of the residual of a trend where references are compared: it is taken where it plainly leaves less."""
 COMPARED_WINDOWS = 2048
 """Most windows on which references and scalings are compared."""
 SCALED_BY = 2
@@ -313,14 +315,19 @@ def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
     The reference is the one whose residuals are smallest, the scaling the one under which windows differ least in size.
     """
     plan = Plan.of(panel, config)
-    references = CHOICES.get(plan.reference, (plan.reference,))
-    references = tuple(kind for kind in references if plan.season > 1 or kind != "season")
-    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _mean_residual(panel, one))
+    choices = CHOICES.get(plan.reference, (plan.reference,))
+    references = tuple(kind for kind in choices if plan.season > 1 or kind != "season" or len(choices) == 1)
+    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _weighed_residual(panel, one))
     scalings = ("deviation", "size") if plan.scaling == "auto" else (plan.scaling,)
     plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _size_variation(panel, one))
     plan = replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
     windows = Windows(panel, plan)
     return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_spaced_cuts(windows))).numpy()]))
+
+
+def _weighed_residual(panel: Panel, plan: Plan) -> float:
+    """Mean residual of a reference; that of a trend counts for more, as its level is that of the last cycle alone."""
+    return _mean_residual(panel, plan) * (TREND_COUNTS if plan.reference == "trend" else 1.0)
 
 
 def _mean_residual(panel: Panel, plan: Plan) -> float:
