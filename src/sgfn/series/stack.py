@@ -18,7 +18,7 @@ from sgfn.series.quantile_laws import QuantileLaw, pooled
 from sgfn.series.weights import STRENGTH, Evidence, fitting, learned_weights, shares
 
 GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
-"""Weight, in windows, of the weights of all windows in those of a group, and of a group's in those of a series."""
+"""Weight, in dozens of values, of the weights of all windows in those of a group, and of a group's in a series'."""
 GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 """Least number of windows from which a group, and a series, has weights of its own."""
 PRIORS = {"seasonal naive": 0.3}

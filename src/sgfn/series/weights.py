@@ -1,9 +1,9 @@
 r"""Weights of several laws in one: least quantile loss on windows that came later, shrunk towards a prior.
 
-.. math:: \min_w \; \frac{L(w)}{L(w_0)} + \frac{\lambda}{n}\,\mathrm{KL}(w \,\|\, w_0), \qquad
+.. math:: \min_w \; \frac{L(w)}{L(w_0)} + \frac{12 \lambda}{n}\,\mathrm{KL}(w \,\|\, w_0), \qquad
     L(w) = \overline{\sum_\tau \rho_\tau\big(y - \textstyle\sum_m w_m q_{m\tau}\big) / s}
 
-over n windows whose errors are divided by a scale s; $w_0$ is the prior, equal weights at first. A law that does not
+over n values whose errors are divided by the scale s of their window; $w_0$ is the prior, equal weights at first. A law that does not
 fit a window is left out of it, and the other weights are divided by their sum.
 
 Reference: Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions,
@@ -21,7 +21,8 @@ from sgfn.series.quantile_laws import GRID
 DECILES = np.flatnonzero(np.isclose(GRID * 10 % 1, 0) | np.isclose(GRID * 10 % 1, 1))
 """Places of the levels .1, ..., .9 in the grid: the loss is over them."""
 STRENGTH = 0.5
-"""Weight of the prior, in windows."""
+"""Weight of the prior, in dozens of values."""
+DOZEN = 12
 STEPS, RATE = 120, 0.15
 MOST_ROWS = 12_000
 """Most values on which weights are learned; of more, evenly spread ones."""
@@ -80,6 +81,7 @@ def learned_weights(
         return prior
     data, reference = _rows(evidence, there), np.log(prior[there] / prior.sum())
     before = _loss(data, np.exp(reference))[0]
+    values = int((~np.isnan(evidence.truth)).sum())
     if not before > 0:
         return prior
     logits, first, second = reference.copy(), np.zeros_like(reference), np.zeros_like(reference)
@@ -87,7 +89,7 @@ def learned_weights(
         weights = softmax(logits)
         apart = np.log(np.maximum(weights, 1e-300)) - reference
         slope = _loss(data, weights)[1] / before
-        slope += strength / len(evidence.truth) * weights * (apart - weights @ apart)
+        slope += strength * DOZEN / values * weights * (apart - weights @ apart)
         first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * np.square(slope)
         logits -= RATE * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-10)
     found = np.zeros_like(prior)
