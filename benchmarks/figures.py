@@ -31,6 +31,7 @@ from benchmarks.figures_speed import (
 )
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from benchmarks.forecast_breadth.table import breadth_tables
+from benchmarks.forecast_cost import cost_table
 from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -145,6 +146,7 @@ TABLES = {
     "soft": soft_table,
     "forecast": forecast_table,
     "breadth": breadth_tables,
+    "forecast-cost": cost_table,
 }
 PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md")
 

@@ -142,7 +142,9 @@ def main() -> None:
     out, names = chosen.out or results_file(chosen.half), halves()[chosen.half]
     if unknown := set(chosen.data or []) - set(names):
         parser.error(f"not in the {chosen.half} half: {', '.join(sorted(unknown))}")
-    names = sorted((name for name in names if name in (chosen.data or names)), key=lambda one: provenance()[one]["rows"])
+    names = sorted(
+        (name for name in names if name in (chosen.data or names)), key=lambda one: provenance()[one]["rows"]
+    )
     wanted = [(name, method) for name in names for method in chosen.methods]
     have = set() if chosen.again else {(row["data"], row["method"]) for row in kept(out)}
     for row in measured([] if chosen.table else [cell for cell in wanted if cell not in have], chosen.jobs):

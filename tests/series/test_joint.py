@@ -9,7 +9,7 @@ from small_panels import panel, series
 
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.joint import Dependence, dependence_of, factored, joint_noise, matched
-from sgfn.series.stacked import chained
+from sgfn.series.path_scores import chained
 
 RNG = np.random.default_rng
 

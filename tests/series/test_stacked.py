@@ -11,10 +11,10 @@ from small_panels import panel, series
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
 from sgfn.series.forecaster import Forecaster
+from sgfn.series.path_scores import chained, evenly
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
 from sgfn.series.stack_plan import held_back, network_left_out, with_effort
-from sgfn.series.stacked import chained, evenly
 from sgfn.series.supports import NAMED
 
 pytest.importorskip("statsforecast.models")

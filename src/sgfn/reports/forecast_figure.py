@@ -83,7 +83,9 @@ def _time_chart(title: str, draw: Callable[[Axes], None], *, numbered: bool) -> 
 
 
 def _stamps(times: "pd.Series | pd.Timestamp") -> Shaped[np.ndarray, "*batch"]:
-    return np.asarray(times, dtype="datetime64[ns]")
+    if isinstance(times, pd.Timestamp):  # numpy would read it to microseconds alone
+        return np.asarray(times.as_unit("ns").to_datetime64())
+    return times.to_numpy(dtype="datetime64[ns]")
 
 
 def places(times: "pd.Series | pd.Timestamp") -> Float64[np.ndarray, "*batch"]:

@@ -117,7 +117,9 @@ def read_panel(source: Path | str | pd.DataFrame, columns: Columns, shortest: in
     if found.notice:
         reader.tell(found.notice)
     if repeated:
-        reader.tell(f"{plural(repeated, 'row is', 'rows are')} there twice, the same in every column; one of each is read")
+        reader.tell(
+            f"{plural(repeated, 'row is', 'rows are')} there twice, the same in every column; one of each is read"
+        )
     return reader.read()
 
 

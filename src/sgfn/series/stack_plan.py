@@ -21,9 +21,9 @@ LEAST_WINDOWS = 300
 ARIMA_WORK: dict[Effort, int] = {"quick": 0, "default": 200_000, "best": 5_000_000}
 """Most values of all series times 12 for which AutoARIMA is used: its time grows with them."""
 ARIMA_READS = 400
-FEWEST_STEPS, MOST_STEPS = 120, 320
+FEWEST_STEPS, MOST_STEPS = 120, 400
 """Training steps of the network at the default effort."""
-WINDOWS_PER_STEP = 20
+WINDOWS_PER_STEP = 18
 """One step for this many windows to learn from, between those limits."""
 USUAL_ROWS = 96
 """Rows of a window (context and horizon) up to which the most steps are made; of longer windows fewer are."""
@@ -104,11 +104,11 @@ def network_steps(config: SeriesConfig, lengths: Sequence[int]) -> int:
     """Training steps at the default effort: more of more windows, fewer where windows are long.
 
     >>> [network_steps(SeriesConfig(horizon=h), [n]) for h, n in [(12, 600), (30, 7_000), (48, 5_000)]]
-    [120, 320, 150]
+    [120, 372, 136]
     """
     rows = config.horizon + (config.context or max(2 * config.horizon, 64))
     wanted = min(learned_windows(config, lengths) // WINDOWS_PER_STEP, MOST_STEPS)
-    return max(int(wanted * min(1.0, USUAL_ROWS / rows)), FEWEST_STEPS)
+    return max(int(wanted * min(1.0, USUAL_ROWS / rows) ** 1.5), FEWEST_STEPS)
 
 
 def held_back(config: SeriesConfig, lengths: Sequence[int]) -> tuple[int, ...]:

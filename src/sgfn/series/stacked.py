@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float64
-from scipy.special import ndtri
 
 from sgfn.series.bank import Bank, Cut, WindowProgress
 from sgfn.series.calibration import ATOM
@@ -16,6 +15,7 @@ from sgfn.series.data import SeriesData
 from sgfn.series.joint import dependence_of, joint_noise, matched
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel, Series
+from sgfn.series.path_scores import chained, evenly, network_scores
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
 from sgfn.series.stack import Stack, group_of, learn_stack, scores_of
@@ -115,7 +115,9 @@ class StackedForecaster:
             stack = learn_stack(self.names, evidence, series, groups, equal=self.equal)
             if stack.scores is not None:
                 starts = np.array([_start(self.data.panel.series[number], cut) for number, cut in cuts])
-                stack = replace(stack, dependence=dependence_of(stack.scores[..., ATOM // 2], series, starts, stack.tie))
+                stack = replace(
+                    stack, dependence=dependence_of(stack.scores[..., ATOM // 2], series, starts, stack.tie)
+                )
             self.stacks[final] = stack
             if self.progress:
                 self.progress("weights", 1, 1)
@@ -181,7 +183,9 @@ class StackedForecaster:
         bank = self.bank(panel)
         weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
         many = len(cuts) > MANY_WINDOWS
-        counts = [name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE]
+        counts = [
+            name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE
+        ]
         quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest", counts)
         law = stack.law(quantiles, weights) if final else self._followed(stack, panel, cuts, quantiles, weights)
         held = shares(weights, fitting(quantiles))
@@ -318,33 +322,3 @@ def network_quantiles(learner: ForecastLearner, windows: Windows, cuts: Sequence
     law = learner.member_laws(inputs).mean(0)
     scaled = learner.data.bins.quantile(law, torch.from_numpy(GRID))
     return (scaled * inputs.unit[:, None, None] + inputs.reference[..., None]).numpy()
-
-
-def network_scores(
-    learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut], samples: int, seed: int
-) -> Float64[np.ndarray, "W N H"]:
-    """Normal scores of paths that the network draws, each under the mean law of the steps that it visited."""
-    drawn = learner.draw_paths(windows.inputs(torch.tensor(cuts)), samples, seed)
-    mass = drawn.law.cpu() / drawn.law.cpu().sum(-1, keepdim=True)
-    index = drawn.realised.cpu().transpose(1, 2)  # W H N
-    share = torch.rand(index.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    level = (mass.cumsum(-1) - mass).gather(-1, index) + mass.gather(-1, index) * share
-    return np.moveaxis(ndtri(level.clamp(1e-9, 1 - 1e-9).numpy()), -1, 1)
-
-
-# Paths
-
-
-def chained(noise: Float64[np.ndarray, "W N H"], tie: float) -> Float64[np.ndarray, "W N H"]:
-    r"""Normal scores of paths in which neighbouring steps are correlated, $z_t = r z_{t-1} + \sqrt{1-r^2}\,e_t$."""
-    scores = noise.copy()
-    for step in range(1, noise.shape[-1]):
-        scores[..., step] = tie * scores[..., step - 1] + np.sqrt(1 - tie**2) * scores[..., step]
-    return scores
-
-
-def evenly(scores: Float64[np.ndarray, "W N H"], rng: np.random.Generator) -> Float64[np.ndarray, "W N H"]:
-    """Scores moved so that in each window and step one lies in each of N equal shares of the mass; order is kept."""
-    rank = scores.argsort(1).argsort(1)
-    level = (rank + rng.random(scores.shape)) / scores.shape[1]
-    return ndtri(np.clip(level, 1e-9, 1 - 1e-9))
