@@ -5,7 +5,8 @@
     python -m benchmarks.forecast_breadth --half development --table        # print the table, run nothing
 
 Data sets are measured one after the other, small ones first, each by all methods, so that a run that is stopped leaves
-whole rows of the table. The validation half is scored once per release, with settings that were chosen on the development half.
+whole rows of the table. The validation half is scored once per release, with settings that were chosen on the
+development half.
 """
 
 import argparse

@@ -162,7 +162,7 @@ def forecast(
 
 
 def drawn_paths(settings: Settings, series: int) -> int:
-    """Sample paths of each series: as many as were asked for, or those of the pictures where nothing else reads them."""
+    """Sample paths of each series: as many as were asked for, or those of pictures where nothing else reads them."""
     return settings.samples if settings.paths is not None or series <= MANY_SERIES else SHOWN_PATHS
 
 

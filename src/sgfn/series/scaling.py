@@ -1,7 +1,8 @@
 r"""Scaling of windows by what came before them: a value y at a step becomes $z = (y - r)/s$.
 
-r is the reference (the season's medians, these along a trend, the level or the last value of the history, or 0) and s the unit (the mean
-absolute deviation from the reference, the mean size of the values, or 1). Missing values are nan and are passed over.
+r is the reference (the season's medians, these along a trend, the level or the last value of the history, or 0) and s
+the unit (the mean absolute deviation from the reference, the mean size of the values, or 1). Missing values are nan and
+are passed over.
 """
 
 from dataclasses import dataclass
@@ -93,9 +94,9 @@ def _trend(
 ) -> Float64[Tensor, "B M"]:
     r"""The level of the last cycle with a damped trend and the season's shape, $l_C + b\,(t - t_C) + m_{t \bmod m}$.
 
-    Levels $l_c$ are the medians of cycles, the slope b lies between those of the first and of the last half of them, and
-    the shape is the median, over cycles, of values less their cycle's level. Where nothing was observed, the level is
-    that of the whole history, the slope and the shape are zero.
+    Levels $l_c$ are the medians of cycles, the slope b is half of that between the means of their first and last half,
+    and the shape is the median, over cycles, of values less their cycle's level. Where nothing was observed, the level
+    is that of the whole history, and the shape is zero.
     """
     cycles = history[:, history.shape[1] % season :].unflatten(1, (-1, season))  # B C season
     levels = cycles.nanmedian(2).values  # B C

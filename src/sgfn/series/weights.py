@@ -3,8 +3,8 @@ r"""Weights of several laws in one: least quantile loss on windows that came lat
 .. math:: \min_w \; \frac{L(w)}{L(w_0)} + \frac{12 \lambda}{n}\,\mathrm{KL}(w \,\|\, w_0), \qquad
     L(w) = \overline{\sum_\tau \rho_\tau\big(y - \textstyle\sum_m w_m q_{m\tau}\big) / s}
 
-over n values whose errors are divided by the scale s of their window; $w_0$ is the prior, equal weights at first. A law that does not
-fit a window is left out of it, and the other weights are divided by their sum.
+over n values whose errors are divided by the scale s of their window; $w_0$ is the prior, equal weights at first. A law
+that does not fit a window is left out of it, and the other weights are divided by their sum.
 
 Reference: Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions,
 Bayesian Analysis 13:917 (there by the log score; here by the quantile loss, which the forecast is judged by).
