@@ -1,7 +1,7 @@
 """CPU seconds and memory of `sgfn forecast` with its defaults: one long series, and panels of 100 to 5,000 series.
 
 Each case is the whole command in a process of its own, with the backtest, pictures and the page, on one thread. Data
-are made with a fixed seed: hourly values with two seasons, and monthly series of 90 to 120 values with trend and season.
+are made with a fixed seed: hourly values with two seasons, and monthly series of 90 to 120 values with a season.
 Cases that are in the file already are kept, so that a stopped study goes on.
 
     python -m benchmarks.forecast_cost                    # all cases

@@ -91,7 +91,7 @@ class StackedForecaster:
         return found
 
     def of_laws(self, names: Sequence[str], *, equal: bool = False) -> "StackedForecaster":
-        """The same forecaster with some of its laws alone, which share their forecasts; weights are learned, or `equal`.
+        """The same forecaster with some of its laws, which share their forecasts; weights are learned, or `equal`.
 
         Shows what a law adds without fitting anything again.
         """

@@ -10,7 +10,7 @@ Reference: Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Ba
 Bayesian Analysis 13:917 (there by the log score; here by the quantile loss, which the forecast is judged by).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -23,6 +23,8 @@ DECILES = np.flatnonzero(np.isclose(GRID * 10 % 1, 0) | np.isclose(GRID * 10 % 1
 STRENGTH = 0.5
 """Weight of the prior, in dozens of values."""
 DOZEN = 12
+MOST_LOSS = 4.0
+"""Loss of a window, in those of the median window, above which it counts for no more."""
 STEPS, RATE = 120, 0.15
 MOST_ROWS = 12_000
 """Most values on which weights are learned; of more, evenly spread ones."""
@@ -79,7 +81,7 @@ def learned_weights(
     there = prior > 0
     if not len(evidence.truth) or evidence.fits[there].any(1).sum() < 2:
         return prior
-    data, reference = _rows(evidence, there), np.log(prior[there] / prior.sum())
+    data, reference = _rows(tempered(evidence, prior), there), np.log(prior[there] / prior.sum())
     before = _loss(data, np.exp(reference))[0]
     values = int((~np.isnan(evidence.truth)).sum())
     if not before > 0:
@@ -95,6 +97,23 @@ def learned_weights(
     found = np.zeros_like(prior)
     found[there] = softmax(logits)
     return found
+
+
+def tempered(evidence: Evidence, prior: Float64[np.ndarray, " M"]) -> Evidence:
+    """Evidence in which no window counts for more than `MOST_LOSS` times the median one, under the prior's weights.
+
+    A window with a break in it, which no law could have foreseen, would decide alone otherwise.
+    """
+    held = shares(np.repeat(prior[:, None], len(evidence.truth), 1), evidence.fits)
+    pooled = np.einsum("mn,mnhq->nhq", held, np.nan_to_num(evidence.quantiles[..., DECILES]))
+    error, levels = evidence.truth[..., None] - pooled, GRID[DECILES]
+    loss = np.maximum(levels * error, (levels - 1) * error).mean(-1) / evidence.scale[:, None]  # N H
+    seen = ~np.isnan(loss)
+    each = np.where(seen, loss, 0.0).sum(1) / np.maximum(seen.sum(1), 1)
+    usual = float(np.median(each[seen.any(1)])) if seen.any() else 0.0
+    if not usual > 0:
+        return evidence
+    return replace(evidence, scale=evidence.scale * np.maximum(each / (MOST_LOSS * usual), 1.0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
