@@ -117,6 +117,8 @@ def test_figures_of_the_table() -> None:
     text = table.breadth_table(rows)
     assert "| a | 2.0000 | **0.50** | 0.53 |" in text
     assert "| sgfn | 2 |" in text
+    assert table.duels(rows) == {"AutoETS": (1, 0, 1), "seasonal naive": (1, 0, 1)}
+    assert "won, tied (within 2%) and lost: AutoETS 1/0/1, seasonal naive 1/0/1." in text
 
 
 def test_what_was_not_run_is_named() -> None:

@@ -133,3 +133,11 @@ def test_a_model_that_is_kept_meets_its_season_at_the_right_phase(name: str, mon
     fresh = forecasts(name, values, [125], 6, [(12,)])[0][:, MEDIAN]
     assert np.abs(kept - fresh).max() < 1.5
     assert np.abs(kept - values[125:131]).max() < 3
+
+
+def test_one_of_very_many_series_has_fewer_forms() -> None:
+    """Additive errors and seasons alone, near the forecast of the whole search."""
+    whole, brief = (forecasts("AutoETS", wave(), [72], 5, [(12,)], of_many=many)[0] for many in (False, True))
+    theirs = models.AutoETS(season_length=12, model="AZA").forecast(wave(), h=5)["mean"]
+    np.testing.assert_allclose(brief[:, MEDIAN], theirs, rtol=1e-6)
+    assert np.abs(brief[:, MEDIAN] - whole[:, MEDIAN]).max() < 3

@@ -22,6 +22,8 @@ ASKED = 40
 AGREED = 0.5
 """Share of the series that must show a season for all to have it."""
 WORKING_DAYS = 5
+MANY_SERIES = 500
+"""Series above which models are searched among fewer forms."""
 
 
 class Bank:
@@ -47,7 +49,8 @@ class Bank:
         for number, places in wanted.items():
             values, whole = self.panel.series[number].values, self.supports[number].whole
             seasons = [self.seasons(number, cut, shared) for cut in places]
-            found = forecasts(name, values, places, self.horizon, seasons, whole=whole)
+            many = len(self.panel) > MANY_SERIES
+            found = forecasts(name, values, places, self.horizon, seasons, whole=whole, of_many=many)
             self.kept |= {(name, (number, cut)): found[at] for at, cut in enumerate(places)}
             done += len(places)
             if progress:
