@@ -33,6 +33,7 @@ from benchmarks.figures_speed import (
 )
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from benchmarks.forecast_breadth.table import breadth_tables
+from benchmarks.forecast_cost import cost_table
 from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -148,6 +149,7 @@ TABLES = {
     "soft": soft_table,
     "forecast": forecast_table,
     "breadth": breadth_tables,
+    "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
 }
 PAGES = (

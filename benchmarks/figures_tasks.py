@@ -85,7 +85,7 @@ def forecast_table() -> str:
     for data, method in dict.fromkeys((r["data"], r["method"]) for r in rows):
         runs = [r for r in rows if (r["data"], r["method"]) == (data, method)]
         figures = [[r[key] for r in runs] for key in ("mase", "wql", "coverage_80")]
-        if method == "sgfn":
+        if method.startswith("sgfn"):
             cells = [told(figures[0], 3), told(figures[1], 4), told(figures[2], 3)]
             minutes = f"{spread(r['cpu_seconds'] for r in runs)[0] / 60:.1f}"
         else:

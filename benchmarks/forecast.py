@@ -3,7 +3,8 @@
 US births by the protocol of GIFT-Eval: horizon 30, the last 20 windows side by side, nine quantiles, lag-1 MASE scale.
 Weather: hourly temperature at three stations, 48 hours ahead. Glucose: irregular stamps, 12 values (one hour) ahead. Of
 these two the last fifth is tested, in windows side by side. Each network is trained once, on what came before the first
-window, and forecasts alone (`laws="network"`). Cells already in the file are kept, so that a stopped study goes
+window. Method "sgfn" is the network alone (`laws="network"`), "sgfn, defaults" the pool that a user has who sets
+nothing but what a study sets. Cells already in the file are kept, so that a stopped study goes
 on. With `--jobs` cells run side by side, each in a process of its own on one thread.
 
     python -m benchmarks.forecast all --seeds 3 --device cpu
@@ -84,19 +85,23 @@ def baseline(name: str, method: str) -> dict[str, Any]:
     return {"data": name, "method": method, "seed": None, **found, "seconds": round(time.monotonic() - started, 1)}
 
 
-def ours(name: str, seed: int, device: str, steps: int | None) -> dict[str, Any]:
+OURS = {"sgfn": {"laws": "network"}, "sgfn, defaults": {}}
+"""The network alone, as large as its preset makes it; and what a user has who sets nothing: the pool of all laws."""
+
+
+def ours(name: str, method: str, seed: int, device: str, steps: int | None) -> dict[str, Any]:
     """Train on what came before the first window of each series, forecast every window."""
     study, panel, origins = STUDIES[name], load(name), windows_of(name)
     spare = max(len(origin.series) - origin.cut for origin in origins)
-    changes: dict[str, Any] = study.settings | ({} if steps is None else {"steps": steps})
-    forecaster = Forecaster(horizon=study.horizon, seed=seed, spare=spare, device=device, laws="network", **changes)
+    changes: dict[str, Any] = study.settings | OURS[method] | ({} if steps is None else {"steps": steps})
+    forecaster = Forecaster(horizon=study.horizon, seed=seed, spare=spare, device=device, **changes)
     started, cpu = time.monotonic(), time.process_time()
     forecaster.fit(panel)
     seconds, cpu = time.monotonic() - started, time.process_time() - cpu
     found = forecaster.predict(origins=[(origin.series.name, origin.cut) for origin in origins], samples=SAMPLES)
-    mine = Forecasts(method="sgfn", levels=LEVELS, quantiles=found.quantiles(), mean=found.mean)
+    mine = Forecasts(method=method, levels=LEVELS, quantiles=found.quantiles(), mean=found.mean)
     used = {"settings": study.settings, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)}
-    return {"data": name, "method": "sgfn", "seed": seed, **figures(mine, origins), **used}
+    return {"data": name, "method": method, "seed": seed, **figures(mine, origins), **used}
 
 
 Cell = tuple[str, str, int | None]
@@ -107,7 +112,8 @@ def wanted(chosen: argparse.Namespace) -> list[Cell]:
     """The cells that the file does not have yet, those that take longest first."""
     have = {(row["data"], row["method"], row["seed"]) for row in kept(chosen.out)}
     names = [*STUDIES] if chosen.data == "all" else [chosen.data]
-    cells: list[Cell] = [(name, "sgfn", seed) for seed in range(chosen.seeds) for name in reversed(names)]
+    methods = [one for one in OURS if one in (chosen.methods or OURS)]
+    cells: list[Cell] = [(n, one, seed) for one in methods for seed in range(chosen.seeds) for n in reversed(names)]
     cells += [(name, method, None) for method in reversed(BASELINES) for name in reversed(names)]
     return [cell for cell in cells if cell not in have]
 
@@ -115,7 +121,7 @@ def wanted(chosen: argparse.Namespace) -> list[Cell]:
 def measure(cell: Cell, device: str, steps: int | None) -> dict[str, Any]:
     """The row of a cell."""
     name, method, seed = cell
-    return baseline(name, method) if seed is None else ours(name, seed, device, steps)
+    return baseline(name, method) if seed is None else ours(name, method, seed, device, steps)
 
 
 def measured(cells: list[Cell], jobs: int, device: str, steps: int | None) -> Iterator[dict[str, Any]]:
@@ -143,10 +149,11 @@ def write(out: Path, device: str, rows: list[dict[str, Any]]) -> None:
 
 def tell(rows: list[dict[str, Any]]) -> None:
     """Print the median and range of our own figures."""
-    for name, key in [(name, key) for name in STUDIES for key in ("mase", "wql", "coverage_80")]:
-        values = [row[key] for row in rows if (row["data"], row["method"]) == (name, "sgfn")]
+    cells = [(name, one, key) for name in STUDIES for one in OURS for key in ("mase", "wql", "coverage_80")]
+    for name, method, key in cells:
+        values = [row[key] for row in rows if (row["data"], row["method"]) == (name, method)]
         if values:
-            print(f"  {name} {key}: median %.4f [%.4f, %.4f]" % spread(values), flush=True)
+            print(f"  {name}, {method}, {key}: median %.4f [%.4f, %.4f]" % spread(values), flush=True)
 
 
 def main() -> None:
@@ -157,6 +164,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "forecast.json")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
+    parser.add_argument("--methods", nargs="+", choices=[*OURS], help="of ours; both by default")
     parser.add_argument("--jobs", type=int, default=1, help="cells side by side, each on one thread")
     chosen = parser.parse_args()
     for row in measured(wanted(chosen), chosen.jobs, chosen.device, chosen.steps):

@@ -1,14 +1,20 @@
 """The forecasting panel: data as they were published, halves that stay as they are, and the table's arithmetic."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.figures import TABLES
 from benchmarks.forecast_breadth import panel, table
+from benchmarks.forecast_breadth.__main__ import notes_of, results_file
+from benchmarks.forecast_breadth.boosting import row_of
 from benchmarks.forecast_breadth.methods import interpolated, law
 from benchmarks.forecast_breadth.recipes import RECIPES
 from benchmarks.forecast_breadth.rows import counted, decimal_time, quarters_of, soi
 from statsforecast.models import SeasonalNaive
 
+from sgfn.config.files import read_json
 from sgfn.series.baselines import seasonal_naive
 
 
@@ -111,3 +117,40 @@ def test_figures_of_the_table() -> None:
     text = table.breadth_table(rows)
     assert "| a | 2.0000 | **0.50** | 0.53 |" in text
     assert "| sgfn | 2 |" in text
+    assert table.duels(rows) == {"AutoETS": (1, 0, 1), "seasonal naive": (1, 0, 1)}
+    assert "won, tied (within 2%) and lost: AutoETS 1/0/1, seasonal naive 1/0/1." in text
+
+
+def test_what_was_not_run_is_named() -> None:
+    names = panel.halves()["development"]
+    rows = [row(name, "AutoETS", 1.0) for name in names if name != "beer"]
+    notes = notes_of("development", rows)
+    assert "AutoETS was not run on beer." in notes
+    assert "AutoARIMA was not run." in notes
+    assert any("chosen on this half" in line for line in notes)
+    assert not any("chosen on this half: its" in line for line in notes_of("validation", rows))
+
+
+def test_committed_notes_are_those_of_the_rows() -> None:
+    for half in panel.HALVES:
+        if (path := results_file(half)).is_file():
+            found = read_json(path)
+            assert tuple(found["notes"]) == notes_of(half, found["rows"])
+
+
+def test_tables_of_the_page_are_those_of_the_results() -> None:
+    page = Path("docs/forecast.md").read_text(encoding="utf-8")
+    for name in ("breadth", "forecast", "forecast-cost"):
+        found = page.partition(f"<!-- {name}: begin -->\n")[2].partition(f"\n<!-- {name}: end -->")[0]
+        assert found == TABLES[name](), f"{name}: python -m benchmarks.figures"
+
+
+def test_boosted_rows_know_nothing_of_their_step() -> None:
+    values = np.arange(1.0, 31.0)
+    first, size = row_of(values, 20, 3, 4, 5)
+    later = values.copy()
+    later[20:] = 99.0
+    assert row_of(later, 20, 3, 4, 5) == (first, size)
+    assert size == pytest.approx(values[15:20].mean())
+    assert first[:5] == pytest.approx(values[15:20] / size)
+    assert first[5:7] == pytest.approx(values[[19, 15]] / size)  # a season and two before step 23

@@ -5,6 +5,7 @@ A method that cannot or need not be run on a data set raises `SkippedError` with
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from jaxtyping import Float64
 from statsforecast.models import MSTL, AutoARIMA, AutoETS, AutoTheta, CrostonSBA, SeasonalNaive
 from statsforecast.utils import ConformalIntervals
 
+from benchmarks.forecast_breadth.boosting import boosted_quantiles
 from benchmarks.forecast_breadth.panel import DataSet
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.baselines import quantile_name
+from sgfn.series.data import cuts_of
 from sgfn.series.forecaster import Forecaster
+from sgfn.series.stacked import NETWORK
+from sgfn.series.windows import Windows
 
 Quantiles = Float64[np.ndarray, "N H Q"]
 Method = Callable[[DataSet], Quantiles]
@@ -102,16 +107,61 @@ def conformal_croston(data: DataSet, values: int) -> Any:
     return CrostonSBA(prediction_intervals=ConformalIntervals(n_windows=max(windows, 2), h=data.horizon))
 
 
-def sgfn_with(**settings: Any) -> Method:
-    """Our forecaster with its defaults and the given changes, trained once before the first window of each series."""
+def boosted(data: DataSet) -> Quantiles:
+    """Gradient-boosted trees of lagged values, a quantile each (LightGBM), where it is installed."""
+    try:
+        return boosted_quantiles(data)
+    except ImportError:
+        raise SkippedError("lightgbm is not installed") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """Our forecaster of a data set, fitted once for all its ablations."""
+
+    data: str
+    forecaster: Forecaster
+
+
+_last: list[Fitted] = []
+
+
+def fitted(data: DataSet) -> Forecaster:
+    """Our forecaster with its defaults, trained once before the first window of each series; the last one is kept."""
+    if not _last or _last[0].data != data.name:
+        spares = ",".join(map(str, data.spare))
+        forecaster = Forecaster(horizon=data.horizon, spares=spares).fit(data.panel)
+        _last[:] = [Fitted(data=data.name, forecaster=forecaster)]
+    return _last[0].forecaster
+
+
+def sgfn_of(laws: Callable[[tuple[str, ...]], Sequence[str]] = lambda names: names, *, equal: bool = False) -> Method:
+    """Our forecaster with some of its laws, whose weights are learned, or `equal`.
+
+    Ablations share the fits and forecasts of the whole one, so their seconds are those of pooling alone.
+    """
 
     def method(data: DataSet) -> Quantiles:
-        spares = ",".join(map(str, data.spare))
-        forecaster = Forecaster(horizon=data.horizon, spares=spares, **settings).fit(data.panel)
-        places = [(origin.series.name, origin.cut) for origin in data.origins]
-        return forecaster.predict(origins=places, samples=2).quantiles()
+        whole = fitted(data).stacked
+        if not (names := laws(whole.names)):
+            raise SkippedError(f"no network: {whole.no_network}")
+        windows = Windows(whole.data.panel, whole.data.plan)
+        cuts = [(number, cut) for number, cut in cuts_of(data.panel, places(data)).tolist()]
+        stacked = whole.of_laws(names, equal=equal)
+        return stacked.predict(windows, cuts, samples=2, seed=0, final=False).quantiles()
 
     return method
+
+
+def places(data: DataSet) -> list[tuple[str, int]]:
+    """Test windows: the name of a series and how many of its values come before."""
+    return [(origin.series.name, origin.cut) for origin in data.origins]
+
+
+def ours(data: DataSet) -> Quantiles:
+    """Our forecaster with its defaults, as a user has it."""
+    _last.clear()  # its seconds are those of the fit, too
+    return fitted(data).predict(origins=places(data), samples=2).quantiles()
 
 
 METHODS: dict[str, Method] = {
@@ -121,11 +171,14 @@ METHODS: dict[str, Method] = {
     "AutoARIMA": arima,
     "MSTL+ETS": fitted_by(mstl, None),
     "CrostonSBA": croston,
-    "sgfn": sgfn_with(),
-    "sgfn, classical laws alone": sgfn_with(laws="classical"),
-    "sgfn, network alone": sgfn_with(laws="network"),
-    "sgfn, quick": sgfn_with(effort="quick"),
+    "sgfn": ours,
+    "sgfn, without network": sgfn_of(lambda names: [name for name in names if name != NETWORK]),
+    "sgfn, network alone": sgfn_of(lambda names: [name for name in names if name == NETWORK]),
+    "sgfn, equal weights": sgfn_of(equal=True),
+    "lightgbm": boosted,
 }
+OURS = ("sgfn", "sgfn, without network", "sgfn, network alone", "sgfn, equal weights")
+"""Our forecaster and its ablations, which share its fit: the whole one comes first."""
 ENSEMBLE = "equal weights"
 MEMBERS = ("AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS")
 """Methods whose quantiles the simple ensemble averages, each where it was run."""

@@ -13,6 +13,8 @@ CLASSICAL = ("seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS", 
 ENOUGH = 100
 """Values from which a data set's coverage is judged."""
 COVERED = (0.72, 0.88)
+TIED = 0.02
+"""Two methods tie on a data set where their WQL differ by no more."""
 NEAR = 1.10
 """A method is near the best single classical one on a data set where its WQL is at most this multiple of it."""
 
@@ -74,6 +76,23 @@ def summary(rows: Sequence[Row], classical: Sequence[str]) -> list[dict[str, Any
     return sorted(found, key=lambda row: row["against"])
 
 
+def duels(rows: Sequence[Row], ours: str = "sgfn") -> dict[str, tuple[int, int, int]]:
+    """How often our WQL is smaller than that of each other method, within `TIED` of it, and larger, by data set."""
+    scores, found = relative(rows, "wql"), dict[str, tuple[int, int, int]]()
+    for other in sorted({method for row in scores.values() for method in row} - {ours}):
+        ratios = np.array([row[ours] / max(row[other], 1e-12) for row in scores.values() if {ours, other} <= set(row)])
+        if len(ratios):
+            won, lost = int((ratios < 1 - TIED).sum()), int((ratios > 1 + TIED).sum())
+            found[other] = (won, len(ratios) - won - lost, lost)
+    return found
+
+
+def _duels(rows: Sequence[Row]) -> str:
+    """The duels in one sentence; empty where we were not run."""
+    parts = [f"{other} {won}/{tied}/{lost}" for other, (won, tied, lost) in duels(rows).items()]
+    return f"\n\nsgfn's data sets won, tied (within {TIED:.0%}) and lost: {', '.join(parts)}." if parts else ""
+
+
 def _holds(row: Row) -> bool:
     return COVERED[0] <= row["coverage_80"] <= COVERED[1]
 
@@ -83,7 +102,7 @@ def breadth_table(rows: Sequence[Row], classical: Sequence[str] | None = None) -
     if not rows:
         return "no results yet"
     chosen = classical or [name for name in CLASSICAL if any(row["method"] == name for row in rows)]
-    return f"{_overview(rows, chosen)}\n\n{_by_data(rows)}"
+    return f"{_overview(rows, chosen)}{_duels(rows)}\n\n{_by_data(rows)}"
 
 
 def breadth_tables() -> str:
@@ -91,10 +110,11 @@ def breadth_tables() -> str:
     parts = []
     for half in ("development", "validation"):
         path = RESULTS / f"forecast_breadth_{half}.json"
-        measured = read_results(path.name)["rows"] if path.is_file() else []
-        parts.append(
-            f"The {half} half:\n\n{breadth_table(measured)}" if measured else f"The {half} half: not measured yet."
-        )
+        if not path.is_file():
+            parts.append(f"The {half} half: not measured yet.")
+            continue
+        found = read_results(path.name)
+        parts.append(f"The {half} half. {' '.join(found['notes'])}\n\n{breadth_table(found['rows'])}")
     return "\n\n".join(parts)
 
 

@@ -149,6 +149,11 @@ RUNS = [
     row("forecast: resume and overwrite", "forecast --resume --overwrite --out run", "--overwrite", base="forecast"),
     row("forecast: evaluated", "evaluate run", "run holds a forecast", base="forecast"),
     row("forecast: reported", "report run", "run holds a forecast", base="forecast"),
+    row(
+        "forecast: trained by a flow objective",
+        "train series --preset forecast --objective tb --out other",
+        "does not read --objective: flow objectives match a reward",
+    ),
     row("forecast: trained on as a grid", "train grid --resume --out run", "run holds a run of series", base="forecast"),
     row("forecast: sampled over its own table", "sample run --out run/history.csv --overwrite", "history.csv",
         "the forecast itself wrote", base="forecast"),

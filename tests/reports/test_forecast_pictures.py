@@ -18,10 +18,13 @@ from sgfn.reports.forecast_figure import (
     calibration_of,
     fan_chart,
     file_names,
+    places,
+    rows_of,
     time_panel,
     unbroken,
 )
 from sgfn.reports.pages.forecast import write_forecast_page
+from sgfn.series.calendar import numbered_stamps
 from sgfn.series.files import Outcome, write_table
 
 
@@ -147,3 +150,26 @@ def test_days_are_written_with_their_month() -> None:
     assert texts[0] in ("22 Jun", "25 Jun")
     assert all(text.endswith(("Jun", "Jul")) for text in texts)
     assert axes.xaxis.get_offset_text().get_text() == "2023"
+
+
+def test_numbered_steps_are_numbers_along_the_axis(tmp_path: Path) -> None:
+    """No dates of 1900, neither on the axis nor in the text of a picture."""
+    dated, origin = outcome(), pd.Timestamp("2020-01-01")
+    numbered = {
+        name: getattr(dated, name).assign(
+            **{
+                column: numbered_stamps(((getattr(dated, name)[column] - origin) // pd.Timedelta("1h")).to_numpy())
+                for column in ("ds", "cutoff")
+                if column in getattr(dated, name).columns
+            }
+        )
+        for name in ("history", "forecast", "backtest")
+    }
+    one = replace(dated, **numbered)
+    axes = fan_chart(one.names[0], one).axes[0]
+    numbers = one.forecast["ds"].map(lambda time: int(places(time)))
+    first, last = axes.get_xlim()
+    assert places(one.history["ds"]).min() - 9 < first < numbers.max() <= last < numbers.max() + 9
+    text = write_forecast_page(tmp_path / "report.html", "steps", "", one).read_text()
+    assert not re.search(r"1900-|>\s*1900|Jan 1900", text)
+    assert f"step {rows_of(one.forecast, one.names[0])['ds'].map(lambda t: int(places(t))).max():,}" in text

@@ -28,10 +28,10 @@ def test_laws_are_those_of_statsforecast(name: str) -> None:
         "seasonal naive": lambda: models.SeasonalNaive(season_length=12),
     }[name]
     theirs = make().forecast(wave(), h=5, level=[80])
-    ours = forecasts(name, wave(), [72], 5, (12,))[0]
+    ours = forecasts(name, wave(), [72], 5, [(12,)])[0]
     np.testing.assert_allclose(ours[:, MEDIAN], theirs["mean"], rtol=1e-6)
     np.testing.assert_allclose(ours[:, list(GRID).index(0.9)], theirs["hi-80"], rtol=2e-2)
-    other = forecasts(name, wave(seed=1), [72], 5, (12,))[0]
+    other = forecasts(name, wave(seed=1), [72], 5, [(12,)])[0]
     assert np.abs(other - ours).max() > 0.1
 
 
@@ -40,7 +40,7 @@ def test_nothing_after_the_origin_is_read(name: str) -> None:
     """Values after the first origin are changed: its forecast stays, that of the later one does not."""
     values, cuts = wave(), [60, 63]
     changed = np.where(np.arange(72) >= 60, values + 40, values)
-    first, second = (forecasts(name, one, cuts, 6, (12,)) for one in (values, changed))
+    first, second = (forecasts(name, one, cuts, 6, [(12,)] * 2) for one in (values, changed))
     np.testing.assert_array_equal(first[0], second[0])
     assert np.abs(first[1] - second[1]).max() > 1
 
@@ -55,7 +55,7 @@ def test_odd_histories_have_finite_laws_or_none(name: str, kind: str) -> None:
         "short": np.array([1.0, 4.0, 2.0]),
         "jump": np.r_[np.zeros(39), 1e6],
     }[kind]
-    found = forecasts(name, values, [len(values)], 4, (), whole=True)
+    found = forecasts(name, values, [len(values)], 4, [()], whole=True)
     assert np.isfinite(found).all() or np.isnan(found).all()
     if np.isfinite(found).all():
         assert (np.diff(found, axis=-1) >= 0).all()
@@ -88,7 +88,7 @@ def test_a_law_of_logarithms_grows_with_the_level() -> None:
     rng, time = np.random.default_rng(0), np.arange(96)
     values = np.exp(1 + 0.03 * time + 0.5 * np.sin(time * np.pi / 6) + rng.normal(0, 0.05, 96))
     error = {
-        name: np.abs(forecasts(name, values, [84], 12, (12,))[0][:, MEDIAN] - values[84:]).mean()
+        name: np.abs(forecasts(name, values, [84], 12, [(12,)])[0][:, MEDIAN] - values[84:]).mean()
         for name in ("MSTL", "log MSTL")
     }
     assert error["log MSTL"] < 0.7 * error["MSTL"]
@@ -98,7 +98,7 @@ def test_without_statsforecast_two_laws_are_left(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(classical, "has_statsforecast", lambda: False)
     history = History(values=wave(), seasons=(12,))
     assert {name for name in NAMES if not left_out(name, history)} == {"seasonal naive", "Theta"}
-    assert np.isfinite(forecasts("Theta", wave(), [72], 6, (12,))).all()
+    assert np.isfinite(forecasts("Theta", wave(), [72], 6, [(12,)])).all()
 
 
 def test_our_theta_follows_trend_and_season() -> None:
@@ -129,7 +129,15 @@ def test_a_model_that_is_kept_meets_its_season_at_the_right_phase(name: str, mon
     """What is read of a long history begins elsewhere at each origin; forecasts are near those of a new fit."""
     monkeypatch.setitem(classical.READ, name, 60)
     values = 50 + 9 * np.sin(np.arange(140) * np.pi / 6) + np.random.default_rng(0).normal(0, 0.5, 140)
-    kept = forecasts(name, values, [120, 125], 6, (12,))[1][:, MEDIAN]
-    fresh = forecasts(name, values, [125], 6, (12,))[0][:, MEDIAN]
+    kept = forecasts(name, values, [120, 125], 6, [(12,)] * 2)[1][:, MEDIAN]
+    fresh = forecasts(name, values, [125], 6, [(12,)])[0][:, MEDIAN]
     assert np.abs(kept - fresh).max() < 1.5
     assert np.abs(kept - values[125:131]).max() < 3
+
+
+def test_one_of_very_many_series_has_fewer_forms() -> None:
+    """Additive errors and seasons alone, near the forecast of the whole search."""
+    whole, brief = (forecasts("AutoETS", wave(), [72], 5, [(12,)], of_many=many)[0] for many in (False, True))
+    theirs = models.AutoETS(season_length=12, model="AZA").forecast(wave(), h=5)["mean"]
+    np.testing.assert_allclose(brief[:, MEDIAN], theirs, rtol=1e-6)
+    assert np.abs(brief[:, MEDIAN] - whole[:, MEDIAN]).max() < 3

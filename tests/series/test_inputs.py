@@ -217,3 +217,22 @@ def test_numbers_come_back(numbers: list[int]) -> None:
     found = numbers_of(panel.series[0].stamps)
     assert found is not None
     assert set(frame["ds"]) <= set(found.tolist())
+
+
+def test_rows_that_are_there_twice_are_read_once_and_told_of() -> None:
+    days = pd.date_range("2024-01-01", periods=8).astype(str)
+    frame = pd.DataFrame({"date": days, "sold": np.arange(8.0)})
+    found = read_panel(pd.concat([frame, frame.iloc[[2, 5]]]), Columns())
+    assert found.panel.series[0].values.tolist() == list(range(8))
+    assert any("2 rows are there twice, the same in every column" in line for line in found.notices)
+    other = frame.iloc[[2]].assign(sold=99.0)
+    with pytest.raises(ValueError, match="of series 'sold' is on row 2 already"):
+        read_panel(pd.concat([frame, frame.iloc[[2]], other]), Columns())
+
+
+def test_a_column_of_steps_is_found() -> None:
+    found = read_panel(pd.DataFrame({"step": range(9), "reading": np.arange(9.0)}), Columns())
+    assert "times in 'step'; values in 'reading'" in found.notices[0]
+    numbers = numbers_of(found.panel.series[0].stamps)
+    assert numbers is not None
+    assert numbers.tolist() == list(range(9))

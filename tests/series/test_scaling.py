@@ -7,7 +7,7 @@ from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgfn.series.scaling import scale_of
+from sgfn.series.scaling import mean_changes, scale_of
 
 OFFSETS = torch.arange(-5, 9)
 
@@ -70,3 +70,46 @@ def test_a_history_without_values_says_so() -> None:
     found = scale_of(torch.full((1, 8), torch.nan).double(), OFFSETS, reference="season", scaling="size", season=4)
     assert found.reference.isnan().all()
     assert found.level.isnan().all()
+
+
+# The trend, and the floor of the unit
+
+
+def test_a_season_on_a_straight_line_is_followed() -> None:
+    """Half of the slope goes on, from the middle of the last cycle; the season's shape is that of the values."""
+    shape, slope, cycles = np.array([0.0, 4.0, -2.0]), 0.5, 6
+    time = np.arange(3 * cycles)
+    history = torch.from_numpy(10 + np.tile(shape, cycles) + slope * np.repeat(np.arange(cycles) * 3.0, 3))[None]
+    found = scale_of(history, torch.arange(3), reference="trend", scaling="size", season=3).reference[0].numpy()
+    last = 10 + slope * 3 * (cycles - 1)
+    ahead = np.arange(3) + 2.0  # from the middle of the last cycle
+    np.testing.assert_allclose(found, last + shape + 0.5 * slope * ahead, atol=1e-9)
+    flat = scale_of(history, torch.arange(3), reference="season", scaling="size", season=3).reference[0].numpy()
+    truth = 10 + shape + slope * 3 * cycles
+    assert np.abs(found - truth).max() < np.abs(flat - truth).max() / 4
+    assert len(time) == history.shape[1]
+
+
+def test_a_history_with_gaps_has_a_trend() -> None:
+    history = torch.full((1, 12), torch.nan, dtype=torch.float64)
+    history[0, 4] = 3.0
+    found = scale_of(history, torch.arange(4), reference="trend", scaling="size", season=3)
+    assert bool(found.reference.isfinite().all())
+    assert found.reference[0, 0] == 3.0
+
+
+@pytest.mark.parametrize("scaling", ["deviation", "size"])
+def test_a_flat_history_has_the_unit_of_earlier_changes(scaling: str) -> None:
+    flat, before = torch.zeros(1, 6, dtype=torch.float64), torch.tensor([2.0], dtype=torch.float64)
+    settings = {"reference": "level", "scaling": scaling, "season": 1}
+    assert float(scale_of(flat, torch.arange(2), least=before, **settings).unit) == 2.0
+    assert float(scale_of(flat, torch.arange(2), **settings).unit) == 1.0  # nothing is known
+
+
+def test_changes_are_those_before_each_position() -> None:
+    values = torch.tensor([5.0, 1.0, 6.0, torch.nan, 6.0, 9.0], dtype=torch.float64)
+    found = mean_changes(values, 2).tolist()
+    assert found == [0.0, 0.0, 0.0, 1.0, 1.0, 0.5, 0.5]
+    changed = values.clone()
+    changed[4] = 100.0
+    assert mean_changes(changed, 2).tolist()[:5] == found[:5]  # nothing later is read

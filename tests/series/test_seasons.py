@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sgfn.series.calendar import numbered_stamps
 from sgfn.series.seasons import candidates, seasons_of, shows
 
 HOUR, DAY, MONTH = np.timedelta64(1, "h"), np.timedelta64(1, "D"), np.timedelta64(30, "D")
@@ -37,3 +38,12 @@ def test_gaps_and_given_seasons() -> None:
     assert seasons_of(values, MONTH, given=1) == ()
     assert seasons_of(values[:20], MONTH) == ()  # less than two and a half
     assert candidates(DAY) == (7, 365)
+
+
+def test_numbers_of_steps_suggest_no_season() -> None:
+    gap = np.diff(numbered_stamps(np.arange(2)))[0]
+    assert candidates(gap) == ()
+    wave = np.sin(np.arange(240) * 2 * np.pi / 60)
+    assert seasons_of(wave, gap) == ()
+    assert seasons_of(wave, np.timedelta64(1, "m")) == (60,)
+    assert seasons_of(wave, gap, given=60) == (60,)

@@ -1,8 +1,10 @@
 """Forecasts of a stack: its parts, its paths, its support, and that it reads nothing of what it forecasts."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,15 +13,17 @@ from small_panels import panel, series
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
 from sgfn.series.forecaster import Forecaster
+from sgfn.series.path_scores import chained, evenly
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
 from sgfn.series.stack_plan import held_back, network_left_out, with_effort
-from sgfn.series.stacked import chained, evenly
 from sgfn.series.supports import NAMED
+from sgfn.series.windows import Windows
 
 pytest.importorskip("statsforecast.models")
 SMALL: dict[str, Any] = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8}
 LAWS = "seasonal-naive,AutoTheta,network"
+MEDIAN = list(GRID).index(0.5)
 
 
 def waves(count: int = 90, seed: int = 0) -> np.ndarray:
@@ -123,7 +127,7 @@ def test_a_support_is_found_and_kept_by_quantiles_and_paths(name: str) -> None:
 
 def test_scores_of_paths() -> None:
     rng = np.random.default_rng(0)
-    scores = chained(1, 4000, 3, 0.8, rng)
+    scores = chained(rng.normal(size=(1, 4000, 3)), 0.8)
     assert np.corrcoef(scores[0, :, 0], scores[0, :, 1])[0, 1] == pytest.approx(0.8, abs=0.03)
     even = evenly(scores[:, :100], rng)
     assert (np.sort((even < 0).sum(1)) == 50).all()
@@ -149,3 +153,61 @@ def test_wrong_names() -> None:
         SeriesConfig(laws="AutoETS,nothing")
     assert SeriesConfig(laws="classical", effort="quick").law_names[:2] == ("seasonal naive", "AutoETS")
     assert SeriesConfig(noise="known", deviation=1.0).law_names == ("network",)
+
+
+# Ablations, and windows of the past
+
+
+def test_some_of_the_laws_share_their_forecasts(fitted: Forecaster) -> None:
+    stacked, cuts = fitted.stacked, [(0, 82), (1, 86)]
+    windows = Windows(stacked.data.panel, stacked.data.plan)
+    part = stacked.of_laws(("AutoTheta",))
+    alone = part.predict(windows, cuts, samples=2, seed=0, final=False)
+    np.testing.assert_allclose(alone.weights, 1.0)
+    assert part.banks is stacked.banks
+    assert stacked.names != part.names
+    even = stacked.of_laws(stacked.names, equal=True).predict(windows, cuts, samples=2, seed=0, final=False)
+    theta, naive = (even.weights[even.members.index(name), 0] for name in ("AutoTheta", "seasonal naive"))
+    assert naive / theta == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="'AutoETS' is no part of this forecast: choose from seasonal naive"):
+        stacked.of_laws(("AutoETS",))
+
+
+def test_spreads_follow_windows_that_have_ended(fitted: Forecaster) -> None:
+    """Later windows of a backtest know how earlier ones came out; nothing that came after a window changes it."""
+    alone = fitted.predict(origins=[("a", 86)], samples=2).plain_quantiles(GRID)
+    both = fitted.predict(origins=[("a", 82), ("a", 86)], samples=2).plain_quantiles(GRID)
+    first = fitted.predict(origins=[("a", 82)], samples=2).plain_quantiles(GRID)
+    np.testing.assert_allclose(both[0], first[0], rtol=1e-9)
+    assert np.abs(both[1] - alone[0]).max() > 1e-9
+    np.testing.assert_allclose(both[1][:, MEDIAN], alone[0][:, MEDIAN], rtol=1e-9)  # a spread moves no median
+
+
+# A user's own data through the pool
+
+OWN = {
+    "counts": (lambda rng: rng.poisson(1.2, 60), "count"),
+    "shares": (lambda rng: rng.beta(2, 3, 60).round(4), "unit"),
+    "amounts": (lambda rng: rng.gamma(2, 30, 60).round(2), "nonnegative"),
+    "balances": (lambda rng: np.cumsum(rng.normal(0, 3, 60)).round(2), "real"),
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.filterwarnings("ignore")
+def test_tables_of_users_go_through_the_pool(kind: str, tmp_path: Path) -> None:
+    """Found columns, found support, laws in the pool with weights; quantiles and paths inside the support."""
+    make, support = OWN[kind]
+    days = pd.date_range("2024-03-01", periods=60)
+    own = pd.DataFrame({"day": days, "what": make(np.random.default_rng(1))})
+    own.to_csv(tmp_path / "own.csv", index=False)
+    forecaster = Forecaster(horizon=5, laws="seasonal-naive,AutoTheta,empirical").fit(tmp_path / "own.csv")
+    found = forecaster.predict(samples=40)
+    assert isinstance(found, StackedForecast)
+    assert forecaster.stacked.composition(found).supports == {support: 1}
+    assert found.supports[0].holds(found.quantiles([0.01, 0.5, 0.99]))
+    assert found.supports[0].holds(found.paths)
+    assert found.to_frame()["ds"].iloc[0] == days[-1] + pd.Timedelta("1D")
+    low, high = found.quantiles([0.1, 0.9])[0].T
+    assert (low <= high).all()
+    assert float(own["what"].min()) - 1e-9 <= float(found.median.min()) <= float(own["what"].max())

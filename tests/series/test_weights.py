@@ -9,7 +9,7 @@ from sgfn.series.calibration import spread_scores, step_spreads
 from sgfn.series.quantile_laws import GRID, NODES
 from sgfn.series.stack import learn_stack, tie_of
 from sgfn.series.stack_plan import spans_of, stack_cuts, windows_of
-from sgfn.series.weights import Evidence, learned_weights
+from sgfn.series.weights import Evidence, learned_weights, tempered
 
 
 def evidence(windows: int, shifts: list[float], widths: list[float], seed: int = 0) -> Evidence:
@@ -114,3 +114,18 @@ def test_the_gradient_is_that_of_the_loss() -> None:
     apart = [weights._loss(rows, np.exp(logits + s))[0] - weights._loss(rows, np.exp(logits - s))[0] for s in shift]
     np.testing.assert_allclose(slope, np.array(apart) / 2e-6, atol=1e-6)
     assert np.abs(slope).max() > 1e-3
+
+
+def test_a_window_with_a_break_does_not_decide_alone() -> None:
+    """Nine windows in which the first law is right, one with a jump that the second foresaw by chance."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(10, 4))
+    truth[4] += 200.0
+    laws = np.stack([np.broadcast_to(NODES, (10, 4, len(GRID))), np.broadcast_to(NODES + 12, (10, 4, 15))])
+    evidence = Evidence(quantiles=laws.copy(), truth=truth, scale=np.ones(10))
+    prior = np.array([0.5, 0.5])
+    assert learned_weights(evidence, prior)[0] > 0.8
+    capped = tempered(evidence, prior)
+    assert np.flatnonzero(capped.scale > 1).tolist() == [4]
+    unbroken = Evidence(quantiles=laws[:, :4].copy(), truth=truth[:4], scale=np.ones(4))
+    np.testing.assert_array_equal(tempered(unbroken, prior).scale, 1.0)

@@ -366,7 +366,19 @@ def act(words: list[str]) -> None:
         kind, action = COMMANDS[name]
         args = parse(kind, name, words)
         with user_errors():
+            if isinstance(args, Train) and args.task == "series":
+                refuse_on_series(words)
             action(args)
+
+
+def refuse_on_series(words: list[str]) -> None:
+    """Raise for a flag of flow networks that was given for a time series, also where it has its default value."""
+    from sgfn.series.keywords import REASONS
+
+    for word in words:
+        flag = word.partition("=")[0]
+        if flag.startswith("--") and (part := flag[2:].replace("-", "_").partition(".")[0]) in REASONS:
+            raise ValueError(f"task series does not read {flag}: {REASONS[part]}; leave it out")
 
 
 def main(words: list[str] | None = None) -> int:

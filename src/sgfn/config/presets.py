@@ -58,6 +58,7 @@ PRESETS: dict[str, TrainConfig] = {
         log__every=25,
         log__exact_every=0,
         log__checkpoint_every=100,
+        series__reference="best",
     ),
     # Budgets of Pan et al. (2023), UAI; noise .1, .3, .5 (grid: .25, .5, .9) is chosen with --noise.alpha or --alphas.
     "published-tfbind8": TrainConfig().with_(steps=5000, batch=16, log__exact_every=250),

@@ -11,14 +11,14 @@ from sgfn.config.checks import in_range, one_of, require
 from sgfn.config.extras import optional
 
 Dataset = Literal["births", "weather", "glucose"]
-Reference = Literal["auto", "season", "level", "last", "none"]
+Reference = Literal["auto", "best", "season", "trend", "level", "last", "none"]
 Scaling = Literal["auto", "deviation", "size", "none"]
 LONGEST_LAG = 10**7
 Measurement = Literal["none", "known", "learned"]
 Effort = Literal["quick", "default", "best"]
 LAWS = (
-    *("seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "MSTL", "log MSTL", "CrostonSBA", "ADIDA"),
-    *("empirical", "Theta"),
+    *("seasonal naive", "AutoETS", "AutoTheta", "log AutoTheta", "AutoARIMA", "MSTL", "log MSTL", "CrostonSBA"),
+    *("ADIDA", "empirical", "Theta"),
     "network",
 )
 """Laws that a forecast may consist of; all but the network are classical."""
@@ -59,8 +59,9 @@ class SeriesConfig:
     """Older values read beside each step, by how many steps they lie back (`364,371`); `auto` takes those around one
     and two years where the data is long enough, `none` takes none. None may be shorter than the horizon."""
     reference: Reference = "auto"
-    """What is taken off before binning: the `season`'s medians, the window's `level`, its `last` value, or nothing
-    (`none`); `auto` takes the one of the first three that leaves least of the training windows."""
+    """What is taken off before binning: the `season`'s medians, these along a damped `trend`, the window's `level`, its
+    `last` value, or nothing (`none`); `best` takes the one of the first four that leaves least of the training windows,
+    `auto` passes over the trend."""
     cycles: int = 8
     """Seasons before the window of which reference and scale are made (all of the context where there is no season)."""
     scaling: Scaling = "auto"

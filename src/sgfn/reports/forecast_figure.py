@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float64, Shaped
 from matplotlib import dates as mdates
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -28,6 +29,7 @@ from sgfn.reports.looks import (
     Look,
 )
 from sgfn.series.backtest import level_name, levels_in
+from sgfn.series.calendar import numbers_of
 from sgfn.series.files import Outcome, Scenarios
 
 OUR_METHOD, FAN = "sgfn", "fan-"
@@ -58,23 +60,44 @@ GAP, USUAL_SHARE = 1.5, 0.9
 
 def fan_chart(name: str, outcome: Outcome, *, titled: bool = True) -> Figure:
     """Figure of one series: observed values, forecasts of the last backtest windows, and the forecast."""
-    return _time_chart(name if titled else "", lambda axes: draw_forecast(axes, name, outcome))
+    numbered = numbers_of(_stamps(outcome.forecast["ds"])) is not None
+    return _time_chart(name if titled else "", lambda axes: draw_forecast(axes, name, outcome), numbered=numbered)
 
 
 def scenario_chart(name: str, outcome: Outcome, scenarios: Scenarios, *, titled: bool = True) -> Figure:
     """Figure of one series: its forecast, and beside it the scenarios by their weight."""
     title = f"{name}: paths in proportion to p exp(cost / {scenarios.temperature:g}), cost {scenarios.cost}"
-    return _time_chart(title if titled else "", lambda axes: draw_scenarios(axes, name, outcome, scenarios))
+    numbered = numbers_of(_stamps(outcome.forecast["ds"])) is not None
+    title = title if titled else ""
+    return _time_chart(title, lambda axes: draw_scenarios(axes, name, outcome, scenarios), numbered=numbered)
 
 
-def _time_chart(title: str, draw: Callable[[Axes], None]) -> Figure:
+def _time_chart(title: str, draw: Callable[[Axes], None], *, numbered: bool) -> Figure:
     figure = new_figure(*WIDE)
-    axes = time_panel(figure)
+    axes = time_panel(figure, numbered=numbered)
     draw(axes)
     axes.set_title(title, loc="left", fontsize=11, color=INK, parse_math=False)
     axes.margins(x=0.01)
     figure.legend(frameon=False, fontsize=9, labelcolor=INK, loc="outside lower left", ncols=4)
     return figure
+
+
+def _stamps(times: "pd.Series | pd.Timestamp") -> Shaped[np.ndarray, "*batch"]:
+    if isinstance(times, pd.Timestamp):  # numpy would read it to microseconds alone
+        return np.asarray(times.as_unit("ns").to_datetime64())
+    return times.to_numpy(dtype="datetime64[ns]")
+
+
+def places(times: "pd.Series | pd.Timestamp") -> Float64[np.ndarray, "*batch"]:
+    """Where times lie along an axis: as dates, or as numbers of steps where they stand for these."""
+    numbers = numbers_of(_stamps(times))
+    return np.asarray(mdates.date2num(_stamps(times)) if numbers is None else numbers, dtype=np.float64)
+
+
+def time_text(time: pd.Timestamp) -> str:
+    """A time, or the number of a step, in words."""
+    numbers = numbers_of(_stamps(time))
+    return str(time) if numbers is None else f"step {int(numbers):,}"
 
 
 def draw_forecast(axes: Axes, name: str, outcome: Outcome) -> None:
@@ -87,7 +110,7 @@ def draw_forecast(axes: Axes, name: str, outcome: Outcome) -> None:
     if outcome.paths is not None:
         draw_paths(axes, rows_of(outcome.paths, name))
     draw_observed(axes, seen[seen["ds"] >= first_shown(seen, ahead, windows)])
-    axes.axvline(float(mdates.date2num(seen["ds"].max())), color=MUTED, linewidth=0.8, linestyle=(0, (2, 3)))
+    axes.axvline(float(places(seen["ds"].max())), color=MUTED, linewidth=0.8, linestyle=(0, (2, 3)))
 
 
 def draw_scenarios(axes: Axes, name: str, outcome: Outcome, scenarios: Scenarios) -> None:
@@ -131,7 +154,7 @@ def widest(rows: pd.DataFrame) -> float:
 
 def draw_fan(axes: Axes, rows: pd.DataFrame, colour: str, label: str | None) -> None:
     """Draw bands between mirrored quantiles, palest outside, and the median."""
-    times = mdates.date2num(rows["ds"])
+    times = places(rows["ds"])
     for low in mirrored(rows):
         bottom, top = rows[level_name(low)], rows[level_name(round(1 - low, 6))]
         axes.fill_between(times, bottom, top, color=colour, alpha=0.14, linewidth=0)
@@ -143,7 +166,7 @@ def draw_paths(axes: Axes, paths: pd.DataFrame) -> None:
     for at, sample in enumerate(sorted(paths["sample"].unique())[:SHOWN_PATHS]):
         one = paths[paths["sample"] == sample]
         label = "sample paths" if at == 0 else None
-        axes.plot(mdates.date2num(one["ds"]), one["y"], color=TARGET, linewidth=0.7, alpha=0.8, label=label, zorder=1.8)
+        axes.plot(places(one["ds"]), one["y"], color=TARGET, linewidth=0.7, alpha=0.8, label=label, zorder=1.8)
 
 
 def draw_observed(axes: Axes, seen: pd.DataFrame) -> None:
@@ -159,8 +182,8 @@ def draw_observed(axes: Axes, seen: pd.DataFrame) -> None:
 def unbroken(seen: pd.DataFrame) -> list[tuple[np.ndarray, np.ndarray]]:
     """Times and values of what was observed, in pieces without a gap; weekends between working days are no gaps."""
     rows = seen.dropna(subset=["y"])
-    times, values = mdates.date2num(rows["ds"]), rows["y"].to_numpy(dtype=np.float64)
-    usual = np.quantile(np.diff(mdates.date2num(seen["ds"])), USUAL_SHARE) if len(seen) > 1 else 0.0
+    times, values = places(rows["ds"]), rows["y"].to_numpy(dtype=np.float64)
+    usual = np.quantile(np.diff(places(seen["ds"])), USUAL_SHARE) if len(seen) > 1 else 0.0
     breaks = np.flatnonzero(np.diff(times) > GAP * usual) + 1
     return list(zip(np.split(times, breaks), np.split(values, breaks), strict=True))
 
@@ -175,9 +198,12 @@ def date_texts(locator: mdates.AutoDateLocator) -> mdates.ConciseDateFormatter:
     return formatter
 
 
-def time_panel(figure: Figure) -> Axes:
-    """Axes with dates along the foot."""
+def time_panel(figure: Figure, *, numbered: bool = False) -> Axes:
+    """Axes with dates along the foot, or the numbers of steps."""
     axes = add_panel(figure)
+    if numbered:
+        plain_values(axes)
+        return axes
     locator = mdates.AutoDateLocator(minticks=4, maxticks=9)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(date_texts(locator))

@@ -16,8 +16,16 @@ from sgfn.config.series import SeriesConfig
 from sgfn.config.shell import command
 from sgfn.config.staging import staging, take_over
 from sgfn.reports.axes import save
-from sgfn.reports.forecast_figure import FAN, OUR_METHOD, calibration_chart, calibration_of, fan_chart, file_names
-from sgfn.reports.pages.forecast import write_forecast_page
+from sgfn.reports.forecast_figure import (
+    FAN,
+    OUR_METHOD,
+    SHOWN_PATHS,
+    calibration_chart,
+    calibration_of,
+    fan_chart,
+    file_names,
+)
+from sgfn.reports.pages.forecast import SHOWN_SERIES, write_forecast_page
 from sgfn.reports.scenarios import PREFIX, SCENARIOS, SUMMARY, check_cost, scenarios_of, summaries, tilted, write_tilted
 from sgfn.runs.copies import DATA, files_there, large_copies
 from sgfn.runs.folder import Run
@@ -39,7 +47,7 @@ from sgfn.series.classical import NEEDS, has_statsforecast
 from sgfn.series.data import before_end, columns_of
 from sgfn.series.files import FILES, WRITERS, Outcome, history_table, path_table, replacing_table
 from sgfn.series.forecaster import Forecaster
-from sgfn.series.frames import Reading, naming_file, read_panel
+from sgfn.series.frames import Reading, naming_file, plural, read_panel
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
 from sgfn.series.prediction import Forecast, StackedForecast
@@ -53,6 +61,8 @@ from sgfn.series.tilt import Tilted
 TASK, REFIT, PAGE = "series", "refit", "report.html"
 OUTPUTS = (*FILES, SCENARIOS, SUMMARY)
 """What a forecast writes into its folder besides the run itself and pictures of single series."""
+MANY_SERIES = 200
+"""Series above which sample paths are drawn for the pictures alone, unless they are written."""
 SHOWN_HORIZONS = 8
 """Horizons of history that pictures may need."""
 JUDGED_BY = 1
@@ -143,12 +153,17 @@ def forecast(
         found = judged(forecaster, origins, panel, settings, progress)
         if settings.refit and origins:
             forecaster = told(refitted(config, out / REFIT, device, progress, trusted), progress)
-        ahead = forecaster.predict(panel, samples=settings.samples, seed=config.seed)
+        ahead = forecaster.predict(panel, samples=drawn_paths(settings, len(panel)), seed=config.seed)
         scenarios = tilted(forecaster, settings, progress.windows) if settings.tilt else []
         outcome = outcome_of(config, panel, origins, found, ahead, settings)
         if isinstance(ahead, StackedForecast):
             outcome.scores["composition"] = forecaster.stacked.composition(ahead).to_json()
         return written(out, config, outcome, scenarios, settings)
+
+
+def drawn_paths(settings: Settings, series: int) -> int:
+    """Sample paths of each series: as many as were asked for, or those of pictures where nothing else reads them."""
+    return settings.samples if settings.paths is not None or series <= MANY_SERIES else SHOWN_PATHS
 
 
 def told(forecaster: Forecaster, progress: Progress) -> Forecaster:
@@ -336,7 +351,7 @@ def baselines_of(
         why = bank.why_not(name, cuts) or ("" if asked else forecaster.stacked.too_slow.get(name, ""))
         if asked and why:
             progress.notice(f"baseline {name} is left out: {why}")
-        if not why and (asked or name not in ("empirical", "Theta", "log MSTL")):
+        if not why and (asked or name not in ("empirical", "Theta", "log AutoTheta", "log MSTL")):
             law = bank.quantiles(name, cuts, progress.windows)
             there = ~np.isnan(law).any((1, 2))
             quantiles = naive.quantiles.copy()
@@ -387,8 +402,9 @@ def outcome_of(
     if found:
         levels, shares = calibration_of(backtest[backtest["method"] == OUR_METHOD])
         scores["calibration"] = {f"{level:g}": float(share) for level, share in zip(levels, shares, strict=True)}
+    paths = path_table(ahead, None if settings.paths is not None else max(SHOWN_SERIES, settings.figures))
     history = history_table(panel, SHOWN_HORIZONS * config.series.horizon)
-    return Outcome(history=history, forecast=future, backtest=backtest, scores=scores, paths=path_table(ahead))
+    return Outcome(history=history, forecast=future, backtest=backtest, scores=scores, paths=paths)
 
 
 def written(out: Path, config: TrainConfig, outcome: Outcome, found: list[Tilted], settings: Settings) -> Forecasted:
@@ -431,5 +447,8 @@ def headline(config: TrainConfig, outcome: Outcome) -> tuple[str, str]:
     series = config.series
     name = series.dataset if series.file is None else series.file.name
     many = f"{len(outcome.names):,} series" if len(outcome.names) > 1 else "one series"
-    lead = f"{many} \N{MIDDLE DOT} {series.horizon} steps ahead \N{MIDDLE DOT} {config.steps:,} training steps"
-    return f"Forecast of {name}", f"{lead} \N{MIDDLE DOT} seed {config.seed}"
+    without = "network" in outcome.scores.get("composition", {}).get("left_out", {})
+    learned = "classical laws alone" if without else f"network of {plural(config.steps, 'step', 'steps')}"
+    dot = " \N{MIDDLE DOT} "
+    lead = dot.join([many, f"{plural(series.horizon, 'step', 'steps')} ahead", learned, f"seed {config.seed}"])
+    return f"Forecast of {name}", lead

@@ -22,6 +22,8 @@ ASKED = 40
 AGREED = 0.5
 """Share of the series that must show a season for all to have it."""
 WORKING_DAYS = 5
+MANY_SERIES = 500
+"""Series above which models are searched among fewer forms."""
 
 
 class Bank:
@@ -30,6 +32,7 @@ class Bank:
     def __init__(self, panel: Panel, horizon: int, supports: Sequence[Support], season: int = 0) -> None:
         self.panel, self.horizon, self.supports, self.given = panel, horizon, supports, season
         self.kept: dict[tuple[str, Cut], Float64[np.ndarray, "H Q"]] = {}
+        self.found_seasons: dict[Cut, tuple[int, ...]] = {}
         longest = max(panel.series, key=len)
         self.gap = typical_gap(longest.stamps, panel.step)
         self.among: tuple[int, ...] | None = None
@@ -45,8 +48,9 @@ class Bank:
         shared, done = self.shared_seasons(cuts), len(cuts) - sum(map(len, wanted.values()))
         for number, places in wanted.items():
             values, whole = self.panel.series[number].values, self.supports[number].whole
-            seasons = self.seasons(number, places[0], shared)
-            found = forecasts(name, values, places, self.horizon, seasons, whole=whole)
+            seasons = [self.seasons(number, cut, shared) for cut in places]
+            many = len(self.panel) > MANY_SERIES
+            found = forecasts(name, values, places, self.horizon, seasons, whole=whole, of_many=many)
             self.kept |= {(name, (number, cut)): found[at] for at, cut in enumerate(places)}
             done += len(places)
             if progress:
@@ -68,7 +72,10 @@ class Bank:
 
     def seasons(self, number: int, cut: int, shared: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Seasons of a series before a cut: its own, and those that most series of the panel have."""
-        own = seasons_of(self.panel.series[number].values[:cut], self.gap, self.given, self.among)
+        if (number, cut) not in self.found_seasons:
+            values = self.panel.series[number].values[:cut]
+            self.found_seasons[number, cut] = seasons_of(values, self.gap, self.given, self.among)
+        own = self.found_seasons[number, cut]
         return tuple(sorted({*own, *(steps for steps in shared if 2 * steps <= cut)}))
 
     def shared_seasons(self, cuts: Sequence[Cut]) -> tuple[int, ...]:

@@ -80,6 +80,21 @@ def found_columns(table: SeriesTable, wanted: Columns) -> Found:
     return Found(columns=columns, notice=told(found))
 
 
+def without_copies(table: SeriesTable, columns: Columns) -> tuple[SeriesTable, int]:
+    """A table without rows that repeat another in every column, and how many there were.
+
+    It stays as it is where times of a series would still be there twice: the rows then differ, and are told of.
+    """
+    frame = table.frame
+    if columns.time_col not in frame.columns:
+        return table, 0
+    copies, keys = frame.duplicated(), [name for name in (columns.id_col, columns.time_col) if name in frame.columns]
+    if not copies.any() or frame[~copies].duplicated(keys).any():
+        return table, 0
+    kept = np.flatnonzero(~copies.to_numpy())
+    return replace(table, frame=frame.iloc[kept], lines=table.lines[kept]), int(copies.sum())
+
+
 def told(found: dict[str, str]) -> str:
     """One line about columns that were found."""
     words = {"time_col": "times", "id_col": "names of series", "target_col": "values"}

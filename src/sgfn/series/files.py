@@ -88,15 +88,16 @@ def history_table(panel: Panel, rows: int) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def path_table(ahead: Forecast) -> pd.DataFrame:
-    """Sample paths in the long format: unique_id, sample, ds, y."""
-    windows, samples, horizon = ahead.paths.shape
+def path_table(ahead: Forecast, most: int | None = None) -> pd.DataFrame:
+    """Sample paths in the long format, of all series or of the first ones: unique_id, sample, ds, y."""
+    paths, stamps = ahead.paths[:most], ahead.stamps[:most]
+    windows, samples, horizon = paths.shape
     return pd.DataFrame(
         {
-            "unique_id": np.repeat(np.array(ahead.names, dtype=object), samples * horizon),
+            "unique_id": np.repeat(np.array(ahead.names[:most], dtype=object), samples * horizon),
             "sample": np.tile(np.repeat(np.arange(samples), horizon), windows),
-            "ds": np.repeat(ahead.stamps[:, None], samples, axis=1).reshape(-1),
-            "y": ahead.paths.reshape(-1),
+            "ds": np.repeat(stamps[:, None], samples, axis=1).reshape(-1),
+            "y": paths.reshape(-1),
         }
     )
 

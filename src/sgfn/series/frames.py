@@ -18,7 +18,7 @@ from jaxtyping import Float64, Int64, Shaped
 from sgfn.config.series import SeriesConfig
 from sgfn.series.calendar import common_step, grid, in_months, months_in, numbered_stamps, numbers_of
 from sgfn.series.categories import MOST_LEVELS, SIGN, Indicators, indicators
-from sgfn.series.columns import NO_TIME, Columns, found_columns
+from sgfn.series.columns import NO_TIME, Columns, found_columns, without_copies
 from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import in_words
 from sgfn.series.source import SeriesTable, open_table
@@ -112,9 +112,14 @@ def read_panel(source: Path | str | pd.DataFrame, columns: Columns, shortest: in
     """A checked panel out of a DataFrame or a file; every series has `shortest` values or more."""
     table = open_table(source)
     found = found_columns(table, columns)
+    table, repeated = without_copies(table, found.columns)
     reader = _Reader(table=table, columns=found.columns, shortest=shortest)
     if found.notice:
         reader.tell(found.notice)
+    if repeated:
+        reader.tell(
+            f"{plural(repeated, 'row is', 'rows are')} there twice, the same in every column; one of each is read"
+        )
     return reader.read()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float64
 
-from sgfn.series.calendar import DAY, YEAR_DAYS
+from sgfn.series.calendar import DAY, YEAR_DAYS, is_numbered
 
 PERIODS = (1 / 24, 1.0, 7.0, YEAR_DAYS)
 """Candidate periods in days: an hour, a day, a week, a year."""
@@ -20,11 +20,13 @@ READ_CYCLES = 12
 
 
 def candidates(gap: np.timedelta64) -> tuple[int, ...]:
-    """Steps of each period that a time step suggests, shortest first.
+    """Steps of each period that a time step suggests, shortest first; numbers of steps suggest none.
 
     >>> [candidates(np.timedelta64(*gap)) for gap in [(30, "m"), (1, "D"), (7, "D"), (91, "D")]]
     [(48, 336, 17532), (7, 365), (52,), (4,)]
     """
+    if is_numbered(gap):
+        return ()
     days = gap / DAY
     found = {round(period / days) for period in PERIODS if period / days >= (12 if period < 1 else 1.5)}
     return tuple(sorted(steps for steps in found if SHORTEST <= steps <= LONGEST))

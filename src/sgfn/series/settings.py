@@ -16,6 +16,8 @@ MOST_IN_ALL = 200
 """Backtest windows of all series together by default, as long as that is one a series; of more series some are read."""
 TESTED = 5
 """At most one part in this many of each series is kept for the backtest by default."""
+LEAST_HORIZONS = 3
+"""Horizons that a series must have for a backtest window that takes more than that part of it."""
 MAX_SPAN_FACTOR = 1.5
 """Longest span of a window of irregular stamps, as a multiple of the usual one; longer windows contain a gap."""
 
@@ -40,13 +42,24 @@ class Settings(ForecastSettings):
             check_room(panel, horizon, self.windows)
         span, shortest, found = longest_span(panel, horizon), self.lag + 1, list[Origin]()
         for series in panel.series if self.windows is not None else tested_series(panel):
-            first = len(series) - len(series) // TESTED if self.windows is None else horizon + 2
+            first = len(series) - tested_steps(len(series), horizon) if self.windows is None else horizon + 2
             most = max(1, min(MOST_WINDOWS, MOST_IN_ALL // len(panel)))
             count = min(most, (len(series) - first) // horizon) if self.windows is None else self.windows
             found += last_windows(series, horizon, count, horizon, span, shortest, first) if count else []
         if self.windows and not found:
             raise ValueError(f"no window holds a value and has {shortest} before it; take a shorter --lag or --horizon")
         return tuple(found)
+
+
+def tested_steps(length: int, horizon: int) -> int:
+    """Steps at the end of a series that the backtest may read by default.
+
+    A fifth, or one horizon where that is more and three are there.
+
+    >>> [tested_steps(length, 12) for length in (30, 40, 100)]
+    [6, 12, 20]
+    """
+    return max(length // TESTED, horizon if length >= LEAST_HORIZONS * horizon else 0)
 
 
 def tested_series(panel: Panel) -> tuple[Series, ...]:

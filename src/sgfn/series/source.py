@@ -20,7 +20,21 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
 SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 ALIASES = {
     "unique_id": ("id", "series", "series_id", "item", "item_id", "name", "sku", "store", "shop", "product"),
-    "ds": ("date", "datetime", "timestamp", "time", "day", "week", "month", "quarter", "year", "period", "index"),
+    "ds": (
+        "date",
+        "datetime",
+        "timestamp",
+        "time",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+        "period",
+        "index",
+        "epoch",
+        "step",
+    ),
     "y": ("value", "values", "target", "sales", "demand", "count", "quantity"),
 }
 OFFSET = re.compile(r"\s*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$")

@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.series.bank import Bank
-from sgfn.series.calibration import spread_scores, step_spreads
+from sgfn.series.calibration import ATOM, spread_scores, step_spreads
+from sgfn.series.joint import Dependence
 from sgfn.series.quantile_laws import QuantileLaw, pooled
 from sgfn.series.weights import STRENGTH, Evidence, fitting, learned_weights, shares
 
 GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
-"""Weight, in windows, of the weights of all windows in those of a group, and of a group's in those of a series."""
+"""Weight, in dozens of values, of the weights of all windows in those of a group, and of a group's in a series'."""
 GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 """Least number of windows from which a group, and a series, has weights of its own."""
 PRIORS = {"seasonal naive": 0.3}
@@ -45,6 +46,10 @@ class Stack:
     """Correlation of the normal scores of neighbouring steps."""
     windows: int
     """Number of windows by which it was learned."""
+    scores: Float64[np.ndarray, "N H P"] | None = None
+    """Normal scores of the values of these windows under the pooled law without its spreads; nan where missing."""
+    dependence: Dependence | None = None
+    """How series depend on each other at the same time; None where nothing is known of it."""
 
     def weights_of(self, series: str, group: str) -> Float64[np.ndarray, " M"]:
         """Weights of a series: its own, those of its group, or those of all."""
@@ -52,9 +57,17 @@ class Stack:
 
     def law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
         """Pooled law of windows, with the spread of each step."""
-        held = shares(weights, fitting(quantiles))
-        law = pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
+        law = self.plain_law(quantiles, weights)
         return law.spread(np.broadcast_to(self.spreads, law.values.shape[:-1]))
+
+    def plain_law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
+        """Pooled law of windows as the laws have it."""
+        held = shares(weights, fitting(quantiles))
+        return pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
+
+    def spreads_after(self, scores: Float64[np.ndarray, "N H P"]) -> Float64[np.ndarray, " H"]:
+        """Spread of each step where the scores of later windows are known, too."""
+        return step_spreads(scores if self.scores is None else np.concatenate([self.scores, scores]))
 
 
 def group_of(bank: Bank, number: int, cut: int) -> str:
@@ -65,15 +78,23 @@ def group_of(bank: Bank, number: int, cut: int) -> str:
     return f"{kind}, {4**length:,} to {4 ** (length + 1) - 1:,} values"
 
 
-def learn_stack(names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
-    """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows."""
+def learn_stack(
+    names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str], *, equal: bool = False
+) -> Stack:
+    """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows.
+
+    With `equal` the weights are those before anything is known, and only the spreads are learned.
+    """
     horizon = evidence.truth.shape[1]
     fits = evidence.fits.any(1) if len(evidence.truth) else np.ones(len(names), dtype=bool)
     counts = fits * np.array([PRIORS.get(name, 1.0) for name in names])
-    equal = counts / counts.sum()
+    prior = counts / counts.sum()
+    plain = Stack(names=names, weights=prior, spreads=np.ones(horizon), tie=TIE, windows=len(evidence.truth))
     if not len(evidence.truth):
-        return Stack(names=names, weights=equal, spreads=np.ones(horizon), tie=TIE, windows=0)
-    overall = learned_weights(evidence, equal, STRENGTH)
+        return plain
+    if equal:
+        return calibrated(plain, evidence, series, groups)
+    overall = learned_weights(evidence, prior, STRENGTH)
     by_group = _finer(evidence, groups, lambda _: overall, GROUP_WINDOWS, GROUP_STRENGTH)
     group_by_series = dict(zip(series, groups, strict=True))
 
@@ -81,16 +102,8 @@ def learn_stack(names: tuple[str, ...], evidence: Evidence, series: Sequence[str
         return by_group.get(group_by_series[name], overall)
 
     by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
-    plain = Stack(
-        names=names,
-        weights=overall,
-        by_group=by_group,
-        by_series=by_series,
-        spreads=np.ones(horizon),
-        tie=TIE,
-        windows=len(evidence.truth),
-    )
-    return calibrated(plain, evidence, series, groups)
+    learned = replace(plain, weights=overall, by_group=by_group, by_series=by_series)
+    return calibrated(learned, evidence, series, groups)
 
 
 def _finer(
@@ -109,11 +122,14 @@ def _finer(
 def calibrated(stack: Stack, evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
     """The stack with spreads and the correlation of steps, from how values lay in the laws that it pools."""
     weights = np.stack([stack.weights_of(*one) for one in zip(series, groups, strict=True)], 1)
-    law = stack.law(evidence.quantiles, weights)
-    seen = ~np.isnan(evidence.truth)
-    low, high = law.scores(np.nan_to_num(evidence.truth))
-    scores = np.where(seen[..., None], spread_scores(low, high), np.nan)
-    return replace(stack, spreads=step_spreads(scores), tie=tie_of(np.where(seen, (low + high) / 2, np.nan)))
+    scores = scores_of(stack.plain_law(evidence.quantiles, weights), evidence.truth)
+    return replace(stack, spreads=step_spreads(scores), tie=tie_of(scores[..., ATOM // 2]), scores=scores)
+
+
+def scores_of(law: QuantileLaw, truth: Float64[np.ndarray, "N H"]) -> Float64[np.ndarray, "N H P"]:
+    """Normal scores of values under laws, spread over atoms; nan where a value is missing."""
+    low, high = law.scores(np.nan_to_num(truth))
+    return np.where(np.isnan(truth)[..., None], np.nan, spread_scores(low, high))
 
 
 def tie_of(scores: Float64[np.ndarray, "N H"]) -> float:

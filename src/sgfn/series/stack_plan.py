@@ -1,6 +1,8 @@
 """Which windows of the training data the stack learns from, and whether a network is part of it."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +21,14 @@ LEAST_WINDOWS = 300
 ARIMA_WORK: dict[Effort, int] = {"quick": 0, "default": 200_000, "best": 5_000_000}
 """Most values of all series times 12 for which AutoARIMA is used: its time grows with them."""
 ARIMA_READS = 400
-NETWORKS: dict[Effort, dict[str, int]] = {
-    "quick": {"steps": 100, "series__members": 1},
-    "default": {"steps": 120, "series__members": 1},
-    "best": {},
-}
-"""Sizes of the network by effort; those of `best` are the preset's."""
+FEWEST_STEPS, MOST_STEPS = 120, 400
+"""Training steps of the network at the default effort."""
+WINDOWS_PER_STEP = 18
+"""One step for this many windows to learn from, between those limits."""
+USUAL_ROWS = 96
+"""Rows of a window (context and horizon) up to which the most steps are made; of longer windows fewer are."""
+FALLING_RATE = {"optim__lr": 3e-3, "optim__final": 0.1}
+"""Learning rate of few steps: larger at first than the preset's, and a tenth at the end."""
 
 
 def stack_span(length: int, horizon: int, windows: int, *, network: bool) -> int:
@@ -84,11 +88,27 @@ def network_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:
         return ""
     if config.laws == "auto" and config.effort == "quick":
         return "effort is quick"
-    spans = spans_of(lengths, config.horizon, config.effort)
-    found = sum(max(n - span - 2 * config.horizon, 0) for n, span in zip(lengths, spans, strict=True))
+    found = learned_windows(config, lengths)
     if config.laws == "auto" and found < LEAST_WINDOWS:
         return f"there are {found:,} windows to learn from, {LEAST_WINDOWS} are needed"
     return ""
+
+
+def learned_windows(config: SeriesConfig, lengths: Sequence[int]) -> int:
+    """About how many windows a network has to learn from, in training parts of given lengths."""
+    spans = spans_of(lengths, config.horizon, config.effort)
+    return sum(max(n - span - 2 * config.horizon, 0) for n, span in zip(lengths, spans, strict=True))
+
+
+def network_steps(config: SeriesConfig, lengths: Sequence[int]) -> int:
+    """Training steps at the default effort: more of more windows, fewer where windows are long.
+
+    >>> [network_steps(SeriesConfig(horizon=h), [n]) for h, n in [(12, 600), (30, 7_000), (48, 5_000)]]
+    [120, 372, 136]
+    """
+    rows = config.horizon + (config.context or max(2 * config.horizon, 64))
+    wanted = min(learned_windows(config, lengths) // WINDOWS_PER_STEP, MOST_STEPS)
+    return max(int(wanted * min(1.0, USUAL_ROWS / rows) ** 1.5), FEWEST_STEPS)
 
 
 def held_back(config: SeriesConfig, lengths: Sequence[int]) -> tuple[int, ...]:
@@ -110,8 +130,18 @@ def with_effort(config: TrainConfig, lengths: Sequence[int]) -> TrainConfig:
         return config
     if network_left_out(series, parts):
         return config.with_(steps=1, series__members=1)
-    plain = {"steps": config.steps == usual.steps, "series__members": series.members == usual.series.members}
-    return config.with_(**{name: size for name, size in NETWORKS[series.effort].items() if plain[name]})
+    if series.effort == "best":
+        return config
+    sizes = {"steps": network_steps(series, parts), "series__members": 1} | FALLING_RATE
+    mine, preset = asdict(config), asdict(usual)
+    return config.with_(**{name: size for name, size in sizes.items() if _at(mine, name) == _at(preset, name)})
+
+
+def _at(tree: dict[str, Any], name: str) -> Any:
+    """A value of nested dictionaries, by the names on the way with `__` between them."""
+    for part in name.split("__"):
+        tree = tree[part]
+    return tree
 
 
 def arima_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:

@@ -1,21 +1,24 @@
 """Forecasts of a stack: classical laws and the network, pooled by learned weights, with sample paths of the pool."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float64
-from scipy.special import ndtri
 
 from sgfn.series.bank import Bank, Cut, WindowProgress
+from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
+from sgfn.series.joint import dependence_of, joint_noise, matched
 from sgfn.series.learner import ForecastLearner
-from sgfn.series.panel import Panel
+from sgfn.series.panel import Panel, Series
+from sgfn.series.path_scores import chained, evenly, network_scores
 from sgfn.series.prediction import StackedForecast
-from sgfn.series.quantile_laws import GRID
-from sgfn.series.stack import Stack, group_of, learn_stack
+from sgfn.series.quantile_laws import GRID, QuantileLaw
+from sgfn.series.stack import Stack, group_of, learn_stack, scores_of
 from sgfn.series.stack_plan import WINDOWS_IN_ALL, arima_left_out, network_left_out, windows_of
 from sgfn.series.supports import Support, check_support, supports_of
 from sgfn.series.weights import Evidence, fitting, shares
@@ -24,6 +27,9 @@ from sgfn.series.windows import Windows
 NETWORK = "network"
 DRAWN_FROM = 0.02
 """Weight from which on a share of the paths is drawn by the network."""
+MANY_WINDOWS, COUNTS = 500, 0.05
+"""Of more windows than this, laws whose greatest weight is less than that are not computed."""
+NAIVE = "seasonal naive"
 LEAST_SCALE = 0.1
 """Least scale of a window's errors, as a share of the median scale."""
 
@@ -63,6 +69,7 @@ class StackedForecaster:
         self.names = tuple(name for name in self.settings.law_names if not absent.get(name))
         self.banks: list[tuple[Panel, Bank]] = []
         self.stacks: dict[bool, Stack] = {}
+        self.equal = False
 
     def bank(self, panel: Panel) -> Bank:
         """Classical forecasts of a panel, kept from call to call."""
@@ -83,6 +90,17 @@ class StackedForecaster:
                 check_support(support, one.name, one.values)
         return found
 
+    def of_laws(self, names: Sequence[str], *, equal: bool = False) -> "StackedForecaster":
+        """The same forecaster with some of its laws, which share their forecasts; weights are learned, or `equal`.
+
+        Shows what a law adds without fitting anything again.
+        """
+        if unknown := [name for name in names if name not in self.names]:
+            raise ValueError(f"{unknown[0]!r} is no part of this forecast: choose from {', '.join(self.names)}")
+        made = copy(self)
+        made.names, made.equal, made.stacks = tuple(name for name in self.names if name in names), equal, {}
+        return made
+
     # learning
 
     def stack(self, *, final: bool) -> Stack:
@@ -93,7 +111,14 @@ class StackedForecaster:
             series = [self.data.panel.series[number].name for number, _ in cuts]
             groups = [group_of(bank, *cut) for cut in cuts]
             ends = [len(one) for one in self.data.panel.series] if final else self.lengths
-            self.stacks[final] = learn_stack(self.names, self.evidence(cuts, ends), series, groups)
+            evidence = self.evidence(cuts, ends)
+            stack = learn_stack(self.names, evidence, series, groups, equal=self.equal)
+            if stack.scores is not None:
+                starts = np.array([_start(self.data.panel.series[number], cut) for number, cut in cuts])
+                stack = replace(
+                    stack, dependence=dependence_of(stack.scores[..., ATOM // 2], series, starts, stack.tie)
+                )
+            self.stacks[final] = stack
             if self.progress:
                 self.progress("weights", 1, 1)
         return self.stacks[final]
@@ -120,20 +145,24 @@ class StackedForecaster:
     def evidence(self, cuts: Sequence[Cut], ends: Sequence[int]) -> Evidence:
         """Forecasts of windows by all laws, with the values that came before the given ends of the series."""
         panel, horizon = self.data.panel, self.data.plan.horizon
-        truth = np.full((len(cuts), horizon), np.nan)
-        for row, (number, cut) in enumerate(cuts):
-            came = panel.series[number].values[cut : min(cut + horizon, ends[number])]
-            truth[row, : len(came)] = came
+        truth = observed(panel, cuts, horizon, ends)
         bank = self.bank(panel)
         scale = np.array([bank.scale(cut) for cut in cuts])
         scale = np.maximum(scale, LEAST_SCALE * np.median(scale)) if len(scale) else scale
         return Evidence(quantiles=self.quantiles(panel, cuts, "weights"), truth=truth, scale=scale)
 
-    def quantiles(self, panel: Panel, cuts: Sequence[Cut], phase: str) -> Float64[np.ndarray, "M N H Q"]:
-        """Quantiles of each law for each window, nan where a law does not fit; progress is told by a phase's name."""
+    def quantiles(
+        self, panel: Panel, cuts: Sequence[Cut], phase: str, names: Sequence[str] | None = None
+    ) -> Float64[np.ndarray, "M N H Q"]:
+        """Quantiles of each law for each window, nan where a law does not fit, or is none of the given names.
+
+        Progress is told by a phase's name.
+        """
         found, bank = [], self.bank(panel)
         for at, name in enumerate(self.names):
-            if name == NETWORK:
+            if names is not None and name not in names:
+                found.append(np.full((len(cuts), self.data.plan.horizon, len(GRID)), np.nan))
+            elif name == NETWORK:
                 found.append(network_quantiles(self.learner, Windows(panel, self.data.plan), cuts))
             else:
                 found.append(bank.quantiles(name, cuts, self._told(phase, at, len(cuts))))
@@ -151,10 +180,14 @@ class StackedForecaster:
     ) -> StackedForecast:
         """Forecast windows, with sample paths of the pooled law."""
         panel, stack = windows.panel, self.stack(final=final)
-        quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest")
         bank = self.bank(panel)
         weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
-        law = stack.law(quantiles, weights)
+        many = len(cuts) > MANY_WINDOWS
+        counts = [
+            name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE
+        ]
+        quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest", counts)
+        law = stack.law(quantiles, weights) if final else self._followed(stack, panel, cuts, quantiles, weights)
         held = shares(weights, fitting(quantiles))
         found = StackedForecast(
             names=tuple(panel.series[number].name for number, _ in cuts),
@@ -166,9 +199,33 @@ class StackedForecaster:
             weights=held,
             members=self.names,
         )
-        scores = self._scores(windows, cuts, held, samples, seed, stack.tie)
+        scores = self._scores(windows, cuts, held, samples, seed, stack)
         paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
         return replace(found, paths=found.inside(paths))
+
+    def _followed(
+        self,
+        stack: Stack,
+        panel: Panel,
+        cuts: Sequence[Cut],
+        quantiles: Float64[np.ndarray, "M W H Q"],
+        weights: Float64[np.ndarray, "M W"],
+    ) -> QuantileLaw:
+        """Pooled law of windows of the past, with spreads that know how earlier ones of them came out.
+
+        A window's spreads read what was observed before it alone: the stack's windows, and those of `cuts` that had
+        ended when it began.
+        """
+        law, horizon = stack.plain_law(quantiles, weights), quantiles.shape[2]
+        ends = [len(one) for one in panel.series]
+        scores = scores_of(law, observed(panel, cuts, horizon, ends))
+        starts = np.array([_start(panel.series[number], cut) for number, cut in cuts])
+        over = np.array([_start(panel.series[n], min(cut + horizon, ends[n])) for n, cut in cuts])
+        found = np.ones((len(cuts), horizon))
+        for start in np.unique(starts):
+            known = over <= start
+            found[starts == start] = stack.spreads_after(scores[known]) if known.any() else stack.spreads
+        return law.spread(found)
 
     def _scores(
         self,
@@ -177,22 +234,36 @@ class StackedForecaster:
         held: Float64[np.ndarray, "M W"],
         samples: int,
         seed: int,
-        tie: float,
+        stack: Stack,
     ) -> Float64[np.ndarray, "W N H"]:
         """Normal scores of sample paths: by the network in proportion to its weight, by a chain of steps otherwise.
 
-        In each window and step they lie evenly over the levels, so that paths have the quantiles of the forecast.
+        Paths of windows that begin at the same time are joint. In each window and step scores lie evenly over the
+        levels, so that paths have the quantiles of the forecast.
         """
         rng = np.random.default_rng(seed)
-        scores = chained(len(cuts), samples, self.data.plan.horizon, tie, rng)
+        noise = rng.normal(size=(len(cuts), samples, self.data.plan.horizon))
+        for group, names in self._together(windows, cuts) if stack.dependence else []:
+            assert stack.dependence is not None
+            noise[group] = joint_noise(stack.dependence.factor(names), samples, noise.shape[-1], rng)
+        scores = chained(noise, stack.tie)
         if NETWORK in self.names:
             share = held[self.names.index(NETWORK)]
             by_network = np.round(share * samples).astype(int) * (share >= DRAWN_FROM)
             if by_network.max(initial=0) > 0 and samples > 1:
                 drawn = network_scores(self.learner, windows, cuts, int(by_network.max()), seed)
                 for at, count in enumerate(by_network.tolist()):
-                    scores[at, :count] = drawn[at, :count]
+                    scores[at, :count] = matched(scores[at, :count], drawn[at, :count])
         return evenly(scores[:, rng.permutation(samples)], rng)
+
+    @staticmethod
+    def _together(windows: Windows, cuts: Sequence[Cut]) -> list[tuple[list[int], list[str]]]:
+        """Windows that begin at the same time, and the names of their series, where they are two or more."""
+        found: dict[int, dict[str, int]] = {}
+        for at, (number, cut) in enumerate(cuts):
+            one = windows.panel.series[number]
+            found.setdefault(_start(one, cut), {})[one.name] = at
+        return [(list(group.values()), list(group)) for group in found.values() if len(group) > 1]
 
     def composition(self, found: StackedForecast) -> Composition:
         """What a forecast consists of."""
@@ -213,6 +284,17 @@ class StackedForecaster:
         )
 
 
+def observed(
+    panel: Panel, cuts: Sequence[Cut], horizon: int, ends: Sequence[int]
+) -> Float64[np.ndarray, "W {horizon}"]:
+    """Values of windows up to given ends of the series, nan where there is none."""
+    found = np.full((len(cuts), horizon), np.nan)
+    for row, (number, cut) in enumerate(cuts):
+        came = panel.series[number].values[cut : min(cut + horizon, ends[number])]
+        found[row, : len(came)] = came
+    return found
+
+
 def same_values(one: Panel, other: Panel) -> bool:
     """Whether two panels hold the same series."""
     if one is other:
@@ -222,6 +304,11 @@ def same_values(one: Panel, other: Panel) -> bool:
         first.name == second.name and np.array_equal(first.values, second.values, equal_nan=True)
         for first, second in pairs
     )
+
+
+def _start(series: Series, cut: int) -> int:
+    """Last time before a window, in nanoseconds: windows with the same one begin together."""
+    return int(series.stamps[cut - 1].astype("datetime64[ns]").astype(np.int64))
 
 
 # The network in the stack
@@ -235,35 +322,3 @@ def network_quantiles(learner: ForecastLearner, windows: Windows, cuts: Sequence
     law = learner.member_laws(inputs).mean(0)
     scaled = learner.data.bins.quantile(law, torch.from_numpy(GRID))
     return (scaled * inputs.unit[:, None, None] + inputs.reference[..., None]).numpy()
-
-
-def network_scores(
-    learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut], samples: int, seed: int
-) -> Float64[np.ndarray, "W N H"]:
-    """Normal scores of paths that the network draws, each under the mean law of the steps that it visited."""
-    drawn = learner.draw_paths(windows.inputs(torch.tensor(cuts)), samples, seed)
-    mass = drawn.law.cpu() / drawn.law.cpu().sum(-1, keepdim=True)
-    index = drawn.realised.cpu().transpose(1, 2)  # W H N
-    share = torch.rand(index.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    level = (mass.cumsum(-1) - mass).gather(-1, index) + mass.gather(-1, index) * share
-    return np.moveaxis(ndtri(level.clamp(1e-9, 1 - 1e-9).numpy()), -1, 1)
-
-
-# Paths
-
-
-def chained(
-    windows: int, samples: int, horizon: int, tie: float, rng: np.random.Generator
-) -> Float64[np.ndarray, "W N H"]:
-    r"""Normal scores of paths in which neighbouring steps are correlated, $z_t = r z_{t-1} + \sqrt{1-r^2}\,e_t$."""
-    scores = rng.normal(size=(windows, samples, horizon))
-    for step in range(1, horizon):
-        scores[..., step] = tie * scores[..., step - 1] + np.sqrt(1 - tie**2) * scores[..., step]
-    return scores
-
-
-def evenly(scores: Float64[np.ndarray, "W N H"], rng: np.random.Generator) -> Float64[np.ndarray, "W N H"]:
-    """Scores moved so that in each window and step one lies in each of N equal shares of the mass; order is kept."""
-    rank = scores.argsort(1).argsort(1)
-    level = (rank + rng.random(scores.shape)) / scores.shape[1]
-    return ndtri(np.clip(level, 1e-9, 1 - 1e-9))

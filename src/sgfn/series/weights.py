@@ -1,16 +1,16 @@
 r"""Weights of several laws in one: least quantile loss on windows that came later, shrunk towards a prior.
 
-.. math:: \min_w \; \frac{L(w)}{L(w_0)} + \frac{\lambda}{n}\,\mathrm{KL}(w \,\|\, w_0), \qquad
+.. math:: \min_w \; \frac{L(w)}{L(w_0)} + \frac{12 \lambda}{n}\,\mathrm{KL}(w \,\|\, w_0), \qquad
     L(w) = \overline{\sum_\tau \rho_\tau\big(y - \textstyle\sum_m w_m q_{m\tau}\big) / s}
 
-over n windows whose errors are divided by a scale s; $w_0$ is the prior, equal weights at first. A law that does not
-fit a window is left out of it, and the other weights are divided by their sum.
+over n values whose errors are divided by the scale s of their window; $w_0$ is the prior, equal weights at first. A law
+that does not fit a window is left out of it, and the other weights are divided by their sum.
 
 Reference: Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions,
 Bayesian Analysis 13:917 (there by the log score; here by the quantile loss, which the forecast is judged by).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -20,8 +20,11 @@ from sgfn.series.quantile_laws import GRID
 
 DECILES = np.flatnonzero(np.isclose(GRID * 10 % 1, 0) | np.isclose(GRID * 10 % 1, 1))
 """Places of the levels .1, ..., .9 in the grid: the loss is over them."""
-STRENGTH = 0.25
-"""Weight of the prior, in windows."""
+STRENGTH = 0.5
+"""Weight of the prior, in dozens of values."""
+DOZEN = 12
+MOST_LOSS = 4.0
+"""Loss of a window, in those of the median window, above which it counts for no more."""
 STEPS, RATE = 120, 0.15
 MOST_ROWS = 12_000
 """Most values on which weights are learned; of more, evenly spread ones."""
@@ -78,8 +81,9 @@ def learned_weights(
     there = prior > 0
     if not len(evidence.truth) or evidence.fits[there].any(1).sum() < 2:
         return prior
-    data, reference = _rows(evidence, there), np.log(prior[there] / prior.sum())
+    data, reference = _rows(tempered(evidence, prior), there), np.log(prior[there] / prior.sum())
     before = _loss(data, np.exp(reference))[0]
+    values = int((~np.isnan(evidence.truth)).sum())
     if not before > 0:
         return prior
     logits, first, second = reference.copy(), np.zeros_like(reference), np.zeros_like(reference)
@@ -87,12 +91,29 @@ def learned_weights(
         weights = softmax(logits)
         apart = np.log(np.maximum(weights, 1e-300)) - reference
         slope = _loss(data, weights)[1] / before
-        slope += strength / len(evidence.truth) * weights * (apart - weights @ apart)
+        slope += strength * DOZEN / values * weights * (apart - weights @ apart)
         first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * np.square(slope)
         logits -= RATE * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-10)
     found = np.zeros_like(prior)
     found[there] = softmax(logits)
     return found
+
+
+def tempered(evidence: Evidence, prior: Float64[np.ndarray, " M"]) -> Evidence:
+    """Evidence in which no window counts for more than `MOST_LOSS` times the median one, under the prior's weights.
+
+    A window with a break in it, which no law could have foreseen, would decide alone otherwise.
+    """
+    held = shares(np.repeat(prior[:, None], len(evidence.truth), 1), evidence.fits)
+    pooled = np.einsum("mn,mnhq->nhq", held, np.nan_to_num(evidence.quantiles[..., DECILES]))
+    error, levels = evidence.truth[..., None] - pooled, GRID[DECILES]
+    loss = np.maximum(levels * error, (levels - 1) * error).mean(-1) / evidence.scale[:, None]  # N H
+    seen = ~np.isnan(loss)
+    each = np.where(seen, loss, 0.0).sum(1) / np.maximum(seen.sum(1), 1)
+    usual = float(np.median(each[seen.any(1)])) if seen.any() else 0.0
+    if not usual > 0:
+        return evidence
+    return replace(evidence, scale=evidence.scale * np.maximum(each / (MOST_LOSS * usual), 1.0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,13 +13,15 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from sgfn.config.series import SeriesConfig
+from sgfn.config.series import Reference, SeriesConfig
 from sgfn.series.calendar import features, following
 from sgfn.series.categories import aligned
 from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import Plan, moments
-from sgfn.series.scaling import Scale, joined, scale_of
+from sgfn.series.scaling import LEAST_CHANGE, Scale, joined, mean_changes, scale_of
 
+TREND_COUNTS = 1.15
+"""Factor of the residual of a trend where references are compared: it is taken where it plainly leaves less."""
 COMPARED_WINDOWS = 2048
 """Most windows on which references and scalings are compared."""
 SCALED_BY = 2
@@ -28,6 +30,11 @@ HISTORIES = 2**26
 """Values at most of the histories by which windows are scaled at once, which bounds memory."""
 LONG_HISTORY = 2**16
 """Values from which on a history is cut to what the longest series has."""
+CHOICES: dict[str, tuple[Reference, ...]] = {
+    "auto": ("season", "level", "last"),
+    "best": ("season", "trend", "level", "last"),
+}
+"""References among which the training windows choose; `auto` is what runs made before there was a trend say."""
 LARGEST_INPUT = 10.0
 """Bound of the scaled values that a network reads."""
 
@@ -81,6 +88,7 @@ class Windows:
         self.known = self._flat([self._known(i) for i in range(len(panel))]).float()
         self.clock = self._flat([plan.clock(stamps) for stamps in self.stamps])
         self.scaled_at = self._flat([_scaled_at(self._enough(s, size), plan.season) for s, size in self._sized()])
+        self.changes = torch.cat([self._changes(s, size) for s, size in self._sized()])
         self.history = history_of(plan, max(len(series) for series in panel.series))
         self.offsets = torch.arange(-plan.context, plan.horizon, device=device)
 
@@ -149,8 +157,15 @@ class Windows:
         plan = self.plan
         back = torch.arange(-self.history, 0, device=self.device)
         settings = {"reference": plan.reference, "scaling": plan.scaling, "season": plan.season}
-        found = scale_of(self._values(self._before_outages(cuts), back), self.offsets, **settings)
+        moved = self._before_outages(cuts)
+        least = LEAST_CHANGE * self.changes[self.starts[cuts[:, 0]] + moved[:, 1].clamp(min=0)]
+        found = scale_of(self._values(moved, back), self.offsets, least=least, **settings)
         return Scale(reference=found.reference, level=found.level, unit=found.unit * plan.spread)
+
+    def _changes(self, series: Series, size: int) -> Float64[Tensor, " N"]:
+        """Mean change over a season before each row of a series, and after its end."""
+        found = mean_changes(torch.from_numpy(series.values).to(self.device), self.plan.season)
+        return torch.nn.functional.pad(found, (0, max(size - len(found), 0)), value=float(found[-1]))[:size]
 
     def _before_outages(self, cuts: Int[Tensor, "B 2"]) -> Int[Tensor, "B 2"]:
         number, cut = cuts.unbind(1)
@@ -300,14 +315,19 @@ def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
     The reference is the one whose residuals are smallest, the scaling the one under which windows differ least in size.
     """
     plan = Plan.of(panel, config)
-    choices = ("season", "level", "last") if plan.season > 1 else ("level", "last")
-    references = choices if plan.reference == "auto" else (plan.reference,)
-    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _mean_residual(panel, one))
+    choices = CHOICES.get(plan.reference, (plan.reference,))
+    references = tuple(kind for kind in choices if plan.season > 1 or kind != "season" or len(choices) == 1)
+    plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _weighed_residual(panel, one))
     scalings = ("deviation", "size") if plan.scaling == "auto" else (plan.scaling,)
     plan = min((replace(plan, scaling=kind) for kind in scalings), key=lambda one: _size_variation(panel, one))
     plan = replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
     windows = Windows(panel, plan)
     return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_spaced_cuts(windows))).numpy()]))
+
+
+def _weighed_residual(panel: Panel, plan: Plan) -> float:
+    """Mean residual of a reference; that of a trend counts for more, as its level is that of the last cycle alone."""
+    return _mean_residual(panel, plan) * (TREND_COUNTS if plan.reference == "trend" else 1.0)
 
 
 def _mean_residual(panel: Panel, plan: Plan) -> float:

@@ -15,6 +15,7 @@ from sgfn.reports.forecast_figure import (
     fan_chart,
     rows_of,
     scenario_chart,
+    time_text,
 )
 from sgfn.reports.looks import Look
 from sgfn.reports.numbers import DASH
@@ -208,7 +209,7 @@ def _forecasts(outcome: Outcome) -> Section:
 
     def draw(name: str, key: str) -> Drawing:
         ahead = rows_of(outcome.forecast, name)
-        end = f"{ahead['q0.5'].iloc[-1]:.4g} on {ahead['ds'].iloc[-1]}"
+        end = f"{ahead['q0.5'].iloc[-1]:.4g} at {time_text(ahead['ds'].iloc[-1])}"
         said = f"Fan chart of {name}: the median forecast ends at {end}"
         return drawing(fan_chart(name, outcome, titled=False), key=key, said=said)
 
