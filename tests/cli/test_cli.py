@@ -402,19 +402,26 @@ def test_a_closed_pipe_is_noticed_before_python_shuts_down(words: list[str], mon
     assert told.getvalue() == ""
 
 
-@pytest.mark.parametrize("words", [["tasks", "grid"], ["data", "list", "--json"], ["--help"], ["tasks", "--help"]])
-def test_streams_that_are_closed(words: list[str]) -> None:
+CLOSED = [
+    *(("data list --json", closed) for closed in (">&-", ">&- 2>&-", "<&- >&-")),
+    *(("tasks grid", ">&-"), ("--help", "<&- >&-"), ("tasks --help", ">&- 2>&-")),
+]
+
+
+@pytest.mark.parametrize(("words", "closed"), CLOSED)
+def test_streams_that_are_closed(words: str, closed: str) -> None:
     """As in `sgfn tasks >&-`: nothing is printed, and nothing else is lost."""
-    command = f"{sys.executable} -m sgfn.cli {' '.join(words)}"
-    for closed in (">&-", ">&- 2>&-", "<&- >&-"):
-        done = subprocess.run(f"{command} {closed}", shell=True, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    command = f"{sys.executable} -m sgfn.cli {words} {closed}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_error_without_a_place_to_say_it() -> None:
-    for closed in ("2>&-", ">&- 2>&-", "2>/dev/full"):
-        command = f"{sys.executable} -m sgfn.cli tasks gird {closed}"
-        assert subprocess.run(command, shell=True, capture_output=True, check=False).returncode == 2
+@pytest.mark.parametrize(
+    ("words", "closed"), [("tasks gird", "2>&-"), ("train --steps abc", ">&- 2>&-"), ("data fetch x", "2>/dev/full")]
+)
+def test_an_error_without_a_place_to_say_it(words: str, closed: str) -> None:
+    command = f"{sys.executable} -m sgfn.cli {words} {closed}"
+    assert subprocess.run(command, shell=True, capture_output=True, check=False).returncode == 2
 
 
 def test_letters_that_the_stream_does_not_have(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sgfn import TrainConfig, train
 
-TABLE = "sequence,score\nACG,1\nCAT,0.5\nTAG,0.2\nGGA,0.7\n"
+TABLE = "sequence,score\nAC,1\nCA,0.5\nTA,0.2\nGG,0.7\n"
 SIZES = {"batch": 8, "net__hidden": 16, "dynamics__hidden": 8, "steps": 40, "log__every": 5}
 
 
