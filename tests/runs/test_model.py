@@ -3,60 +3,27 @@
 import inspect
 import math
 import os
-import re
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from small_runs import CPU, complaint, contents
+from small_fits import CONFUSED, NOISES, QUICK, WITHOUT_NET, count_a, encoder, fit, own_balance, refused
 from torch import Tensor, nn
 from torch.testing import assert_close
 
 import sgfn
-from sgfn.cli.commands import main
 from sgfn.config import TrainConfig
-from sgfn.envs import SequenceEnv, laws
-from sgfn.envs.trajectories import Episodes
+from sgfn.envs import laws
 from sgfn.landscapes.base import Landscape
-from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
-from sgfn.objectives.scores import Scores
+from sgfn.noise import ByPosition, HiddenRate, Noise, UniformSlip
 from sgfn.objectives.trajectory_balance import trajectory_balance
 from sgfn.runs import progress as shows
 from sgfn.runs.fit import given_parts
-from sgfn.runs.folder import Run
-from sgfn.runs.parts import FILE, as_landscape
+from sgfn.runs.parts import as_landscape
 from sgfn.runs.spaces import as_noise
-
-QUICK: dict[str, Any] = {"steps": 6, "batch": 8, "net__hidden": 16, "dynamics__hidden": 8, "progress": False}
-QUICK |= {"device": "cpu", "log__every": 2, "optim__lr": 0.02, "optim__warmup": 0}
-CONFUSED = ConfusionMatrix(matrix=torch.tensor([[0.8, 0.2], [0.3, 0.7]], dtype=torch.float64))
-
-
-def count_a(texts: list[str]) -> list[float]:
-    """A reward that can be found by its name."""
-    return [1.0 + text.count("A") for text in texts]
-
-
-def fit(task: Any = None, **changes: Any) -> sgfn.Model:
-    task = sgfn.Sequences("AC", 3, noise=0.2) if task is None else task
-    given = {"reward": count_a} if not isinstance(task, str) else {}
-    return sgfn.fit(task, **(QUICK | given | changes))
-
-
-@contextmanager
-def refused(words: str) -> Iterator[None]:
-    """A ValueError of one line that holds the words."""
-    with pytest.raises(ValueError, match=re.escape(words)) as error:
-        yield
-    assert "\n" not in str(error.value)
-
 
 # Environments and noise
 
@@ -151,9 +118,6 @@ def test_a_landscape_is_a_reward_too() -> None:
 
 
 # Laws and probabilities
-
-
-NOISES = [UniformSlip(alpha=0.2), HiddenRate(mean=0.2, concentration=2.0), CONFUSED, ByPosition(alphas=(0.0, 0.1, 0.5))]
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
@@ -269,12 +233,6 @@ def test_temperature_tempers_the_policy() -> None:
 # Objectives and encoders
 
 
-def own_balance(scores: Scores, batch: Episodes) -> Tensor:
-    """Trajectory balance, written out."""
-    steps = (scores.log_pf + scores.log_dynamics - scores.log_pb).sum(1)
-    return (scores.log_z + steps - batch.log_reward).square()
-
-
 @pytest.mark.parametrize("least", [3, 1])
 def test_an_own_trajectory_balance_gives_the_numbers_of_tb(least: int) -> None:
     env = sgfn.Sequences("AC", 3, least, noise=0.2)
@@ -297,14 +255,6 @@ def test_a_wrong_objective_is_one_line() -> None:
             fit(objective=wrong)
     with refused("method 'ppo' takes no objective of your own: use method gfn"):
         sgfn.fit("grid", method="ppo", steps=1, progress=False, objective=own_balance)
-
-
-def encoder(features: int) -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(features, 12), nn.Tanh(), nn.Dropout(0.5), nn.Linear(12, 7))
-
-
-WITHOUT_NET = {name: value for name, value in QUICK.items() if name != "net__hidden"}
 
 
 def test_an_own_encoder_is_trained_in_place() -> None:
@@ -450,120 +400,3 @@ def test_sequences_of_one_letter() -> None:
     model = fit(sgfn.Sequences("ACG", 1, noise=0.3))
     policy = model.policy([""])[0].double().exp()
     assert_close(model.log_prob(["A", "C", "G"]).exp(), 0.7 * policy + 0.1, atol=1e-6, rtol=1e-5)
-
-
-# Evaluated, saved and loaded
-
-
-def test_evaluate_has_the_figures_of_the_command_line(tmp_path: Path) -> None:
-    model = fit("words")
-    model.save(tmp_path / "run")
-    assert model.evaluate(samples=64) == sgfn.evaluate(tmp_path / "run", samples=64, device="cpu")
-
-
-def test_a_fitted_task_is_the_trained_one(tmp_path: Path) -> None:
-    """`sgfn.train` and `sgfn.fit` run the same loop: the folders are equal, bit for bit."""
-    settings = {name: value for name, value in QUICK.items() if name not in ("progress", "device")}
-    sgfn.train("words", TrainConfig().with_(**settings), tmp_path / "trained", device="cpu")
-    fit("words").save(tmp_path / "fitted")
-    assert contents(tmp_path / "trained") == contents(tmp_path / "fitted")
-    fit("words", seed=1).save(tmp_path / "other")
-    assert contents(tmp_path / "trained") != contents(tmp_path / "other")
-
-
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
-@pytest.mark.parametrize("least", [3, 1])
-def test_saved_and_loaded_it_draws_the_same(noise: Noise, least: int, tmp_path: Path) -> None:
-    model = fit(sgfn.Sequences("AC", 3, least, noise=noise))
-    model.save(tmp_path / "run")
-    again = sgfn.load(tmp_path / "run")
-    assert torch.equal(again.sample(100, seed=3).tokens, model.sample(100, seed=3).tokens)
-    assert torch.equal(again.policy([""]), model.policy([""]))
-    assert again.evaluate(samples=64) == model.evaluate(samples=64)
-    assert again.metrics.equals(model.metrics)
-    again.save(tmp_path / "copy")
-    assert contents(tmp_path / "copy") == contents(tmp_path / "run")
-
-
-def test_a_lambda_is_asked_for_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = fit(reward=lambda texts: count_a(texts))
-    model.save(tmp_path / "run")
-    wanted = f"give it again, sgfn.load('{tmp_path / 'run'}', reward=...)"
-    with refused(wanted):
-        sgfn.load(tmp_path / "run")
-    assert wanted in complaint(capsys, ["evaluate", str(tmp_path / "run")])
-    again = sgfn.load(tmp_path / "run", reward=count_a)
-    assert again.sample(30, seed=0).to_frame().equals(model.sample(30, seed=0).to_frame())
-    assert b"pickle" not in b"".join(contents(tmp_path / "run").values())
-
-
-def test_the_command_line_reads_a_saved_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "own_scores.py").write_text("def ones_and_as(texts):\n    return [1 + t.count('A') for t in texts]\n")
-    monkeypatch.chdir(tmp_path)
-    run = tmp_path / "run"
-    fit(reward="own_scores:ones_and_as", noise=CONFUSED, objective=own_balance).save(run)
-    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
-    assert main(["sample", str(run), "-n", "5", "--out", "drawn.csv", "--device", "cpu"]) == 0
-    assert main(["report", str(run)]) == 0
-    drawn = pd.read_csv("drawn.csv")
-    assert drawn["score"].tolist() == count_a(drawn["sequence"].tolist())
-    source = __import__("sgfn.reports.sources", fromlist=["read_source"]).read_source(run)
-    assert source.noise == "confusion matrix, 25.0% errors"
-    assert source.objective.endswith(":own_balance")
-    refused = complaint(capsys, ["train", "sequences", "--resume", "--out", str(run)])
-    assert "was saved by model.save with Python objects of its own" in refused
-
-
-def test_a_folder_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    fit().save(tmp_path / "run")
-    before = contents(tmp_path / "run")
-    with pytest.raises(ValueError, match="already holds a run"):
-        fit(seed=1).save(tmp_path / "run")
-    assert contents(tmp_path / "run") == before
-    fit("words").save(tmp_path / "run", overwrite=True)
-    assert FILE not in contents(tmp_path / "run")
-
-
-class NoRepeats(SequenceEnv):
-    """Sequences without a letter twice in a row: an environment of one's own."""
-
-    def legal(self, state: Tensor) -> Tensor:
-        begun = (self.written(state) > 0) & ~self.done(state)
-        last = torch.arange(self.actions, device=state.device) == self.last(state)[..., None]
-        return super().legal(state) & ~(last & begun[..., None])
-
-    def slippable(self, state: Tensor) -> Tensor:
-        return super().slippable(state) & self.legal(state)
-
-
-def test_an_own_environment_is_given_again(tmp_path: Path) -> None:
-    env = NoRepeats(length=4, alphabet="ABC", noise=UniformSlip(alpha=0.1))
-    model = fit(env)
-    assert all(a != b for text in model.sample(50, seed=0).sequences for a, b in pairwise(text))
-    model.save(tmp_path / "run")
-    with refused("an environment that cannot be found by name (test_model:NoRepeats): give it again"):
-        sgfn.load(tmp_path / "run")
-    again = sgfn.load(tmp_path / "run", env=env)
-    assert torch.equal(again.sample(50, seed=0).tokens, model.sample(50, seed=0).tokens)
-    with refused("was trained on an environment with horizon 4, the one given has 5"):
-        sgfn.load(tmp_path / "run", env=NoRepeats(length=5, alphabet="ABC", noise=UniformSlip(alpha=0.1)))
-
-
-def test_an_own_encoder_is_given_again(tmp_path: Path) -> None:
-    env = sgfn.Sequences("AC", 3, noise=0.2)
-    model = sgfn.fit(env, reward=count_a, encoder=encoder(env.features), **WITHOUT_NET)
-    model.save(tmp_path / "run")
-    with refused("an encoder that cannot be found by name (torch.nn.modules.container:Sequential)"):
-        sgfn.load(tmp_path / "run")
-    again = sgfn.load(tmp_path / "run", encoder=encoder(env.features))
-    assert torch.equal(again.policy(["", "A"]), model.policy(["", "A"]))
-    with refused("does not fit"):
-        sgfn.load(tmp_path / "run", encoder=nn.Linear(env.features, 3))
-
-
-def test_trained_runs_are_models_too(words_run: Path) -> None:
-    model = sgfn.load(words_run)
-    assert model.step == 20
-    assert torch.equal(model.sample(40, seed=5).tokens, Run(path=words_run).load(CPU).draw(40, 5).objects)
