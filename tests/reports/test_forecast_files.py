@@ -59,7 +59,7 @@ def test_killed_anywhere_a_forecast_is_all_old_or_all_new(
     before, outcomes, after = contents(run), [], None
     ready = forecasts.Forecaster.load(run)
     monkeypatch.setattr(forecasts.Forecaster, "load", lambda *_, **__: ready)  # what is written is under test
-    for change in range(1, 150, 5):
+    for change in range(1, 150, 8):
         folder = Path(shutil.copytree(run, tmp_path / "tried"))
         paths.write_text("old")
         killed = killed_at(change, lambda folder=folder: again(data, folder, paths))
