@@ -93,6 +93,8 @@ def ehrlich_table() -> str:
 
 def validation_table() -> str:
     """Seeds that no setting was chosen on."""
+    if not rows_of("exploration_validation.json"):
+        return "Not run yet."
     return functions_table("exploration_validation.json", "exploration_rival_validation.json")
 
 
@@ -246,6 +248,8 @@ def heat_lines() -> str:
 def tfbind8_table() -> str:
     """Total variation on TFBind8 by way, after equal trajectories."""
     rows = rows_of("exploration_tfbind8.json")
+    if not rows:
+        return "Not run yet."
     alphas, found = list(dict.fromkeys(row["alpha"] for row in rows)), groups(rows, ("way", "alpha"))
     lines = [
         [way, *(ranged([row["tv"] for row in found[way, alpha]], "{:.3f}") for alpha in alphas)]
