@@ -5,6 +5,7 @@ python -m benchmarks.exploration validation   the same at seeds 10 to 14, which 
 python -m benchmarks.exploration rival        the same functions, start and calls by the genetic algorithm of holo-bench
                                               (package pytorch-holo, in an environment of its own with ours)
 python -m benchmarks.exploration grids        all ways and peers on hypergrids, bits and an Ehrlich function
+python -m benchmarks.exploration heat         what the temperature r_gamma changes in rollouts on two grids
 python -m benchmarks.exploration tfbind8      the ways on TFBind8, which needs no exploration: is anything lost?
 python -m benchmarks.exploration tell         write the tables of docs/exploration.md from the committed results
 
@@ -25,7 +26,7 @@ import torch
 
 from benchmarks.common import RESULTS, command, device_here, machine, positive
 from benchmarks.exploration_ehrlich import CELLS, ehrlich, rival
-from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored
+from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored, heated
 from sgfn.config.files import read_json, write_json, write_text
 
 Row = dict[str, Any]
@@ -66,6 +67,13 @@ STUDIES: dict[str, Study] = {
         first=20,
         device=True,
     ),
+    "heat": Study(
+        run=heated,
+        out="exploration_heat.json",
+        axes={"cell": [cell for cell in TASKS if "3 x 10" in cell or "2 x 20" in cell], "alpha": (0.0,)},
+        seeds=3,
+        first=20,
+    ),
     "tfbind8": Study(
         run=explored,
         out="exploration_tfbind8.json",
@@ -94,19 +102,25 @@ def finished(study: str, cells: list[Row], more: Row, jobs: int, minutes: float)
             yield from (future.result() for future in done)
 
 
+def same(cell: Row, row: Row) -> bool:
+    """Whether a row is the run of a cell; rows marked `older`, with the reason, are run again."""
+    return cell.items() <= row.items()
+
+
 def run(name: str, args: argparse.Namespace) -> None:
     """Run what the file does not have yet; it is written after every run."""
     study, out = STUDIES[name], args.out or RESULTS / STUDIES[name].out
     rows = read_json(out)["rows"] if out.is_file() else []
     chosen = {"cell": args.cells, "way": args.ways, "alpha": args.alphas}
     every = list(study.cells(args.seeds or study.seeds, {name: v for name, v in chosen.items() if v}))
-    wanted = [cell for cell in every if not any(cell.items() <= row.items() for row in rows)]
+    wanted = [cell for cell in every if not any(same(cell, row) and "older" not in row for row in rows)]
     more = {"steps": args.steps, "device": args.device} if study.device else {}
     about = {"command": command("exploration"), "machine": machine(torch.device(args.device))}
     keys = [*study.axes, "seed"]
     order = {str({key: cell[key] for key in keys}): place for place, cell in enumerate(every)}
     for row in finished(name, wanted, more, args.jobs, args.minutes):
-        rows.append(row)
+        mine = {key: row[key] for key in keys}
+        rows = [*(other for other in rows if not same(mine, other)), row]
         rows.sort(key=lambda row: order.get(str({key: row[key] for key in keys}), len(order)))
         write_json(out, {**about, "rows": rows})
         print(row, flush=True)

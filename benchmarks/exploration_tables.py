@@ -63,6 +63,13 @@ def groups(rows: Rows, keys: tuple[str, ...]) -> dict[tuple[Any, ...], Rows]:
     return found
 
 
+def older_note(rows: Rows) -> str:
+    """A sentence on rows of an earlier state, where there are some."""
+    reasons = sorted({row["older"] for row in rows if "older" in row})
+    count = sum("older" in row for row in rows)
+    return f"\n\n{count} of {len(rows)} runs are older: {'; '.join(reasons)}." if count else ""
+
+
 # Ehrlich functions
 
 
@@ -76,7 +83,7 @@ def functions_table(ours: str, theirs: str) -> str:
         sampled = f"{middle([row['sample_mean'] for row in rows]):.3f}"
         lines.append([cell, f"{alpha:g}", str(len(rows)), *found, counts(rows, "distinct"), sampled, *rival])
     head = ["function", "noise", "seeds", "best", "calls to .75", "calls to 1", "distinct", "mean of samples"]
-    return table([*head, "GA best", "GA keeps", "GA saw"], lines)
+    return table([*head, "GA best", "GA keeps", "GA saw"], lines) + older_note(rows_of(ours))
 
 
 def ehrlich_table() -> str:
@@ -86,6 +93,8 @@ def ehrlich_table() -> str:
 
 def validation_table() -> str:
     """Seeds that no setting was chosen on."""
+    if not rows_of("exploration_validation.json"):
+        return "Not run yet."
     return functions_table("exploration_validation.json", "exploration_rival_validation.json")
 
 
@@ -109,9 +118,13 @@ def axes() -> tuple[list[str], list[float], list[str]]:
     return tuple(list(dict.fromkeys(row[key] for row in rows)) for key in ("cell", "alpha", "way"))  # pyright: ignore
 
 
-def budget(cell: str) -> float:
-    """The most calls that any run of a task made."""
-    return max(row["calls"] for row in rows_of("exploration_grids.json") if row["cell"] == cell and "calls" in row)
+def budget(ways: list[str], cell: str, alpha: float, goal: str) -> float:
+    """The fewest calls that a run of some ways made without reaching a goal; infinite where all reached it."""
+    key = goal_key(cell, goal)
+    rows = [row for row in rows_of("exploration_grids.json") if (row["cell"], row["alpha"]) == (cell, alpha)]
+    return min(
+        (row["calls"] for row in rows if row["way"] in ways and "calls" in row and row[key] is None), default=math.inf
+    )
 
 
 def first(ways: list[str], cell: str, alpha: float, goal: str) -> tuple[str, float]:
@@ -119,16 +132,22 @@ def first(ways: list[str], cell: str, alpha: float, goal: str) -> tuple[str, flo
     return min(((way, reached(cell, alpha, way, goal)) for way in ways), key=lambda pair: pair[1])
 
 
-def said(calls: float, cell: str) -> str:
-    """Calls as text; those that did not do are more than the budget."""
-    return f"{calls:,.0f}" if calls < math.inf else f"over {budget(cell):,.0f}"
+def said(ways: list[str], cell: str, alpha: float, goal: str) -> str:
+    """Calls of the best of some ways as text; where none does, that it takes more than was tried."""
+    calls = first(ways, cell, alpha, goal)[1]
+    if calls < math.inf:
+        return f"{calls:,.0f}"
+    tried = budget(ways, cell, alpha, goal)
+    return f"over {tried:,.0f}" if tried < math.inf else "not run"
 
 
 def factor(cell: str, alpha: float, goal: str) -> float:
     """How many times as many calls the better constant epsilon needs as the best way of ours: at least so many."""
     ours = [way for way in axes()[2] if way not in (*CONSTANT, *PEERS)]
     best, constant = first(ours, cell, alpha, goal)[1], first([*CONSTANT], cell, alpha, goal)[1]
-    return 0.0 if best == math.inf else min(constant, budget(cell)) / best
+    if constant == math.inf:
+        constant = budget([*CONSTANT], cell, alpha, goal)
+    return 0.0 if math.inf in (best, constant) else constant / best
 
 
 def best_table() -> str:
@@ -138,11 +157,11 @@ def best_table() -> str:
     for cell in cells:
         for alpha in alphas:
             for goal in goals_of(cell):
-                way, calls = first(ours, cell, alpha, goal)
+                way = first(ours, cell, alpha, goal)[0]
                 times = factor(cell, alpha, goal)
                 least = "at least " if reached_by_none([*CONSTANT], cell, alpha, goal) and times else ""
-                constant = said(first([*CONSTANT], cell, alpha, goal)[1], cell)
-                best = [way if times else "-", said(calls, cell), f"{least}{times:.1f}" if times else "-"]
+                constant, calls = said([*CONSTANT], cell, alpha, goal), said(ours, cell, alpha, goal)
+                best = [way if times else "-", calls, f"{least}{times:.1f}" if times else "-"]
                 lines.append([cell, f"{alpha:g}", goal, constant, *best, peer_said(cell, alpha, goal)])
     head = ["task", "noise", "goal", "constant epsilon", "best way", "its calls", "times fewer", "best peer"]
     return table(head, lines)
@@ -180,7 +199,8 @@ def thirds_line() -> str:
             f"at noise {alpha:g} on {len(won)} of {len(cells)} tasks" + (f" ({'; '.join(won)})" if won else "")
         )
     claim = "The best way needs at most a third of the calls of the better constant epsilon for one goal or the other"
-    return f"{claim} ({len(seeds)} seeds, medians): {', '.join(parts)}."
+    count = f"{len(seeds)} seed" + ("s, medians" if len(seeds) > 1 else "")
+    return f"{claim} ({count}): {', '.join(parts)}." + older_note(rows_of("exploration_grids.json"))
 
 
 def goals_of(cell: str) -> tuple[str, ...]:
@@ -196,7 +216,7 @@ def entropy_lines() -> str:
         for goal in goals_of(cell):
             shown = {}
             for name, ways in (("constant", [*CONSTANT]), *((way, [way]) for way in ENTROPY)):
-                shown[name] = " / ".join(said(first(ways, cell, alpha, goal)[1], cell) for alpha in alphas)
+                shown[name] = " / ".join(said(ways, cell, alpha, goal) for alpha in alphas)
             won = sum(
                 first([*ENTROPY], cell, alpha, goal)[1] < 0.8 * first([*CONSTANT], cell, alpha, goal)[1]
                 for alpha in alphas
@@ -210,9 +230,26 @@ def entropy_lines() -> str:
     return "\n".join(lines)
 
 
+def heat_lines() -> str:
+    """What the temperature r_gamma changes in rollouts: a sentence for each grid."""
+    lines = []
+    for (cell,), rows in groups(rows_of("exploration_heat.json"), ("cell",)).items():
+        value = {key: middle([row[key] for row in rows]) for key in rows[0] if key not in ("cell", "alpha", "seed")}
+        ratio = ranged([row["r_gamma"] for row in rows])
+        lengths = "{length_plain:.1f}, {length_by_ratio:.1f} and {length_hot:.1f}".format(**value)
+        ends = "{distinct_plain}, {distinct_by_ratio} and {distinct_hot}".format(**value)
+        lines.append(
+            f"- {cell}: after 140 steps r_gamma is {ratio}; at temperature 1, r_gamma and 2 a rollout has {lengths} "
+            f"steps, and 1,000 of them end in {ends} different cells (medians of {len(rows)} seeds)."
+        )
+    return "\n".join(lines)
+
+
 def tfbind8_table() -> str:
     """Total variation on TFBind8 by way, after equal trajectories."""
     rows = rows_of("exploration_tfbind8.json")
+    if not rows:
+        return "Not run yet."
     alphas, found = list(dict.fromkeys(row["alpha"] for row in rows)), groups(rows, ("way", "alpha"))
     lines = [
         [way, *(ranged([row["tv"] for row in found[way, alpha]], "{:.3f}") for alpha in alphas)]
@@ -228,5 +265,6 @@ TABLES = {
     "explore-thirds": thirds_line,
     "explore-ways": ways_table,
     "explore-entropy": entropy_lines,
+    "explore-heat": heat_lines,
     "explore-tfbind8": tfbind8_table,
 }

@@ -17,6 +17,8 @@ from sgfn.landscapes.hypergrid import Hypergrid
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import make_learner
+from sgfn.learning.rollout import rollout
+from sgfn.learning.trainer import Trainer
 
 BATCH = 64
 """Trajectories a step, proposals included."""
@@ -187,3 +189,21 @@ def explored(
         "calls_to_goal": law.calls,
         **near,
     }
+
+
+def heated(cell: str, alpha: float, seed: int, *, steps: int = 140, count: int = 1000) -> dict[str, Any]:
+    """What a temperature changes in rollouts of a policy that explored by r_gamma: their length, and different ends."""
+    task = make_task(TASKS[cell]["task"], ways_config(cell, "entropy", alpha, seed))
+    learner = make_learner(task, torch.device("cpu"))
+    assert isinstance(learner, Trainer)
+    for _ in range(steps):
+        learner.step()
+    ratio, found = float(learner.entropy_ratio), {}
+    generator = torch.Generator().manual_seed(seed)
+    for name, temperature in (("plain", 1.0), ("by_ratio", ratio), ("hot", 2.0)):
+        settings = {"batch": count, "generator": generator, "temperature": temperature}
+        batch = rollout(learner.env, learner.actor(), task.log_reward, **settings)
+        ends = learner.env.objects(batch.states[:, -1])
+        found[f"length_{name}"] = round(float(batch.length.float().mean()), 3)
+        found[f"distinct_{name}"] = len(torch.unique(ends, dim=0))
+    return {"r_gamma": round(ratio, 4), **found}

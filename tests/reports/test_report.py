@@ -218,7 +218,7 @@ def test_old_names_of_figures_are_still_drawn(entropy_run: Path) -> None:
 def test_every_term_of_the_kl_objective_is_drawn_with_exponent_and_noise(tmp_path: Path) -> None:
     run = tmp_path / "kl"
     changes = {"kl__flow": "db", "kl__weight": 0.5, "reward__ramp": 2.0, "beta": 2.0}
-    config = small_on("words", objective="kl", log__exact_every=0, **changes)
+    config = small_on("words", objective="kl", log__exact_every=0, log__entropy=True, **changes)
     sgfn.train("words", config, run, device="cpu")
     sgfn.evaluate(run, samples=50, device="cpu", max_states=1)
     figure, rows = draw([run]), metrics(run)
@@ -226,6 +226,7 @@ def test_every_term_of_the_kl_objective_is_drawn_with_exponent_and_noise(tmp_pat
     wanted = ("flow_loss", "projection_kl", "log_flow", "log_pf", "end_flow", "beta")
     assert all(drawn[name] == [[row["step"], row[name]] for row in rows] for name in wanted)
     assert any(", weight 0.5" in label for label in names(panel(figure, "projection_kl")))
+    assert not any("dynamics balance" in label for label in names(panel(figure, "projection_kl")))  # only watched
     titles = [axis.get_title("left") for axis in figure.axes]
     assert any(title.startswith("Noise: true and full model, mean TV") for title in titles)
     found = json.loads((run / "exact.json").read_text())["kernel"]

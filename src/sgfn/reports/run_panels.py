@@ -54,11 +54,12 @@ def term_weights(source: Source) -> dict[str, float]:
 
 def _loss_terms(source: Source) -> Panel | None:
     rows = source.rows
-    columns = columns_of(rows, LOSS_TERMS) if source.terms_in_loss else []
-    columns += own_columns(rows)
+    weights = term_weights(source)
+    terms = columns_of(rows, LOSS_TERMS) if source.terms_in_loss else []
+    # the dynamics balance is also logged where the entropy is only watched
+    columns = [name for name in terms if name != "dynamics_balance" or name in weights] + own_columns(rows)
     if not columns:
         return None
-    weights = term_weights(source)
     return Panel(
         title="Terms of the loss, before their weights",
         draw=lambda axes: draw_terms(axes, rows, columns, NAMED, weights),

@@ -20,6 +20,7 @@ from sgfn.learning.exploration.base import Way
 from sgfn.learning.exploration.edits import edit_cells, edit_sequences
 from sgfn.learning.exploration.entropy_state import EntropyState
 from sgfn.learning.exploration.following import follow, order_sequences, orders_at_once, planned, toward
+from sgfn.learning.exploration.local import SPARED, Local
 from sgfn.learning.exploration.registry import EXPLORATIONS
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.methods import check, make_learner
@@ -214,6 +215,28 @@ def test_rows_are_drawn_by_rank() -> None:
     law = torch.exp(-torch.arange(3.0, dtype=torch.float64) / 1.5)
     assert chi_square(torch.bincount(drawn, minlength=3)[None], (law / law.sum())[None]) > 1e-4
     assert first_of_each(torch.tensor([[1], [0], [1], [0], [2]])).tolist() == [True, True, False, False, True]
+
+
+# local search
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.4])
+def test_noise_spares_the_editor_orders_that_it_changes_anyway(alpha: float) -> None:
+    run = trainer("local", "ehrlich", noise__alpha=alpha, local__count=500, local__rebuilt=0.0)
+    assert run.explorer is not None
+    way = run.explorer.ways["local"]
+    assert isinstance(way, Local)
+    objects, edited = run.task.env.initial(4000), run.task.env.initial(4000) + 1
+    way.intact.fill_(0.25)
+    spared = (way._spared(edited, objects, generator()) == objects).all(1).float().mean().item()
+    assert spared == pytest.approx(0.0 if alpha == 0 else SPARED * 0.75, abs=0.03)
+    way.intact.fill_(1.0)
+    for _ in range(60):
+        made = way.propose(run.general, generator(1))
+    assert made is not None
+    whole = (made.intended == made.realised).all(1).float().mean().item()  # what is measured is what comes out whole
+    assert way.intact.item() == pytest.approx(whole, abs=0.03)
+    assert (whole == 1.0) == (alpha == 0.0)
 
 
 # edits

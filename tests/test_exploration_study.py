@@ -1,0 +1,114 @@
+"""The study of exploration: its runs, their order, what is counted, and what its sentences say."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from benchmarks import exploration, exploration_tables, published
+from benchmarks.exploration_ways import KNOWN, TASKS, WAYS, Discoveries, corner, explored, modes_of, ways_config
+
+from sgfn.config.files import read_json
+from sgfn.landscapes.tasks import make_task
+from sgfn.learning.methods import check
+
+
+@pytest.mark.parametrize("cell", [*TASKS, *KNOWN])
+def test_every_run_of_the_study_has_settings_that_are_read(cell: str) -> None:
+    refused = []
+    for way in WAYS if cell in TASKS else [way for way in WAYS if "method" not in WAYS[way]]:
+        try:
+            check(make_task({**TASKS, **KNOWN}[cell]["task"], ways_config(cell, way, 0.1, 20)))
+        except ValueError as error:
+            refused.append((way, str(error)))
+    assert [way for way, _ in refused] == (["mars"] if "4 x 12" in cell else []), refused
+
+
+def test_trajectories_a_step_are_equal() -> None:
+    for cell in TASKS:
+        for way in WAYS:
+            config = ways_config(cell, way, 0.0, 20)
+            proposals = config.local.count * config.local.rounds if "local" in config.explorations else 0
+            assert config.batch + proposals == 64
+
+
+def test_seeds_come_one_after_the_other_and_a_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = exploration.STUDIES["grids"]
+    seeds = [cell["seed"] for cell in study.cells(2, {"way": ["best", "ppo"]})]
+    assert seeds == sorted(seeds)
+    assert len(seeds) == 2 * 2 * len(TASKS) * 3
+    made = []
+
+    def finished(name: str, cells: list[dict[str, Any]], *more: Any) -> Any:
+        for cell in cells[:2]:
+            made.append(cell)
+            yield cell | {"calls": 1}
+
+    monkeypatch.setattr(exploration, "finished", finished)
+    flags = {"seeds": 1, "jobs": 1, "minutes": 1.0, "device": "cpu", "steps": None, "alphas": [0.0], "out": None}
+    args = argparse.Namespace(**flags | {"out": tmp_path / "a.json", "cells": None, "ways": ["best"]})
+    monkeypatch.setattr("sys.argv", ["exploration", "grids"])
+    exploration.run("grids", args)
+    exploration.run("grids", args)
+    assert [cell["cell"] for cell in made] == list(TASKS)[:4]
+    assert [row["cell"] for row in read_json(tmp_path / "a.json")["rows"]] == list(TASKS)[:4]
+
+
+def test_no_run_is_begun_after_the_time() -> None:
+    assert list(exploration.finished("grids", [{"cell": "none"}], {}, 1, 0.0)) == []
+    units: Any = [({"alpha": a}, None, [("tb", 0), ("db", 0), ("tb", 1)]) for a in (0.1, 0.3)]
+    parts = list(published.seed_by_seed(units))
+    assert [(cell["alpha"], runs) for cell, _, runs in parts] == [
+        *((a, [("tb", 0), ("db", 0)]) for a in (0.1, 0.3)),
+        *((a, [("tb", 1)]) for a in (0.1, 0.3)),
+    ]
+    assert list(published.until(0.0, iter(parts))) == []
+
+
+def test_a_run_counts_every_call() -> None:
+    row = explored("lure 3 x 10, R0 1e-5", 0.1, "local", 3, steps=2)
+    assert row["calls"] == 16 * 3 + 48 * 2  # one batch of rollouts guesses log Z
+    assert 0 < row["tv"] <= 1
+    assert corner(torch.tensor([[0, 9], [9, 9], [0, 0]]), 10).tolist() == [2, 3, 0]
+
+
+def test_modes_are_counted_when_they_are_hit_first() -> None:
+    task = make_task("bits", ways_config("bits 64, beta 100", "local", 0.0, 3))
+    modes, hits = modes_of(task)
+    found = Discoveries(hits)
+    found.watch(task)
+    known = task.landscape.modes  # pyright: ignore[reportAttributeAccessIssue]
+    assert modes == len(known) == 6
+    wrong = known[:1].clone()
+    wrong[0, 0] = (wrong[0, 0] + 1) % 16
+    task.landscape.scores(wrong)
+    task.landscape.scores(known[2:4])
+    task.landscape.scores(known[2:5])
+    assert found.first_call == {2: 3, 3: 3, 4: 6}
+    assert found.calls == 6
+
+
+def rows(**calls: list[int | None]) -> list[dict[str, Any]]:
+    """Rows of one task and noise level: calls of each seed by way."""
+    names = {"constant_low": "constant .01", "constant_high": "constant .1"}
+    return [
+        {"cell": "corners 1 x 2", "alpha": 0.0, "way": names.get(way, way), "seed": seed, "calls": 9000}
+        | {"calls_to_all_modes": value, "calls_to_goal": None}
+        for way, values in calls.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_factors_are_those_of_medians_and_never_count_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    three = rows(
+        constant_low=[3000, 6000, None], constant_high=[None, None, 100], local=[1000, 2000, 9000], ppo=[10, 10, 10]
+    )
+    monkeypatch.setattr(exploration_tables, "rows_of", lambda name: three)
+    assert exploration_tables.factor("corners 1 x 2", 0.0, "found") == 3.0
+    assert exploration_tables.factor("corners 1 x 2", 0.0, "near") == 0.0
+    assert "noise 0 on 1 of 1 tasks (corners 1 x 2)" in exploration_tables.thirds_line()
+    assert "| 6,000 | local | 2,000 | 3.0 | ppo 10 |" in exploration_tables.best_table()
+    never = rows(constant_low=[None, None, 5], constant_high=[None] * 3, local=[1000, 2000, None], ppo=[None] * 3)
+    monkeypatch.setattr(exploration_tables, "rows_of", lambda name: never)
+    assert "| over 9,000 | local | 2,000 | at least 4.5 | none |" in exploration_tables.best_table()
