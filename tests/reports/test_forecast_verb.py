@@ -532,10 +532,11 @@ def stopping_at() -> Callable[[int], Any]:
 
 
 def test_windows_by_default() -> None:
-    """Up to twenty in the last fifth of the shortest series; none where that is no room."""
+    """Up to twenty in the last fifth of the shortest series, one where three horizons are there, none otherwise."""
     assert len(Settings().origins(small_panel(("a",), count=700), 7)) == 20
     assert len(Settings().origins(small_panel(("a",), count=140), 7)) == 4
-    assert Settings().origins(small_panel(("a",), count=30), 7) == ()
+    assert len(Settings().origins(small_panel(("a",), count=30), 7)) == 1
+    assert Settings().origins(small_panel(("a",), count=20), 7) == ()
     assert Settings(windows=0).origins(small_panel(), 7) == ()
     assert spares(Settings(windows=3).origins(small_panel(), 7), small_panel()) == (21, 21)
     assert spares((), small_panel()) == (0, 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_kinds import WRITERS, first_row, write_kind
 
@@ -212,6 +212,7 @@ def test_a_column_has_one_role(names: dict[str, object], message: str) -> None:
     ),
     seed=st.integers(0, 9),
 )
+@settings(deadline=None)
 def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], names: list[str], seed: int) -> None:
     """Rows may come in any order: the panel is the same, series by series."""
     values[0], values[-1] = 1.0, 2.0

@@ -80,7 +80,8 @@ class QuantileLaw:
         low, high = (np.take_along_axis(self.values, place + shift, -1)[..., 0] for shift in (0, 1))
         place, wide = place[..., 0], high - low
         beyond = np.where(values < low, -FAR, np.where(values > high, FAR, 0.5))
-        share = np.divide(values - low, wide, out=beyond, where=wide > 0)
+        with np.errstate(over="ignore"):  # of a width that is next to nothing; what is infinite is clipped below
+            share = np.divide(values - low, wide, out=beyond, where=wide > 0)
         atom = (wide <= 0) & (values == low)  # one at either end has all the mass beyond
         end = np.where(place == 0, -FAR, 0.0) if side == "left" else np.where(place == len(NODES) - 2, FAR, 1.0)
         share = np.where(atom, end, share)
