@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
+from benchmarks.design_tables import TABLES as DESIGN_TABLES
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
 from benchmarks.figures_published import (
     published_bits_table,
@@ -145,8 +146,9 @@ TABLES = {
     "soft": soft_table,
     "forecast": forecast_table,
     "breadth": breadth_tables,
+    **DESIGN_TABLES,
 }
-PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md")
+PAGES = ("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md", "docs/design.md")
 
 
 def with_tables(text: str) -> str:
