@@ -131,7 +131,7 @@ def rate(run: Run, device: torch.device) -> float:
     return done / (time.perf_counter() - started)
 
 
-def measured(batch: int, kind: str) -> list[dict[str, Any]]:
+def measured(batch: int, kind: str, short: bool = True) -> list[dict[str, Any]]:
     """Medians of all contestants of a size, timed in turns, after one turn that counts for nothing."""
     device = torch.device(kind)
     torch.set_float32_matmul_precision("high")
@@ -140,8 +140,9 @@ def measured(batch: int, kind: str) -> list[dict[str, Any]]:
         "fixed": ours(batch, device, "compile"),
         "uncompiled": ours(batch, device, "as it is"),
         "general": ours(batch, device, "as it is", general=True),
-        "autograd": autograd(batch, device),
     }
+    if short:
+        runs["autograd"] = autograd(batch, device)
     rates: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(ROUNDS + 1):
         for name, run in runs.items():
@@ -157,11 +158,26 @@ def measured(batch: int, kind: str) -> list[dict[str, Any]]:
     return rows
 
 
+def alone(batch: int, kind: str, short: bool) -> list[dict[str, Any]]:
+    """Rows of a size, measured in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measured, batch, kind, short).result()
+
+
+def rows_of(batch: int, kind: str) -> list[dict[str, Any]]:
+    """Rows of a size; where the short step fails (its graph may), the others without it, and a row that says why."""
+    try:
+        return alone(batch, kind, short=True)
+    except Exception as error:
+        failed = {"batch": batch, "who": "autograd", "failed": str(error).strip().splitlines()[0]}
+        print(failed, flush=True)
+        return [*alone(batch, kind, short=False), failed]
+
+
 def main() -> None:
-    """Every size in a process of its own."""
+    """Every size, then the file."""
     args = arguments(__doc__ or "", None)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        rows = [row for batch in BATCHES for row in pool.submit(measured, batch, args.device).result()]
+    rows = [row for batch in BATCHES for row in rows_of(batch, args.device)]
     device = torch.device(args.device)
     write_results(args.out or RESULTS / f"backends_{device.type}.json", "backends", device, rows)
 

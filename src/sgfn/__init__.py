@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sgfn.design.designer import Designer
     from sgfn.design.ordering import order
     from sgfn.envs.constraints import Constraints
-    from sgfn.evaluation.measure import catalogue, describe
+    from sgfn.evaluation.task_facts import catalogue, describe
     from sgfn.landscapes.tasks import function_config, make_task, register_task, task_names
     from sgfn.landscapes.tfbind8 import fetch
     from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, UniformSlip
@@ -88,8 +88,8 @@ HOMES = {
     "Samples": "sgfn.runs.model",
     "Sequences": "sgfn.runs.spaces",
     "UniformSlip": "sgfn.noise",
-    "catalogue": "sgfn.evaluation.measure",
-    "describe": "sgfn.evaluation.measure",
+    "catalogue": "sgfn.evaluation.task_facts",
+    "describe": "sgfn.evaluation.task_facts",
     "evaluate": "sgfn.runs.evaluate",
     "fetch": "sgfn.landscapes.tfbind8",
     "fit": "sgfn.runs.fit",

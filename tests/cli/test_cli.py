@@ -135,8 +135,8 @@ def test_help_of_tasks_leaves_out_how_to_learn() -> None:
 def test_one_task_as_json_and_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["tasks", "grid", "--noise.alpha", "0.5", "--grid.side", "3"]
     facts = json.loads(printed(capsys, [*words, "--json"]))
-    assert facts == json.loads(json.dumps(sgfn.describe("grid", small(noise__alpha=0.5))))
-    assert facts != json.loads(json.dumps(sgfn.describe("grid", small(noise__alpha=0.25))))
+    assert facts == json.loads(json.dumps(dict(sgfn.describe("grid", small(noise__alpha=0.5)))))
+    assert facts != json.loads(json.dumps(dict(sgfn.describe("grid", small(noise__alpha=0.25)))))
     table = printed(capsys, words)
     assert all(f"{facts[key]:.4f}" in table for key in ("tv_floor", "tv_blind", "tv_uniform", "maximum"))
     assert "no: too many states" in printed(capsys, [*words, "--max-states", "17"])

@@ -138,7 +138,7 @@ def test_facts_name_the_noise_they_hold_for() -> None:
 def test_sizes_that_no_machine_word_holds() -> None:
     """A length of 512 letters, whose counts have hundreds of digits, must not reach a tensor."""
     config = TrainConfig().with_(motif__length=512, ehrlich__length=512, ehrlich__vocab=62)
-    sizes = {name: sgfn.describe(name, config) for name in ("motif", "bits", "ehrlich")}
+    sizes = {name: dict(sgfn.describe(name, config)) for name in ("motif", "bits", "ehrlich")}
     assert sizes["motif"]["objects"] == 4**512
     assert sizes["bits"]["objects"] == 2**120
     assert sizes["ehrlich"]["objects"] == 62**512

@@ -151,9 +151,9 @@ def run_tasks(args: Tasks) -> None:
     refuse_unread_task(args.name, config)
     if args.name is None:
         listed = sgfn.catalogue(config, args.max_states)
-        return print_json(listed) if args.json else print_catalogue(listed)
+        return print_json([dict(row) for row in listed]) if args.json else print_catalogue(listed)
     facts = sgfn.describe(args.name, config, args.max_states)
-    return print_json(facts) if args.json else print_facts(facts)
+    return print_json(dict(facts)) if args.json else print_facts(facts)
 
 
 def run_train(args: Train) -> None:

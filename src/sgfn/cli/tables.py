@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -18,7 +18,7 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, indent=2) + "\n")
 
 
-def print_catalogue(listed: list[dict[str, Any]]) -> None:
+def print_catalogue(listed: Sequence[Mapping[str, Any]]) -> None:
     """All tasks, as a table."""
     table = Table(box=None, header_style="bold")
     for label in ("task", "objects", "letters", "exact", "beta"):
@@ -34,7 +34,7 @@ def print_catalogue(listed: list[dict[str, Any]]) -> None:
     out.print("exact: yes by enumeration, or by a formula at any size; flags of each task: sgfn tasks --help")
 
 
-def is_there(row: dict[str, Any]) -> str:
+def is_there(row: Mapping[str, Any]) -> str:
     """Whether an extra is installed; a flag speaks for itself."""
     return (" (installed)" if row["ready"] else " (missing)") if row["needs"].startswith("sgfn[") else ""
 
@@ -47,7 +47,7 @@ def count(value: int | None) -> str:
     return f"{value:,}" if len(digits) <= 9 else f"{digits[0]}.{digits[1:3]}e{len(digits) - 1}"
 
 
-def print_facts(facts: dict[str, Any]) -> None:
+def print_facts(facts: Mapping[str, Any]) -> None:
     """What is known of a task, as a table."""
     table = Table(box=None, show_header=False, title=f"{facts['task']}: {facts['summary']}", title_justify="left")
     for label, text in fact_lines(facts):
@@ -60,7 +60,7 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def fact_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Facts of a task with their labels, line by line."""
     size = f"{count(facts['objects'])} ({count(facts['states'])} states, up to {facts['horizon']} steps)"
     best = "unknown" if facts["maximum"] is None else f"{facts['maximum']:.4f}"
@@ -84,7 +84,7 @@ def fact_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def formula_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def formula_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Facts that need no enumeration."""
     if "log_z" not in facts:
         return []

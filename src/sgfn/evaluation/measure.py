@@ -1,4 +1,4 @@
-"""Figures of a trained policy against the exact answer, and facts of a task that are known before training."""
+"""Figures of a trained policy against the exact answer."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.config import NoiseConfig, TrainConfig
 from sgfn.config.checks import in_range, require, whole_number
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.base import Enumerable
@@ -20,7 +19,7 @@ from sgfn.evaluation.metrics import samples as metrics
 from sgfn.evaluation.orders import best_orders
 from sgfn.evaluation.result import Evaluation
 from sgfn.landscapes.offline import known_objects
-from sgfn.landscapes.tasks import Task, make_task, task_entry, task_names
+from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import Learner
 
 MODE_DISTANCE = 2
@@ -252,31 +251,6 @@ def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tenso
     return objects[scores >= scores.max() - 1e-6]
 
 
-def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) -> dict[str, Any]:
-    """Facts of a task: size, highest score, top-100 mean, what is reachable at the configured noise and exponent."""
-    check_limit(max_states)
-    task = make_task(name, config)
-    facts: dict[str, Any] = {
-        "task": task.name,
-        "summary": task.summary,
-        "objects": getattr(task.env, "num_objects", None),
-        "states": getattr(task.env, "num_states", None),
-        "actions": task.env.actions,
-        "horizon": task.env.horizon,
-        "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
-        "alpha": config.noise.alpha,
-        "noise": task.env.noise_summary,
-        "beta": task.beta,
-        "maximum": task.landscape.maximum if math.isfinite(task.landscape.maximum) else None,
-        "listed": isinstance(task.env, Enumerable),
-        "exact": laws.enumerable(task.env, max_states),
-        **known_facts(task),
-    }
-    if facts["exact"]:
-        facts |= _enumerated_facts(reference(task, max_states))
-    return facts
-
-
 def known_facts(task: Task) -> dict[str, Any]:
     """Facts that the landscape knows without enumeration, at the configured reward norm."""
     if task.env.noise_by_state or task.env.automaton is not None:
@@ -285,45 +259,3 @@ def known_facts(task: Task) -> dict[str, Any]:
     if "log_z" in facts:
         facts["log_z"] -= task.beta * math.log(task.config.reward.norm)
     return facts
-
-
-def catalogue(config: TrainConfig, max_states: int = laws.MAX_STATES) -> list[dict[str, Any]]:
-    """A row for each task: size, alphabet, whether exact answers exist, what it needs and whether that is installed."""
-    check_limit(max_states)
-    quiet = config.with_(noise=NoiseConfig())  # another noise may fit one task only, and size does not depend on it
-    return [_row(name, quiet, max_states) for name in task_names()]
-
-
-def _row(name: str, config: TrainConfig, max_states: int) -> dict[str, Any]:
-    entry = task_entry(name)
-    needs, ready = entry.needs(config)
-    row = dict.fromkeys(("task", "objects", "alphabet", "exact", "beta", "needs", "ready", "summary"))
-    row |= {"task": name, "needs": needs or None, "ready": ready}
-    if not ready:
-        return row | {"summary": entry.line}
-    task = make_task(name, config)
-    letters = task.env.alphabet if isinstance(task.env, SequenceEnv) else None
-    row |= {
-        "objects": getattr(task.env, "num_objects", None),
-        "alphabet": letters,
-        "beta": task.beta,
-        "summary": task.summary,
-    }
-    return row | {"exact": _exactness(task, max_states)}
-
-
-def _exactness(task: Task, max_states: int) -> str:
-    if laws.enumerable(task.env, max_states):
-        return "yes"
-    return "formula" if "log_z" in known_facts(task) else "no"
-
-
-def _enumerated_facts(known: exact.ReferenceLaws) -> dict[str, Any]:
-    figures = exact.distances(known.target, known)
-    kept = ("tv_floor", "tv_blind", "tv_uniform", "target_expected_reward", "floor_expected_reward")
-    return {
-        "mean": float(known.scores.mean()),
-        "top100_mean": float(known.scores.sort(descending=True).values[:100].mean()),
-        **{name: figures[name] for name in kept},
-        "floor_kind": known.floor_kind,
-    }

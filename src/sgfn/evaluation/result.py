@@ -2,16 +2,39 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
+
+
+class Figures(Mapping[str, Any]):
+    """A dataclass that is also a mapping from its fields' names to their values, which is its JSON object.
+
+    Fields named in `seldom` have no place in the mapping while they are None.
+    """
+
+    seldom: ClassVar[frozenset[str]] = frozenset()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in set(self):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        names = (field.name for field in fields(self))  # pyright: ignore[reportArgumentType]
+        return (name for name in names if name not in self.seldom or getattr(self, name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evaluation(Mapping[str, Any]):
+class Evaluation(Figures):
     """Figures of a trained policy: distances to the exact answer, samples, the noise model, orders.
 
     Also a mapping from names to figures, the object of exact.json: `found.tv` and `found["tv"]` are the same. Figures
-    that a task does not have are None; the last ones (`SELDOM`) have no place in the mapping then.
+    that a task does not have are None; the last ones (`seldom`) have no place in the mapping then.
     """
+
+    seldom = frozenset({"floor_kind", "tv_absent", "kl_error", "kl_floor", "kernel"})
 
     task: str = ""
     step: int = 0
@@ -61,19 +84,3 @@ class Evaluation(Mapping[str, Any]):
     kl_floor: float | None = None
     kernel: Mapping[str, list[Any]] | None = None
     """Mean true and learned noise by intention."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in NAMES or (name in SELDOM and getattr(self, name) is None):
-            raise KeyError(name)
-        return getattr(self, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in NAMES if name not in SELDOM or getattr(self, name) is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-NAMES = tuple(field.name for field in fields(Evaluation))
-SELDOM = frozenset({"floor_kind", "tv_absent", "kl_error", "kl_floor", "kernel"})
-"""Figures that only some tasks have."""
