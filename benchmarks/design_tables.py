@@ -122,6 +122,8 @@ def sampler_table() -> str:
     for reach in dict.fromkeys(row["reach"] for row in rows):
         for sampler in ("off", "on"):
             here = [row for row in rows if (row["reach"], row["sampler"]) == (reach, sampler)]
+            if not here:
+                continue
             mean = {
                 key: float(np.mean([row[key] for row in here])) for key in here[0] if key not in ("reach", "sampler")
             }
