@@ -38,9 +38,9 @@ METHODS = {
     ),
     "p2": ("greedy", "greedy-unaware"),
 }
-PROXY = {"p1": "ensemble", "p2": "ridge", "peptides": "ridge"}
+PROXY = {"p1": "ensemble", "p2": "ensemble", "peptides": "ridge"}
 SIZES = {"4 x 96": {"rounds": 4, "orders": 96}, "10 x 128": {"rounds": 10, "orders": 128}}
-TASKS = {"mpsa": "NNNGYNNNN", "tfbind8": None, "tfbind8-CRX_REF_R1": None, "tfbind8-EGR2_REF_R1": None}
+TASKS = {"mpsa": "NNNGYNNNN", "tfbind8": None, "tfbind8-CRX_REF_R1": None}
 """Landscapes of the study under noise, and which sequences may be ordered; what noise makes of splice sites outside of
 NNNGYNNNN scores 0."""
 NOISES = ("0.05", "0.1", "0.2", "taq")
@@ -98,7 +98,7 @@ def write_taq(file: Path, letters: str) -> Path:
 
 def run_games(study: str, seeds: list[int], proxy: str, methods: tuple[str, ...], out: Path) -> None:
     """Play all cells, seed by seed, those alone that the file does not have yet."""
-    games: list[dict[str, Any]] = read_json(out)["games"] if out.is_file() else []
+    games: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
     done = {(g["cell"], g["method"], g["seed"]) for g in games}
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
@@ -110,7 +110,7 @@ def run_games(study: str, seeds: list[int], proxy: str, methods: tuple[str, ...]
                     assert task is not None
                     game = play(task, method, **SIZES[cell.size], start=cell.start, seed=seed, proxy=proxy)
                     games.append({"cell": name, "method": method, "seed": seed, "proxy": proxy} | rounds_of(game))
-                    write_results(out, {"games": games})
+                    write_results(out, {"rows": games})
                     print(f"{name}, {method}, seed {seed}: best {game.rounds[-1].best:.4f}", flush=True)
 
 

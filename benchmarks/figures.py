@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.common import read_results, spread
+from benchmarks.design_tables import TABLES as DESIGN_TABLES
 from benchmarks.exploration_tables import TABLES as EXPLORATION_TABLES
 from benchmarks.figures_kl import entropy_table, family_figure, family_table
 from benchmarks.figures_published import (
@@ -151,10 +152,11 @@ TABLES = {
     "breadth": breadth_tables,
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
+    **DESIGN_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
-    "docs/exploration.md",
+    *("docs/exploration.md", "docs/design.md"),
 )
 
 

@@ -23,16 +23,19 @@ MEMBERS = {
     "replicate1.bin": "mavenn/examples/datasets/mpsa_data.csv.gz",
     "replicate2.bin": "mavenn/examples/datasets/mpsa_replicate_data.csv.gz",
 }
-CHANGES = "one measurement per sequence, rounded to 1e-6, in alphabetical order; counts and training splits left out"
+CHANGES = "one measurement per sequence, rounded to 1e-6, in alphabetical order"
 
 
 def gb1_files(csv: Path) -> dict[str, bytes]:
-    """The fitness of all variants, and where it comes from."""
+    """Fitness and counts of all variants, and where they come from."""
     source = csv.read_bytes()
     if sha256(source) != GB1_SHA256:
         raise ValueError(f"{csv}: not the expected table, its checksum differs")
     frame = pd.read_csv(io.BytesIO(gzip.decompress(source)))
-    blob = pack(frame["variant"].tolist(), frame["fitness"].to_numpy(), GB1_LETTERS)
+    variants = frame["variant"].tolist()
+    files = {"fitness.bin": pack(variants, frame["fitness"].to_numpy(), GB1_LETTERS)}
+    for name in ("count_input", "count_selected"):
+        files[f"{name}.bin"] = pack(variants, frame[name].to_numpy(dtype=float), GB1_LETTERS, 1.0)
     record = {
         "source": "table of variants, counts and fitness published with the article",
         "source_sha256": GB1_SHA256,
@@ -41,9 +44,9 @@ def gb1_files(csv: Path) -> dict[str, bytes]:
         "citation": "Wu et al. (2016), Adaptation in protein fitness landscapes is facilitated by indirect paths, "
         "eLife 5:e16965, doi:10.7554/eLife.16965",
         "changes": CHANGES,
-        "sha256": {"fitness.bin": sha256(blob)},
+        "sha256": {name: sha256(blob) for name, blob in files.items()},
     }
-    return {"fitness.bin": blob, "provenance.json": json_bytes(record)}
+    return files | {"provenance.json": json_bytes(record)}
 
 
 def mpsa_files(wheel: Path) -> dict[str, bytes]:
@@ -61,7 +64,7 @@ def mpsa_files(wheel: Path) -> dict[str, bytes]:
         "licence": "MIT (MAVE-NN, Copyright (c) 2020 Ammar Tareen, Justin B. Kinney)",
         "citation": "Wong et al. (2018), Quantitative activity profile and context dependence of all human 5' splice "
         "sites, Molecular Cell 71:1012; Tareen et al. (2022), MAVE-NN, Genome Biology 23:98",
-        "changes": CHANGES,
+        "changes": f"{CHANGES}; counts and training splits left out",
         "sha256": {name: sha256(blob) for name, blob in files.items()},
     }
     return files | {"provenance.json": json_bytes(record)}

@@ -152,7 +152,7 @@ def test_a_search_climbs_any_value_and_begins_anew_where_no_start_is_allowed(len
 
 def test_the_flow_network_learns_what_attracts_and_goes_on_from_its_weights() -> None:
     space = OrderSpace(alphabet="ABC", min_length=4, max_length=6, constraints=Constraints(max_run=3))
-    generator, config = torch.Generator().manual_seed(0), SamplerConfig(steps=40, draws=300)
+    generator, config = torch.Generator().manual_seed(0), SamplerConfig(steps=25, batch=32, draws=300)
     known, rows = space.random(64, generator), rows_of("greedy")
     drawn, weights = draw_orders(space, predict, rows, known, config, seed=1)
     assert bool(space.allowed(drawn).all())

@@ -8,7 +8,7 @@ import torch
 
 from sgfn.config import TrainConfig
 from sgfn.landscapes import complete_tables
-from sgfn.landscapes.complete_tables import gb1_fitness, mpsa_activity, pack, read_complete
+from sgfn.landscapes.complete_tables import gb1_counts, gb1_fitness, mpsa_activity, pack, read_complete
 from sgfn.landscapes.tasks import make_task
 
 
@@ -28,6 +28,12 @@ def test_facts_of_gb1() -> None:
     missing = int(np.isnan(fitness).argmax())
     assert task.landscape.scores(task.env.all_objects()[missing]) == 0.0
     assert task.env.num_objects == 160_000
+    before, after = gb1_counts("input"), gb1_counts("selected")
+    assert (before[wild], after[wild]) == (92_735, 338_346)
+    assert (np.isfinite(before) == np.isfinite(fitness)).all()
+    often = before >= 50  # fitness is the rise of the share of reads, relative to the wild type
+    rise = after[often] / before[often] / (after[wild] / before[wild])
+    assert np.corrcoef(rise, fitness[often])[0, 1] > 0.99
 
 
 def test_facts_of_mpsa() -> None:

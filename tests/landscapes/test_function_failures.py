@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sgfn.cli import main
 from sgfn.config import TrainConfig
 from sgfn.landscapes.function import FunctionLandscape, letters
 from sgfn.landscapes.function_files import LOG, SCORES, append_scores, read_scores
@@ -38,7 +39,10 @@ def landscape(function: Flaky, **options: object) -> FunctionLandscape:
 
 
 def test_a_failed_call_is_repeated() -> None:
-    assert landscape(Flaky(2, "-"), on_error="retry").scores(ROWS).tolist() == [2, 1, 1, 0]
+    found = landscape(Flaky(2, "-"), on_error="retry")
+    assert found.trouble() == ""
+    assert found.scores(ROWS).tolist() == [2, 1, 1, 0]
+    assert found.trouble().endswith("failed: 1 calls were repeated, 0 objects skipped with score 0")
     with pytest.raises(ValueError, match=r"the server is busy"):
         landscape(Flaky(9, "-"), on_error="retry", retries=1).scores(ROWS)
     with pytest.raises(ValueError, match=r"failed on"):
@@ -52,6 +56,8 @@ def test_what_fails_alone_is_skipped_and_asked_again(wrong: float | None, tmp_pa
     found.attach(tmp_path, resumed=False)
     assert found.scores(ROWS).tolist() == [2, 0, 1, 0]
     assert found.skipped == 1
+    assert "1 calls were repeated, 1 objects skipped" in found.trouble()
+    assert str(tmp_path / LOG) in found.trouble()
     assert "AC" not in found.known
     assert "AC" not in (tmp_path / SCORES).read_text()
     calls = flaky.calls
@@ -126,3 +132,18 @@ def test_modes_only_where_a_level_is_known() -> None:
     assert make_task("callable", config).landscape.mode_level == math.inf
     assert make_task("callable", config.with_(callable__maximum=2.0)).landscape.mode_level == 1.8
     assert make_task("callable", config.with_(callable__mode_level=0.5)).landscape.mode_level == 0.5
+
+
+def sometimes(texts: list[str]) -> list[float]:
+    """Fails on one string."""
+    if "AAA" in texts:
+        raise RuntimeError("no answer")
+    return [1.0 + text.count("C") for text in texts]
+
+
+def test_a_run_tells_at_its_end_what_was_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"train callable --callable.function {__name__}:sometimes --callable.length 3 --callable.alphabet AC"
+    words += " --callable.on-error skip --callable.retries 0 --steps 3 --batch 16 --net.hidden 8 --dynamics.hidden 8"
+    assert main([*words.split(), "--device", "cpu", "--json", "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr()
+    assert "objects skipped with score 0; the tracebacks are in" in told.out + told.err

@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from sgfn.config.checks import in_range, whole_number
-from sgfn.config.registry import DASHED, DOTTED, Entry, Registry, Style, called_as, imported, refuse_arguments
+from sgfn.config.registry import (
+    DASHED,
+    DOTTED,
+    SOLID,
+    Entry,
+    Line,
+    Registry,
+    Style,
+    called_as,
+    imported,
+    refuse_arguments,
+)
 
 KAPPA = 3.0
 """Standard deviations that `ucb` adds by default: of 1 and 3 the better number on development seeds of GB1."""
@@ -50,37 +61,22 @@ def wrap(name: str, found: Any) -> AcquisitionEntry:
     )
 
 
+def _ours(name: str, function: str, label: str, about: str, colour: str, line: Line = SOLID) -> AcquisitionEntry:
+    return AcquisitionEntry(
+        name=name, about=about, label=label, style=Style(colour=colour, line=line), acquire=f"{__name__}:{function}"
+    )
+
+
 ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
     "acquisition",
     wrap,
-    AcquisitionEntry(
-        name="thompson",
-        about="each well follows another draw of the proxy's members",
-        label="Thompson",
-        style=Style(colour="#224eb1"),
-        acquire="sgfn.design.acquisition:thompson",
+    _ours("ucb", "upper_confidence_bound", "UCB", "mean plus --kappa standard deviations", "#b66411", DASHED),
+    _ours("thompson", "thompson", "Thompson", "each well follows another draw of the proxy's members", "#224eb1"),
+    _ours(
+        *("members", "members_in_turn", "members in turn"),
+        *("each well follows one member of the proxy, in turn", "#224eb1", DOTTED),
     ),
-    AcquisitionEntry(
-        name="members",
-        about="each well follows one member of the proxy, in turn",
-        label="members in turn",
-        style=Style(colour="#224eb1", line=DOTTED),
-        acquire="sgfn.design.acquisition:members_in_turn",
-    ),
-    AcquisitionEntry(
-        name="ucb",
-        about="mean plus --kappa standard deviations",
-        label="UCB",
-        style=Style(colour="#b66411", line=DASHED),
-        acquire="sgfn.design.acquisition:upper_confidence_bound",
-    ),
-    AcquisitionEntry(
-        name="greedy",
-        about="the mean alone",
-        label="greedy",
-        style=Style(colour="#3c8b6b"),
-        acquire="sgfn.design.acquisition:greedy",
-    ),
+    _ours("greedy", "greedy", "greedy", "the mean alone", "#3c8b6b"),
 )
 
 

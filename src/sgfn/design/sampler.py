@@ -1,7 +1,7 @@
 """A flow network that draws orders in proportion to what the acquisition promises: it brings variety to a search.
 
-It is trained for seconds, half of each batch on the best orders known, and goes on in the next round from the weights
-of the last one.
+It is trained for seconds, half of each batch on the best orders known, with local search around the best that it meets,
+and goes on in the next round from the weights of the last one.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,9 @@ from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build
 
+WAYS, KEPT = "local+best", 2000
+"""How it explores: edits of the best, stretches of their trajectories that the policy takes back and builds anew, and
+replay of the best; and how many trajectories are kept for that."""
 Weights = dict[str, Tensor]
 """Tensors of the networks by name, as a safetensors file holds them."""
 
@@ -94,6 +97,7 @@ def _learner(space: OrderSpace, landscape: Landscape, config: SamplerConfig, see
     settings = TrainConfig(objective="vargrad", steps=max(config.steps, 1), batch=config.batch, seed=seed).with_(
         offline__share=0.5, net__hidden=64, log__exact_every=0, explore=0.05, optim__lr=3e-3, dynamics__mode="known"
     )
+    settings = settings.with_(exploration=WAYS, replay__updates=1, replay__capacity=KEPT, replay__batch=config.batch)
     env = space.order_env()
     task = Task(name="design", summary="orders", env=env, landscape=landscape, beta=config.sharpness, config=settings)
     return build(task, torch.device("cpu"), landscape.offline_objects())

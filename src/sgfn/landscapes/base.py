@@ -70,6 +70,10 @@ class Landscape(ABC):
         """Learn in which run folder the landscape is used, for logs and kept scores; most have no use for it."""
         return
 
+    def trouble(self) -> str:
+        """What went wrong while scoring and did not stop the run, to be told at its end; empty where nothing did."""
+        return ""
+
     def start_objects(self) -> Int[Tensor, "N O"] | None:
         """Objects that a search may begin with: those measured beforehand, unless the landscape knows others."""
         return self.offline_objects()

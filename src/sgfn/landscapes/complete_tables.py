@@ -1,7 +1,7 @@
 """Embedded measurements of nearly all sequences of one length: GB1, four sites of a protein, and MPSA, splice sites.
 
-Stored in data/NAME: `FILE.bin` has one integer for each sequence in alphabetical order, the measurement times 1e6, or
-`MISSING`, in the byte planes of `tfbind8_tables.encode`; `provenance.json` says where they come from.
+Stored in data/NAME: `FILE.bin` has one integer for each sequence in alphabetical order, a count or the measurement
+times 1e6, or `MISSING`, in the byte planes of `tfbind8_tables.encode`; `provenance.json` says where they come from.
 
 References: Wu et al. (2016), Adaptation in protein fitness landscapes is facilitated by indirect paths, eLife 5:e16965
 (GB1, CC BY 4.0). Wong et al. (2018), Quantitative activity profile and context dependence of all human 5' splice sites,
@@ -10,6 +10,7 @@ Molecular Cell 71:1012 (MPSA), as packaged by MAVE-NN (Tareen et al. 2022, Genom
 
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64, Int32
@@ -39,6 +40,18 @@ def gb1_fitness() -> Float64[np.ndarray, " 160000"]:
 
 
 @cache
+def gb1_counts(which: Literal["input", "selected"]) -> Float64[np.ndarray, " 160000"]:
+    """How often each variant was sequenced before (`input`) or after (`selected`) selection; NaN where never before.
+
+    They tell how well each fitness is known: where they are small, it is mostly chance.
+
+    >>> [int(np.nansum(gb1_counts(which))) for which in ("input", "selected")]
+    [86959454, 45512983]
+    """
+    return read_complete("gb1", f"count_{which}", len(GB1_LETTERS) ** GB1_LENGTH, 1.0)
+
+
+@cache
 def mpsa_activity(replicate: int = 1) -> Float64[np.ndarray, " 262144"]:
     """log10 of the percentage of spliced transcripts for each RNA 9-mer, in one of two replicates; NaN where missing.
 
@@ -48,8 +61,8 @@ def mpsa_activity(replicate: int = 1) -> Float64[np.ndarray, " 262144"]:
     return read_complete("mpsa", f"replicate{replicate}", len(MPSA_LETTERS) ** MPSA_LENGTH)
 
 
-def read_complete(name: str, file: str, count: int) -> Float64[np.ndarray, " N"]:
-    """Measurements by the number of their sequence, after the file's checksum is verified."""
+def read_complete(name: str, file: str, count: int, unit: float = UNIT) -> Float64[np.ndarray, " N"]:
+    """Measurements by the number of their sequence, after the file's checksum is verified; `unit` is one step."""
     path = DATA / name / f"{file}.bin"
     try:
         blob, expected = read_bytes(path, str(path)), read_json(path.with_name("provenance.json"))["sha256"][path.name]
@@ -60,10 +73,10 @@ def read_complete(name: str, file: str, count: int) -> Float64[np.ndarray, " N"]
     values = decode(blob)
     if values.shape != (count,):
         raise ValueError(f"{path}: {values.size} scores instead of {count}; reinstall sgfn")
-    return np.where(values == MISSING, np.nan, values * UNIT)
+    return np.where(values == MISSING, np.nan, values * unit)
 
 
-def pack(sequences: list[str], values: Float64[np.ndarray, " N"], alphabet: str) -> bytes:
+def pack(sequences: list[str], values: Float64[np.ndarray, " N"], alphabet: str, unit: float = UNIT) -> bytes:
     """Measurements as `read_complete` reads them; every sequence may be there once at most."""
     length = len(sequences[0])
     code = {letter: i for i, letter in enumerate(alphabet)}
@@ -74,5 +87,5 @@ def pack(sequences: list[str], values: Float64[np.ndarray, " N"], alphabet: str)
             number = number * len(alphabet) + code[letter]
         if len(sequence) != length or table[number] != MISSING:
             raise ValueError(f"{sequence} is there twice, or has not {length} letters")
-        table[number] = round(value / UNIT)
+        table[number] = round(value / unit)
     return encode(table)

@@ -48,7 +48,7 @@ class FunctionLandscape(Landscape):
         self.function, self.decode, self.mode_level = function, decode, mode_level
         self.on_error, self.retries, self.keep_scores = on_error, retries, keep_scores
         self.folder: Path | None = None
-        self.skipped = 0
+        self.repeated, self.skipped = 0, 0
         self.maximum = math.inf if maximum is None else maximum  # unknown: the one bound that always holds
         self.name, self.cache = name or function_label(function), cache
         self.known: OrderedDict[str, float] = OrderedDict()  # least recently used first
@@ -95,7 +95,15 @@ class FunctionLandscape(Landscape):
                 if attempt == attempts and self.on_error != "skip":
                     self._note_log(error)
                     raise
+                self.repeated += attempt < attempts
         return self._scored_singly(texts)
+
+    def trouble(self) -> str:
+        """How many calls were repeated and objects skipped, and where it is told why; empty where none was."""
+        if not self.repeated and not self.skipped:
+            return ""
+        said = f"{self.name} failed: {self.repeated} calls were repeated, {self.skipped} objects skipped with score 0"
+        return said if self.folder is None else f"{said}; the tracebacks are in {self.folder / LOG}"
 
     def _note_log(self, error: ValueError) -> None:
         if self.folder is not None:

@@ -24,7 +24,8 @@ def advice(learner: Learner, row: dict[str, Any], known: Float[Tensor, " N"] | N
 
     `known` are the log-rewards of all objects before the exponent, where somebody has them: nothing is scored again.
     """
-    found = [on_floor(learner.task, row.get("log_reward")), near_uniform(learner, row.get("tv"), known)]
+    found = [learner.task.landscape.trouble(), on_floor(learner.task, row.get("log_reward"))]
+    found.append(near_uniform(learner, row.get("tv"), known))
     if isinstance(learner, Trainer):
         found.append(learner.aimed.missed() if learner.aimed is not None else "")
         found.append(no_distance(learner))

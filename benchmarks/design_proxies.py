@@ -1,0 +1,140 @@
+"""How well proxies predict what was not measured, and what a flow network adds to a search: small studies.
+
+OMP_NUM_THREADS=1 python -m benchmarks.design_proxies proxies --seeds 2      kinds on four tables, beside nearest-decay
+OMP_NUM_THREADS=1 python -m benchmarks.design_proxies sampler --seeds 3      plates with and without the flow network
+
+A row is written as soon as it is there, and what a file has is not done again.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from benchmarks.common import RESULTS, machine, positive
+from benchmarks.design import moment, peptides
+from sgfn.config import NoiseConfig, TrainConfig
+from sgfn.config.files import read_json, write_json
+from sgfn.design.designer import Designer
+from sgfn.design.simulate import Truth
+from sgfn.landscapes.measured import MeasuredLandscape
+from sgfn.landscapes.measurements import ALPHABETS, Measurements
+from sgfn.landscapes.proxies import fit_proxy
+from sgfn.landscapes.proxies.calibration import Z80, rank_correlation
+from sgfn.landscapes.tasks import make_task
+
+TABLES = ("gb1", "mpsa", "tfbind8", "peptides")
+KINDS = ("nearest", "ridge", "ensemble", "convolution", "gp")
+MEASURED, HELD_OUT = 1000, 2000
+Split = tuple[list[str], np.ndarray, list[str], np.ndarray, str]
+"""Measured sequences and scores, those held out, and the alphabet."""
+
+
+def split(table: str, seed: int) -> Split:
+    """Random measured sequences of a table, and others on which predictions are judged."""
+    if table == "peptides":
+        frame = peptides(1000 + seed, MEASURED + HELD_OUT).sample(frac=1.0, random_state=seed)
+        texts, scores, letters = frame.sequence.tolist(), frame.score.to_numpy(), ALPHABETS["protein"]
+    else:
+        truth = Truth(make_task(table, TrainConfig().with_(noise=NoiseConfig(alpha=0.0))))
+        everything, generator = truth.space.env.all_objects(), torch.Generator().manual_seed(1000 + seed)
+        known = everything[truth.scores(everything) > 0] if table in ("gb1", "mpsa") else everything
+        rows = known[torch.randperm(len(known), generator=generator)[: MEASURED + HELD_OUT]]
+        texts, scores, letters = truth.space.decode(rows), truth.scores(rows).double().numpy(), truth.space.alphabet
+    return texts[:MEASURED], scores[:MEASURED], texts[MEASURED:], scores[MEASURED:], letters
+
+
+def judge(kind: str, data: Split, seed: int) -> dict[str, Any]:
+    """Rank correlation, coverage of 80 % intervals and CPU seconds of one kind on what was held out."""
+    texts, scores, others, true, letters = data
+    began, covered = time.process_time(), None
+    longest = max(map(len, [*texts, *others]))
+    if kind == "nearest":
+        low = scores - scores.min()  # rewards are zero or above
+        table = Measurements(file=Path("measured"), alphabet=letters, sequences=texts, scores=low)
+        landscape = MeasuredLandscape(table, length=longest, unseen="nearest")
+        code = {letter: number for number, letter in enumerate(letters)}
+        rows = [[*map(code.__getitem__, text), *[len(letters)] * (longest - len(text))] for text in others]
+        mean = landscape.scores(torch.tensor(rows)).double().numpy()
+    else:
+        proxy = fit_proxy(texts, scores, alphabet=letters, kind=kind, seed=seed, max_length=longest)
+        found = proxy.predict(others)
+        mean, covered = found.mean, float((np.abs(true - found.mean) <= Z80 * found.sd).mean())
+    seconds = time.process_time() - began
+    return {"spearman": rank_correlation(mean, true), "coverage": covered, "cpu_seconds": round(seconds, 2)}
+
+
+def run_proxies(seeds: int, tables: list[str], out: Path) -> None:
+    """Judge every kind on every table."""
+    rows = read_json(out)["rows"] if out.is_file() else []
+    done = {(row["table"], row["kind"], row["seed"]) for row in rows}
+    for seed in range(seeds):
+        for table in tables:
+            data = None
+            for kind in KINDS:
+                if (table, kind, seed) not in done:
+                    data = data or split(table, seed)
+                    rows.append({"table": table, "kind": kind, "seed": seed} | judge(kind, data, seed))
+                    write_results(out, rows)
+                    print(rows[-1], flush=True)
+
+
+def run_sampler(seeds: int, out: Path) -> None:
+    """One plate from 500 peptides with and without the flow network, near and far from what was measured."""
+    rows = read_json(out)["rows"] if out.is_file() else []
+    done = {(row["seed"], row["reach"], row["sampler"]) for row in rows}
+    for seed in range(seeds):
+        table = peptides(2000 + seed, 500)
+        proxy = Designer("protein", seed=seed, proxy="ridge").fit(table).fitted()
+        for reach in (None, 0):
+            for sampler in ("off", "on"):
+                if (seed, reach, sampler) not in done:
+                    rows.append(
+                        {"seed": seed, "reach": reach, "sampler": sampler} | plate(table, proxy, seed, reach, sampler)
+                    )
+                    write_results(out, rows)
+                    print(rows[-1], flush=True)
+
+
+def plate(table: pd.DataFrame, proxy: Any, seed: int, reach: int | None, sampler: str) -> dict[str, Any]:
+    """True moments of a plate's orders, what the proxy makes of them, and how different they are."""
+    designer = Designer("protein", seed=seed, proxy="ridge", reach=reach, sampler=sampler).fit(table)
+    designer.proxy, began = proxy, time.process_time()
+    made = designer.propose(96)
+    seconds, orders = time.process_time() - began, made.orders.order.tolist()
+    true = np.array([moment(order) for order in orders])
+    limit = float(np.quantile([moment(text) for text in table.sequence], 0.9))
+    apart = [sum(a != b for a, b in zip(x, y, strict=False)) + abs(len(x) - len(y)) for x in orders for y in orders]
+    figures = {"mean": true.mean(), "best": true.max(), "percentile_90": limit, "differences": np.mean(apart)}
+    figures |= {"predicted": made.orders.expected.mean(), "cpu_seconds": seconds}
+    return {name: float(f"{value:.4g}") for name, value in figures.items()}
+
+
+def write_results(out: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows with the command and the machine that they come from."""
+    command = " ".join(["python -m benchmarks.design_proxies", *sys.argv[1:]])
+    write_json(out, {"command": command, "machine": machine(torch.device("cpu")), "rows": rows})
+
+
+def main() -> None:
+    """Run one study."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", choices=("proxies", "sampler"))
+    parser.add_argument("--seeds", type=positive, default=2)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--out", type=Path, default=None)
+    given = parser.parse_args()
+    out = given.out or RESULTS / f"design_{given.study}.json"
+    if given.study == "proxies":
+        run_proxies(given.seeds, given.tables, out)
+    else:
+        run_sampler(given.seeds, out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Tables of the studies of design, from the committed results alone."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from benchmarks.exploration_tables import Rows, rows_of, table
+
+OURS = {"p1": "ucb", "p2": "greedy"}
+"""The method that others are compared with: the default, and under noise the one that is aware of it."""
+TIE = 1e-3
+"""Differences below this are ties."""
+NAMES = {
+    "ucb": "ucb, ours (default)",
+    "thompson": "thompson, ours",
+    "greedy": "greedy, ours",
+    "members": "members, ours",
+    "genetic": "genetic algorithm",
+    "random": "random",
+    "benchmarks.design_rivals:flexs_adalead": "AdaLead (flexs)",
+    "benchmarks.design_rivals:cma_package": "CMA-ES (cma)",
+    "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
+}
+LANDSCAPES = {
+    "gb1": "GB1, four sites",
+    "mpsa": "splice sites (MPSA)",
+    "tfbind8": "TFBind8 SIX6",
+    "peptides": "peptides",
+}
+
+
+def win_tie_loss(ours: list[float], theirs: list[float]) -> dict[str, Any]:
+    """How often ours is better over seeds, and the mean difference with its interval of 95 %, by Student's law."""
+    from scipy.stats import t
+
+    gap = np.array(ours) - np.array(theirs)
+    width = float(t.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / math.sqrt(len(gap))) if len(gap) > 1 else math.inf
+    found = {"win": int((gap > TIE).sum()), "tie": int((abs(gap) <= TIE).sum()), "loss": int((gap < -TIE).sum())}
+    return found | {"difference": float(gap.mean()), "interval": [float(gap.mean()) - width, float(gap.mean()) + width]}
+
+
+def paired(games: Rows, ours: str, other: str, figure: str) -> tuple[list[float], list[float]]:
+    """Figures of two methods over the seeds that both have played: the last of `best`, the mean of others."""
+    found = {
+        name: {
+            game["seed"]: game[figure][-1] if figure == "best" else sum(game[figure]) / len(game[figure])
+            for game in games
+            if game["method"] == name
+        }
+        for name in (ours, other)
+    }
+    seeds = sorted(found[ours].keys() & found[other].keys())
+    return [found[ours][seed] for seed in seeds], [found[other][seed] for seed in seeds]
+
+
+def compared(ours: list[float], theirs: list[float]) -> list[str]:
+    """Win/tie/loss of ours, and the mean difference with its interval."""
+    said = win_tie_loss(ours, theirs)
+    low, high = said["interval"]
+    return [f"{said['win']}/{said['tie']}/{said['loss']}", f"{said['difference']:+.3f} ({low:+.3f} to {high:+.3f})"]
+
+
+def p1_table() -> str:
+    """Best fitness found on GB1 by each method, CPU seconds, and the default beside it."""
+    games, lines = rows_of("design_p1.json"), []
+    for method in (name for name in NAMES if any(game["method"] == name for game in games)):
+        ours, own = paired(games, OURS["p1"], method, "best")
+        error = np.std(own, ddof=1) / math.sqrt(len(own)) if len(own) > 1 else math.nan
+        spent = [sum(game["seconds"]) for game in games if game["method"] == method]
+        figures = [f"{np.mean(own):.3f}", f"{error:.3f}", f"{np.median(own):.3f}", f"{min(own):.3f}"]
+        beside = ["", ""] if method == OURS["p1"] else compared(ours, own)
+        lines.append([NAMES[method], str(len(own)), *figures, f"{np.mean(spent):.1f}", *beside])
+    head = ["method", "seeds", "mean", "s.e.", "median", "lowest", "CPU s"]
+    return table([*head, "default wins/ties/losses", "difference (95 %)"], lines)
+
+
+def p2_table() -> str:
+    """Expected realised score of plates under noise, of methods aware and unaware of it, and their regret."""
+    games, lines = rows_of("design_p2.json"), []
+    for cell in dict.fromkeys(game["cell"] for game in games):
+        here = [game for game in games if game["cell"] == cell]
+        aware, unaware = paired(here, "greedy", "greedy-unaware", "expected")
+        if not aware:
+            continue
+        regrets = [float(np.mean(part)) for part in paired(here, "greedy", "greedy-unaware", "regret")]
+        figures = [f"{np.mean(aware):.3f}", f"{np.mean(unaware):.3f}", *(f"{value:.3f}" for value in regrets)]
+        lines.append([cell, str(len(aware)), *figures, *compared(aware, unaware)])
+    head = ["setting", "seeds", "aware", "unaware", "regret, aware", "unaware"]
+    return table([*head, "aware wins/ties/losses", "difference (95 %)"], lines)
+
+
+def gain_table() -> str:
+    """What ranking by the value under noise gains over ranking by the score if intact."""
+    rows, lines = rows_of("design_gain.json"), []
+    rates = list(dict.fromkeys(row["rate"] for row in rows))
+    for task in dict.fromkeys(row["task"] for row in rows):
+        here = [row for row in rows if row["task"] == task]
+        cells = [f"{100 * row['gain']:.1f} %" for row in here]
+        lines.append([f"{LANDSCAPES[task]}, K {here[0]['orders']}", *cells])
+    return table(["landscape", *(f"error rate {rate:g}" for rate in rates)], lines)
+
+
+def proxies_table() -> str:
+    """Rank correlation, coverage and CPU seconds of each kind of proxy on what was held out."""
+    rows, lines = rows_of("design_proxies.json"), []
+    names = [name for name in LANDSCAPES if any(row["table"] == name for row in rows)]
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        cells = []
+        for name in names:
+            here = [row for row in rows if (row["kind"], row["table"]) == (kind, name)]
+            mean = {key: np.mean([row[key] for row in here]) for key in ("spearman", "cpu_seconds")}
+            covered = "" if here[0]["coverage"] is None else f", {np.mean([row['coverage'] for row in here]):.0%}"
+            cells.append(f"{mean['spearman']:.2f}{covered}, {mean['cpu_seconds']:.1f} s")
+        lines.append(["nearest times decay" if kind == "nearest" else kind, *cells])
+    return table(["proxy", *(LANDSCAPES[name] for name in names)], lines)
+
+
+def sampler_table() -> str:
+    """True scores of plates of peptides with and without the flow network."""
+    rows, lines = rows_of("design_sampler.json"), []
+    for reach in dict.fromkeys(row["reach"] for row in rows):
+        for sampler in ("off", "on"):
+            here = [row for row in rows if (row["reach"], row["sampler"]) == (reach, sampler)]
+            if not here:
+                continue
+            mean = {
+                key: float(np.mean([row[key] for row in here])) for key in here[0] if key not in ("reach", "sampler")
+            }
+            where = "no limit" if reach == 0 else "default reach"
+            figures = [f"{mean[key]:.3f}" for key in ("mean", "best", "predicted")]
+            lines.append(
+                [where, sampler, str(len(here)), *figures, f"{mean['differences']:.1f}", f"{mean['cpu_seconds']:.0f}"]
+            )
+    return table(
+        ["search", "flow network", "seeds", "true mean", "best", "predicted mean", "differences", "CPU s"], lines
+    )
+
+
+TABLES = {
+    "design-p1": p1_table,
+    "design-p2": p2_table,
+    "design-gain": gain_table,
+    "design-proxies": proxies_table,
+    "design-sampler": sampler_table,
+}
