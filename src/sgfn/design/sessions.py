@@ -31,7 +31,7 @@ def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constrai
     """The first round, from a table; lengths among the constraints are those of the orders."""
     lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
     shown = shown_alphabet(table, settings.get("sequence_column", "sequence"))
-    designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table)
+    designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table, flags=True)
     designer.noise = _noise(designer, noise)
     designer.constraints = _constraints(constraints)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
@@ -64,8 +64,9 @@ def carry_on(
         designer.constraints = _constraints(constraints)
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
-        designer.tell(measured)
-        notices = [*_ignored(measured, designer), f"{len(designer.pending)} orders are still not measured"]
+        designer.tell(measured, flags=True)
+        told = [f"{measured}: {notice}" for notice in designer.notices]
+        notices = [*_ignored(measured, designer), *told, f"{len(designer.pending)} orders are still not measured"]
     return Session(designer=designer, history=found.history, notices=notices if designer.pending else notices[:-1])
 
 
