@@ -55,6 +55,8 @@ MANY = "".join(map(chr, range(0x4E00, 0x4E00 + 257)))
         ("", "'' is too short"),
         ("A", "'A' is too short"),
         ("ACGA", "'ACGA' repeats 'A'"),
+        ("protien", "'protien' is unknown, did you mean protein"),
+        ("Proteins", "'Proteins' is unknown, did you mean protein"),
         ("A C", "'A C' holds ' ', which is no visible letter"),
         (MANY, f"'{MANY[:37]}...' has 257 letters, more than 256"),
         ("A\tC", r"'A\tC' holds '\t', which is no visible letter"),

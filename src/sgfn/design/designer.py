@@ -158,7 +158,10 @@ class Designer:
         """A plate of orders; they are pending from now on."""
         whole_number("orders", count, 1, MOST_ORDERS)
         began = time.perf_counter()
-        space, proxy = self.space, self.fitted()
+        space = self.space
+        whole_number("distance", self.config.distance, 1, space.max_length)
+        space.automaton  # noqa: B018 -- constraints that nothing satisfies are refused before a proxy is fitted
+        proxy = self.fitted()
         known, barred = self._known(space), self._barred(space)
         choice = choose(
             space,

@@ -81,6 +81,8 @@ def resolve_alphabet(text: str, field: str = "table.alphabet") -> str:
     if named := ALPHABETS.get(text.lower()):
         return named
     fix = f"give {', '.join(ALPHABETS)}, or two or more different letters"
+    if len(text) > 4 and (near := get_close_matches(text.lower(), ALPHABETS, n=1, cutoff=0.7)):
+        raise ValueError(f"{field} {shorten(text)!r} is unknown, did you mean {near[0]}; {fix}")
     if len(text) < 2:
         raise ValueError(f"{field} {text!r} is too short; {fix}")
     if len(text) > MOST_LETTERS:
