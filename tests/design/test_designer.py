@@ -147,7 +147,9 @@ def test_the_second_round_carries_everything_on(walked: Path) -> None:
     assert next(iter(one.columns)) == "order"
     assert not set(one.order) & set(two.order)
     page = (walked / "2/page.html").read_text()
-    for words in ("What it should bring", "Plate", "80 % interval", "Marginal value", "Differences"):
+    plain = page.replace("&#39;", "'")
+    assert f"The mean of the orders' expected scores is {two.expected.mean():.4g}." in plain  # as orders.csv has them
+    for words in ("What it should bring", "Plate", "80 % interval", "Marginal value", "Differences", "are darkest"):
         assert words in page
 
 

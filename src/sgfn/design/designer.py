@@ -186,10 +186,18 @@ class Designer:
             how=choice.found.how,
             note=self._note(choice, count, proxy.report),
             outlook=outlook_of(
-                space, proxy.member_tokens, choice, known, self.best[1], self.units(proxy).score, self._seed(2)
+                space,
+                proxy.member_tokens,
+                choice,
+                known,
+                self.best[1],
+                float(orders.expected.mean()),
+                self.units(proxy).score,
+                self._seed(2),
             ),
             proxy=report_of(proxy),
             validation=self.units(proxy).validation(),
+            asked=count,
             scored=choice.found.scored,
             seconds=time.perf_counter() - began,
         )
