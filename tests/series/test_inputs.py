@@ -184,7 +184,7 @@ def test_several_targets_are_series(tmp_path: Path) -> None:
     assert [one.name for one in reading.panel.series] == ["a", "b"]
     assert reading.panel["b"].values.tolist() == [10.0, 20.0]
     assert reading.panel.past_names == ("c",)
-    assert "targets a, b are series of their own: paths of different ones are drawn independently" in reading.notices[0]
+    assert "targets a, b are series of their own" in reading.notices[0]
     named = read(text.replace("ds,", "unique_id,ds,").replace("2020", "x,2020"), tmp_path, target_col="a,b").panel
     assert [one.name for one in named.series] == ["x a", "x b"]
     with pytest.raises(ValueError, match="no column 'z' among ds, a, b, c; choose one with --target-col"):

@@ -154,6 +154,8 @@ def forecast(
         if settings.refit and origins:
             forecaster = told(refitted(config, out / REFIT, device, progress, trusted), progress)
         ahead = forecaster.predict(panel, samples=drawn_paths(settings, len(panel)), seed=config.seed)
+        if settings.paths is not None and len(panel) > 1:
+            progress.notice(paths_line(forecaster, ahead, panel))
         scenarios = tilted(forecaster, settings, progress.windows) if settings.tilt else []
         outcome = outcome_of(config, panel, origins, found, ahead, settings)
         if isinstance(ahead, StackedForecast):
@@ -164,6 +166,14 @@ def forecast(
 def drawn_paths(settings: Settings, series: int) -> int:
     """Sample paths of each series: as many as were asked for, or those of pictures where nothing else reads them."""
     return settings.samples if settings.paths is not None or series <= MANY_SERIES else SHOWN_PATHS
+
+
+def paths_line(forecaster: Forecaster, ahead: Forecast, panel: Panel) -> str:
+    """Whether paths of different series are one outcome, and why not."""
+    alone = "" if isinstance(ahead, StackedForecast) else "the network alone draws those of each series by itself"
+    if why := alone or forecaster.stacked.why_apart(panel):
+        return f"paths of different series are drawn independently: {why}"
+    return "paths of series that end at the same time are joint: those of one number are one outcome of all"
 
 
 def told(forecaster: Forecaster, progress: Progress) -> Forecaster:

@@ -283,8 +283,7 @@ class _Reader:
     def tell_of(self, rows: list[_Rows]) -> None:
         """Keep lines about several targets, constant series, and series that end with empty values."""
         if len(self.targets) > 1:
-            names = ", ".join(self.targets)
-            self.tell(f"targets {names} are series of their own: paths of different ones are drawn independently")
+            self.tell(f"targets {', '.join(self.targets)} are series of their own")
         constant = [one.name for one in rows if np.ptp(one.values[~np.isnan(one.values)]) == 0]
         if constant:
             self.tell(f"{some_series(constant)} constant; the forecast is the constant")
