@@ -48,6 +48,7 @@ from sgfn.series.data import before_end, columns_of
 from sgfn.series.files import FILES, WRITERS, Outcome, history_table, path_table, replacing_table
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.frames import Reading, naming_file, plural, read_panel
+from sgfn.series.horizons import horizon_line, with_horizon
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
 from sgfn.series.prediction import Forecast, StackedForecast
@@ -128,9 +129,11 @@ def forecast(
         Run(path=out).check(overwrite=overwrite)
     reading = read_series((own_config(Run(path=out, trust=trusted)) if resume else config).series)
     large = "" if resume else large_copies(files_there(config), out)
-    for line in filter(None, (*reading.notices, large)):
-        progress.notice(line)
     panel = reading.panel
+    chosen = "" if config.series.horizon else horizon_line(panel, "--horizon")
+    for line in filter(None, (*reading.notices, large, chosen)):
+        progress.notice(line)
+    config = with_horizon(config, panel)
     with naming_file(config.series):
         if not resume:
             config.series.check_reach(max(len(one) for one in panel.series))
