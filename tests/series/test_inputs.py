@@ -84,6 +84,42 @@ def test_ways_to_write_time(cells: list[str], days: list[str], tmp_path: Path) -
     assert panel.step is not None
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["04.01.2021", "05.01.2021", "31.01.2021"],
+        ["04/01/2021", "05/01/2021", "31/01/2021"],
+        ["04-01-2021 00:00", "05-01-2021 00:00", "31-01-2021 00:00"],
+        ["04-Jan-2021", "05-Jan-2021", "31-Jan-2021"],
+        ["04-JAN-2021", "05-JAN-2021", "31-JAN-2021"],
+        ["4 January 2021", "5 January 2021", "31 January 2021"],
+        ["Jan 4 2021", "Jan 5 2021", "Jan 31 2021"],
+    ],
+)
+@pytest.mark.parametrize("name", ["Datum", "Zeit", "when", "ds"])
+def test_dates_of_other_countries(cells: list[str], name: str, tmp_path: Path) -> None:
+    reading = read(f"{name},kg\n" + "".join(f"{cell},{at}\n" for at, cell in enumerate(cells)), tmp_path)
+    stamps = reading.panel.series[0].stamps.astype("datetime64[D]").astype(str).tolist()
+    assert [stamps[0], stamps[1], stamps[-1]] == ["2021-01-04", "2021-01-05", "2021-01-31"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["04.01.2021", "05.01.2021"], "line 2, column 'when': '04.01.2021' may be day.month or month.day"),
+        (["04-01-2021", "05-01-2021"], "line 2, column 'when': '04-01-2021' may be day-month or month-day"),
+        (["04.01.21", "31.01.21"], "line 2, column 'when': '04.01.21' looks like a date but is not read as one"),
+        (["04.01.2021", "31.02.2021", "31.01.2021"], "line 3, column 'when': '31.02.2021' looks like a date"),
+        (["04-Jan-2021", "soon", "06-Jan-2021"], "line 3, column 'when': 'soon' is not a time stamp"),
+    ],
+)
+def test_dates_that_are_not_plain_are_told_of(cells: list[str], told: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        read("when,kg\n" + "".join(f"{cell},{at}\n" for at, cell in enumerate(cells)), tmp_path)
+    assert told in str(caught.value)
+    assert "ignore" not in str(caught.value)
+
+
 def test_numbers_of_steps_have_no_calendar(tmp_path: Path) -> None:
     reading = read("ds,y\n3,1\n4,2\n7,3\n8,5\n9,4\n", tmp_path)
     series, step = reading.panel.series[0], reading.panel.step

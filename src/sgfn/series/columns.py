@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sgfn.series.source import ALIASES, SeriesTable, text_of
-from sgfn.series.times import labelled_times, parse_times
+from sgfn.series.times import labelled_times, looks_like_dates, parse_times
 
 NO_TIME = ""
 """Name of the time column where a table has none: its rows are steps."""
@@ -108,12 +108,16 @@ def told(found: dict[str, str]) -> str:
 
 
 def time_column(table: SeriesTable, free: list[str]) -> str:
-    """The column of times: one with a customary name, else the first of text or dates that are all times."""
+    """The column of times: one with a customary name, else the first of text or dates that are all times.
+
+    Where none is, one whose text looks like dates: its reader says what is wrong with them.
+    """
     named = customary(free, "ds")
     if fits := [name for name in named if holds_times(table, name)]:
         return fits[0]
     fits = [name for name in free if not is_number(table, name) and holds_times(table, name)]
-    return fits[0] if fits else (named[0] if named else NO_TIME)
+    dated = [name for name in free if not is_number(table, name) and looks_like_dates(text_of(table.frame[name]))]
+    return next(iter((*fits, *named, *dated)), NO_TIME)
 
 
 def id_column(table: SeriesTable, free: list[str], time_col: str) -> str | None:

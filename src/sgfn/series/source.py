@@ -34,6 +34,13 @@ ALIASES = {
         "index",
         "epoch",
         "step",
+        "datum",
+        "zeit",
+        "zeitpunkt",
+        "zeitstempel",
+        "monat",
+        "jahr",
+        "fecha",
     ),
     "y": ("value", "values", "target", "sales", "demand", "count", "quantity"),
 }
@@ -127,7 +134,7 @@ class SeriesTable(Table):
 
     def local(self, column: str, text: pd.Series, universal: pd.Series) -> pd.Series:
         """Times as they are written, offsets left out; all have one or none has."""
-        timed = text.str.contains("[:T]")
+        timed = text.str.contains(r":|\dT\d")  # 04-OCT-2021 ends with no offset
         aware = timed & text.str.contains(OFFSET)
         if not aware.any():
             return universal.dt.tz_localize(None)
