@@ -108,8 +108,14 @@ def test_dates_of_other_countries(cells: list[str], name: str, tmp_path: Path) -
     [
         (["04.01.2021", "05.01.2021"], "line 2, column 'when': '04.01.2021' may be day.month or month.day"),
         (["04-01-2021", "05-01-2021"], "line 2, column 'when': '04-01-2021' may be day-month or month-day"),
-        (["04.01.21", "31.01.21"], "line 2, column 'when': '04.01.21' looks like a date but is not read as one"),
-        (["04.01.2021", "31.02.2021", "31.01.2021"], "line 3, column 'when': '31.02.2021' looks like a date"),
+        (
+            ["04.01.21", "31.01.21"],
+            "line 2, column 'when': '04.01.21' is not a time stamp, though it looks like a date",
+        ),
+        (
+            ["04.01.2021", "31.02.2021", "31.01.2021"],
+            "line 3, column 'when': '31.02.2021' is not a time stamp, though it looks like a date",
+        ),
         (["04-Jan-2021", "soon", "06-Jan-2021"], "line 3, column 'when': 'soon' is not a time stamp"),
     ],
 )
@@ -272,3 +278,42 @@ def test_a_column_of_steps_is_found() -> None:
     numbers = numbers_of(found.panel.series[0].stamps)
     assert numbers is not None
     assert numbers.tolist() == list(range(9))
+
+
+# Numbers that are not plain
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["1", "x", "3"], "line 3, column 'value': 'x' is not a number"),
+        (
+            ['"12,018"', '"13,500"', '"9,100"'],
+            "line 2, column 'value': '12,018' has a thousands separator (12018) or a",
+        ),
+        (['"1,012,018"', "1", "2"], "line 2, column 'value': '1,012,018' has thousands separators: write 1012018"),
+        (['"51,06"', '"7,5"', "3"], "line 2, column 'value': '51,06' has a decimal comma: write 51.06"),
+    ],
+)
+@pytest.mark.parametrize("more", ["", ",temp"])
+def test_the_fault_of_the_values_is_told(cells: list[str], told: str, more: str, tmp_path: Path) -> None:
+    rows = [f"2020-01-0{day},{cell}{',8' if more else ''}\n" for day, cell in enumerate(cells, start=1)]
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        read(f"date,value{more}\n" + "".join(rows), tmp_path)
+    assert told in str(caught.value)
+    assert "ignore" not in str(caught.value)
+    alone = "".join(rows).replace(",8", "") if more else "".join(rows)
+    with pytest.raises(ValueError) as again:  # noqa: PT011
+        read("date,kg\n" + alone, tmp_path)
+    assert told.replace("value", "kg") in str(again.value)
+
+
+def test_decimal_commas_between_semicolons_are_read_and_told(tmp_path: Path) -> None:
+    text = "Datum;Wert;Preis\n04.01.2021;51,06;1,5\n05.01.2021;1.234,5;2\n13.01.2021;NA;2,25\n14.01.2021;7;3\n"
+    reading = read(text, tmp_path, target_col="Wert")
+    values = reading.panel.series[0].values
+    assert values[~np.isnan(values)].tolist() == [51.06, 1234.5, 7.0]
+    assert reading.panel.past_names == ("Preis",)
+    assert sum("commas are read as decimal commas" in line for line in reading.notices) == 2
+    with pytest.raises(ValueError, match=r"'12,018' has a thousands separator \(12018\) or a decimal comma \(12.018\)"):
+        read("Datum;Wert\n2021-01-04;12,018\n2021-01-05;13,500\n", tmp_path)

@@ -132,9 +132,15 @@ def id_column(table: SeriesTable, free: list[str], time_col: str) -> str | None:
 
 
 def target_column(table: SeriesTable, free: list[str]) -> str | None:
-    """The column of values: one with a customary name, else the only one of numbers; None where several may be."""
-    numbers = [name for name in free if is_number(table, name) and name.lower() not in ROW_NUMBERS]
-    named = [name for name in customary(free, "y") if name in numbers]
+    """The column of values: one with a customary name, else the only one of numbers; None where several may be.
+
+    A customary name, or no column of numbers alone, is enough for one that is mostly numbers: its reader names the
+    cells that are none.
+    """
+    cells = [name for name in free if name.lower() not in ROW_NUMBERS]
+    named = [name for name in customary(cells, "y") if table.mostly_numbers(name)]
+    numbers = [name for name in cells if is_number(table, name)]
+    numbers = numbers or [name for name in cells if table.mostly_numbers(name)]
     return (named or numbers)[0] if len(named) == 1 or len(numbers) == 1 else None
 
 

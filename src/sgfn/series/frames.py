@@ -186,6 +186,7 @@ class _Reader:
         """Several columns beside each other, words as indicators."""
         parts, names = [np.empty((len(self.table.frame), 0))], list[str]()
         for column in columns:
+            self.tell_of_commas(column)
             words = self.table.words(column)
             if words is None:
                 parts.append(self.table.numbers(column)[:, None])
@@ -219,7 +220,9 @@ class _Reader:
             self.tell("rows are not in the order of time; they were sorted")
         order = np.lexsort((stamps, code))
         self.check_twice(order, code, stamps, names)
-        values = {target: self.table.numbers(target) for target in self.targets}
+        for target in self.targets:
+            self.tell_of_commas(target)
+        values = {target: self.table.numbers(target, target=True) for target in self.targets}
         found = []
         for name, part in zip(names, np.split(order, np.cumsum(np.bincount(code))[:-1]), strict=True):
             for target in self.targets:
@@ -279,6 +282,11 @@ class _Reader:
         raise self.table.problem(f"{some}; forecast each kind from a file of its own, or bring all to one by --freq")
 
     # checks and notices
+
+    def tell_of_commas(self, column: str) -> None:
+        """Keep a line about a column of numbers with decimal commas."""
+        if self.table.has_decimal_commas(column):
+            self.notices.append(f"{self.table.name}, column {column!r}: commas are read as decimal commas")
 
     def tell_of(self, rows: list[_Rows]) -> None:
         """Keep lines about several targets, constant series, and series that end with empty values."""

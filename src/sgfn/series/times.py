@@ -163,8 +163,8 @@ def not_a_time(text: str, column: pd.Series) -> str:
         mark = next((mark for mark in "/.-" if mark in text), "/")
         return f"{text[:40]!r} may be day{mark}month or month{mark}day; write 2024-01-31"
     ways = "2024-01-31, 2024-01-31 13:45, 2024Q1 or 2024M01"
-    kind = "looks like a date but is not read as one" if looks_like_dates(pd.Series([text])) else "is not a time stamp"
-    return f"{text[:40]!r} {kind}; write {ways} (years {YEARS[0]} to {YEARS[1]})"
+    though = ", though it looks like a date" if looks_like_dates(pd.Series([text])) else ""
+    return f"{text[:40]!r} is not a time stamp{though}; write {ways} (years {YEARS[0]} to {YEARS[1]})"
 
 
 def without_offsets(universal: pd.Series, local: pd.Series) -> Times:
