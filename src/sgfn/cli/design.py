@@ -74,6 +74,8 @@ class DesignPropose:
     """Replace a round that is there."""
     json: bool = False
     """Print JSON."""
+    trust: bool = False
+    """Run the code that the folder names and this command does not name again: only if you trust whoever made it."""
     settings: Annotated[ProposeFlags, arg(name="")] = field(default_factory=ProposeFlags)
     noise: NoiseConfig = field(default_factory=lambda: NO_NOISE)
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
@@ -83,13 +85,13 @@ def run_propose(args: DesignPropose) -> None:
     """`sgfn design propose`."""
     from sgfn.design.rounds import check_folder  # torch is slow to import
     from sgfn.design.sessions import begin, carry_on, write_round
+    from sgfn.runs.trust import again
 
     values = {part.name: getattr(args.settings, part.name) for part in fields(args.settings)}
     given = {name: value for name, value in values.items() if value is not None and value is not False}
     if args.source.is_dir():
-        session = carry_on(
-            args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints
-        )
+        noise = None if args.noise == NO_NOISE else args.noise
+        session = carry_on(args.source, args.measured, given, noise, args.constraints, trust=args.trust)
     elif args.measured is not None:
         raise ValueError("--measured adds to a round: give the round's folder first, or put all rows into one table")
     else:
@@ -114,7 +116,7 @@ def run_propose(args: DesignPropose) -> None:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
     print_proposal(proposal)
     out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
-    following = command("design", "propose", folder, "--measured", "new.csv")
+    following = command("design", "propose", folder, "--measured", "new.csv") + again(session.designer.config.code)
     return out.print(f"next, when they are measured: {following}", soft_wrap=True)
 
 

@@ -14,6 +14,7 @@ from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.tasks import make_constraints
 from sgfn.noise import Noise, make_noise
+from sgfn.runs.trust import Trust
 
 LENGTHS = ("min_length", "max_length")
 
@@ -45,13 +46,14 @@ def carry_on(
     settings: Mapping[str, Any],
     noise: NoiseConfig | None = None,
     constraints: ConstraintsConfig | None = None,
+    *,
+    trust: Trust = False,
 ) -> Session:
     """The round after that of a folder, with what came of its plate; settings that are given replace its own.
 
-    Code that the folder names must be named again in the settings.
+    Code that the folder names must be named again in the settings, or by `trust`.
     """
-    trusted = {name: str(settings[name]) for name in ("acquisition",) if name in settings}
-    found = read_round_folder(folder, trusted, replaced="acquisition" in settings)
+    found = read_round_folder(folder, trust, replaced=settings.keys())
     designer = found.designer
     if "alphabet" in settings:
         raise ValueError(f"{folder} has its alphabet already ({designer.config.alphabet}): leave --alphabet out")
