@@ -15,7 +15,7 @@ from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
 from sgfn.cli.forecast import Forecast, run_forecast
 from sgfn.cli.order import Order, run_order
-from sgfn.cli.parsing import UsageError, check_choices, flag_value, parse_words, spelled_out
+from sgfn.cli.parsing import UsageError, check_choices, flag_value, flags_of, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
 from sgfn.cli.simulate import DesignSimulate, run_simulate
@@ -328,7 +328,7 @@ def parse(kind: type, command: str, words: list[str]) -> Any:
         own = sgfn.Run(path=folder_of(args), trust=args.trust).read_config()[1]
         again = parse_words(with_default(kind, own), command, words)  # so that what is not said is as it was
         return replace(again, named=args.config)
-    return args
+    return replace(args, said=flags_of(words)) if kind is DesignPropose else args
 
 
 def aimed(words: list[str]) -> list[str]:
