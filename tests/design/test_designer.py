@@ -118,6 +118,27 @@ def test_a_proxy_that_knows_little_is_told(library: pd.DataFrame) -> None:
     assert "knows little" not in designer().fit(library).propose(3).note
 
 
+def test_what_is_told_of_the_proxy_comes_from_measurements_alone(library: pd.DataFrame) -> None:
+    """Orders that wait for a measurement add no knowledge: not to the report, nor to the reach, nor to the note."""
+    made, fresh = (designer(max_length=9).fit(library.head(25)) for _ in range(2))
+    first, fresh.round = made.propose(40), 1
+    second, without = made.propose(4), fresh.propose(4)
+    assert second.proxy == without.proxy
+    assert second.proxy["rows"] == first.proxy["rows"] == 25
+    assert second.validation.sequences == without.validation.sequences
+    assert [text for text in (first.note, second.note, without.note) if "knows little (25 sequences" not in text] == []
+
+
+def test_the_acquisition_believes_what_is_expected_of_pending_orders(library: pd.DataFrame) -> None:
+    made = Designer("dna", proxy="gp").fit(library.head(40))
+    waiting = made.propose(6).orders.order.tolist()
+    alone = made.fitted()
+    believing = made._with_pending(alone)
+    assert (believing.members(waiting).std(0) < alone.members(waiting).std(0)).all()
+    made.pending = {}
+    assert made._with_pending(alone) is alone
+
+
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory, library: pd.DataFrame) -> Path:
     """Two rounds through the command line."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rich.table import Table
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, Suppress, arg
 
 from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
@@ -57,6 +57,15 @@ class ProposeFlags:
     seed: int | None = None
     """Seed of everything random."""
 
+    def given(self, said: frozenset[str]) -> dict[str, Any]:
+        """Settings by name whose flags are among those that were given; None stands for the default."""
+        from sgfn.design.settings import DesignConfig  # torch is slow to import
+
+        default = {part.name: part.default for part in fields(DesignConfig)}
+        names = [part.name for part in fields(self) if {part.name, f"no_{part.name}"} & said]
+        values = {name: getattr(self, name) for name in names}
+        return {name: default[name] if value is None else value for name, value in values.items()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class DesignPropose:
@@ -74,26 +83,34 @@ class DesignPropose:
     """Replace a round that is there."""
     json: bool = False
     """Print JSON."""
+    trust: bool = False
+    """Run the code that the folder names and this command does not name again: only if you trust whoever made it."""
     settings: Annotated[ProposeFlags, arg(name="")] = field(default_factory=ProposeFlags)
     noise: NoiseConfig = field(default_factory=lambda: NO_NOISE)
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
+    said: Suppress[frozenset[str]] = frozenset()
+    """Names of the flags that were given, as `flags_of` tells them."""
+
+    def given_of(self, part: str) -> dict[str, Any]:
+        """Fields of `noise` or `constraints` whose flags were given."""
+        names = {name.rpartition(".")[2].removeprefix("no_") for name in self.said if name.startswith(f"{part}.")}
+        return {name: value for name, value in vars(getattr(self, part)).items() if name in names}
 
 
 def run_propose(args: DesignPropose) -> None:
     """`sgfn design propose`."""
     from sgfn.design.rounds import check_folder  # torch is slow to import
     from sgfn.design.sessions import begin, carry_on, write_round
+    from sgfn.runs.trust import again
 
-    values = {part.name: getattr(args.settings, part.name) for part in fields(args.settings)}
-    given = {name: value for name, value in values.items() if value is not None and value is not False}
+    values = args.settings.given(args.said)
     if args.source.is_dir():
-        session = carry_on(
-            args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints
-        )
+        noise, constraints = (args.given_of(part) for part in ("noise", "constraints"))
+        session = carry_on(args.source, args.measured, values, noise, constraints, trust=args.trust)
     elif args.measured is not None:
         raise ValueError("--measured adds to a round: give the round's folder first, or put all rows into one table")
     else:
-        session = begin(args.source, given, args.noise, args.constraints)
+        session = begin(args.source, values, args.noise, args.constraints)
     folder = args.out or Path("rounds") / str(session.designer.round + 1)
     check_folder(folder, overwrite=args.overwrite)
     err = Output(stderr=True)
@@ -114,8 +131,9 @@ def run_propose(args: DesignPropose) -> None:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
     print_proposal(proposal, minimise=session.designer.config.minimise)
     out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
-    following = command(
-        "design", "propose", folder, measured="new.csv", out=folder.parent / str(session.designer.round + 1)
+    after = folder.parent / str(session.designer.round + 1)
+    following = command("design", "propose", folder, measured="new.csv", out=after) + again(
+        session.designer.config.code
     )
     return out.print(f"next, when they are measured: {following}", soft_wrap=True)
 

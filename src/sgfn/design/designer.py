@@ -36,7 +36,8 @@ class Designer:
 
     `noise` is a rate or an object of `sgfn.noise`, `constraints` an object of `sgfn.envs.constraints`; the other
     arguments are fields of `DesignConfig`. A plate's orders are pending until `tell` brings their scores: they are not
-    proposed again, and the next proxy believes its own prediction of them.
+    proposed again, and the acquisition believes what the proxy predicts of them. What is told of the proxy, and of a
+    plate, comes from measurements alone.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"sequence": ["AAC", "ACC", "CCC", "CAC", "AAA", "CCA"], "score": [2, 1, 0, 1, 3, 1]})
@@ -163,9 +164,10 @@ class Designer:
         space.automaton  # noqa: B018 -- constraints that nothing satisfies are refused before a proxy is fitted
         proxy = self.fitted()
         measured, barred = self._best_first(), self._barred(space)
+        members = self._with_pending(proxy).member_tokens
         choice = choose(
             space,
-            proxy.member_tokens,
+            members,
             self.config,
             count,
             self._inside(space, measured),
@@ -179,7 +181,7 @@ class Designer:
         orders = self._orders(space, proxy, choice)
         figures = zip(orders.expected.astype(float), orders.sd.astype(float), strict=True)
         self.pending |= dict(zip(orders.order, figures, strict=True))
-        self.proxy = None  # the next one believes what is expected of these
+        self.proxy = None  # each round has its own seed
         return Proposal(
             round=self.round,
             orders=orders,
@@ -225,18 +227,25 @@ class Designer:
     # the proxy
 
     def fitted(self) -> Proxy:
-        """The proxy of all measurements, pending orders taken at what the proxy without them predicts."""
+        """The proxy of all measurements."""
         if self.proxy is None:
             self._need_data()
-            sequences, values, sd, weights = self._training()
-            self.proxy = self._fit(sequences, values, sd, weights)
-            if waiting := [order for order in self.pending if order not in set(sequences)]:
-                believed = self.proxy.predict(waiting)
-                spread = None if sd is None else np.concatenate([sd, believed.sd])
-                counted = None if weights is None else np.concatenate([weights, np.full(len(waiting), weights.mean())])
-                joined = np.concatenate([values, believed.mean])
-                self.proxy = self._fit([*sequences, *waiting], joined, spread, counted)
+            self.proxy = self._fit(self.config.proxy, *self._training())
         return self.proxy
+
+    def _with_pending(self, proxy: Proxy) -> Proxy:
+        """A proxy fitted anew with pending orders at what it predicts of them, so that their neighbours attract less.
+
+        For the acquisition alone: its cross-validation is over values that the proxy made up itself.
+        """
+        sequences, values, sd, weights = self._training()
+        known = set(sequences)
+        if not (waiting := [order for order in self.pending if order not in known]):
+            return proxy
+        believed = proxy.predict(waiting)
+        spread = None if sd is None else np.concatenate([sd, believed.sd])
+        counted = None if weights is None else np.concatenate([weights, np.full(len(waiting), weights.mean())])
+        return self._fit(proxy.kind, [*sequences, *waiting], np.concatenate([values, believed.mean]), spread, counted)
 
     @property
     def transform(self) -> ScoreTransform:
@@ -248,7 +257,9 @@ class Designer:
         """Predictions of a proxy in the units of the scores."""
         return UserUnits(proxy, self.transform)
 
-    def _fit(self, sequences: list[str], scores: Figures, sd: Figures | None, weights: Figures | None) -> Proxy:
+    def _fit(
+        self, kind: str, sequences: list[str], scores: Figures, sd: Figures | None, weights: Figures | None
+    ) -> Proxy:
         config = self.config
         longest = max(self.space.max_length, *map(len, sequences))
         return fit_proxy(
@@ -257,7 +268,7 @@ class Designer:
             alphabet=config.alphabet,
             sd=sd,
             weights=weights,
-            kind=config.proxy,
+            kind=kind,
             seed=self._seed(0),
             max_length=longest,
         )

@@ -12,8 +12,10 @@ from sgfn.design.measured import shown_alphabet
 from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.envs.constraints import Constraints
-from sgfn.landscapes.tasks import make_constraints
+from sgfn.landscapes.tasks import constraint_values, make_constraints
 from sgfn.noise import Noise, make_noise
+from sgfn.runs.spaces import noise_config
+from sgfn.runs.trust import Trust
 
 ORDERS = 96
 """Orders of the first plate."""
@@ -57,25 +59,28 @@ def carry_on(
     folder: Path,
     measured: Path | None,
     settings: Mapping[str, Any],
-    noise: NoiseConfig | None = None,
-    constraints: ConstraintsConfig | None = None,
+    noise: Mapping[str, Any] | None = None,
+    constraints: Mapping[str, Any] | None = None,
+    *,
+    trust: Trust = False,
 ) -> Session:
-    """The round after that of a folder, with what came of its plate; settings that are given replace its own.
+    """The round after that of a folder, with what came of its plate; what is given replaces its own, one by one.
 
-    Code that the folder names must be named again in the settings.
+    `noise` and `constraints` are fields of `NoiseConfig` and `ConstraintsConfig`, None for a constraint that is lifted.
+    Code that the folder names must be named again in the settings, or by `trust`.
     """
-    trusted = {name: str(settings[name]) for name in ("acquisition",) if name in settings}
-    found = read_round_folder(folder, trusted, replaced="acquisition" in settings)
+    found = read_round_folder(folder, trust, replaced=settings.keys())
     designer = found.designer
     if "alphabet" in settings:
         raise ValueError(f"{folder} has its alphabet already ({designer.config.alphabet}): leave --alphabet out")
     designer.config = replace(designer.config, **settings)
-    if noise is not None:
-        designer.noise = _noise(designer, noise)
-    if constraints is not None and constraints != ConstraintsConfig():
-        lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
+    if constraints:
+        lengths = {name: constraints[name] for name in LENGTHS if name in constraints}
         designer.config = replace(designer.config, **lengths)
-        designer.constraints = _constraints(constraints)
+        designer.constraints = _replaced_constraints(designer.constraints, constraints)
+    if noise:
+        designer.noise = _noise(designer, replace(noise_config(designer.noise) or NoiseConfig(alpha=0.0), **noise))
+    designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
         designer.tell(measured, flags=True)
@@ -104,6 +109,14 @@ def _noise(designer: Designer, config: NoiseConfig) -> Noise:
 def _constraints(config: ConstraintsConfig) -> Constraints | None:
     """The constraints but for lengths, which are settings of the design."""
     return make_constraints(replace(config, **dict.fromkeys(LENGTHS)))
+
+
+def _replaced_constraints(own: Constraints | None, given: Mapping[str, Any]) -> Constraints | None:
+    """Constraints of a round with those that are given in the place of its own; None where none is left."""
+    values, none = constraint_values(ConstraintsConfig(**given)), Constraints()
+    changed = {name: values.get(name, getattr(none, name)) for name in given if name not in LENGTHS}
+    found = replace(own or none, **changed)
+    return None if found == none else found
 
 
 def _ignored(table: Path, designer: Designer) -> list[str]:
