@@ -242,3 +242,10 @@ def test_what_no_order_satisfies_is_refused_before_anything_is_fitted(
     monkeypatch.setattr(Designer, "fitted", lambda self: pytest.fail("fitted before the constraints were checked"))
     with pytest.raises(ValueError, match=re.escape(told)):
         designer(**settings).fit(library).propose(2)
+
+
+def test_orders_of_another_length_than_all_that_was_measured(library: pd.DataFrame) -> None:
+    """The best sequence known may be one that is not ordered any more."""
+    plate = designer(length=7, reach=2).fit(library).propose(3)
+    assert plate.orders.order.str.len().tolist() == [7, 7, 7]
+    assert plate.outlook.expected_best[-1] >= plate.outlook.believed > library.score.median()

@@ -151,10 +151,13 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
         "score": "if intact",
     }
     heads |= {"distance": "from nearest measured"}
-    table = Table(*heads.values(), box=None, header_style="bold")
     best = proposal.orders.sort_values("expected", ascending=minimise, kind="stable").head(SHOWN)
     if len(best) < len(proposal):
         out.print(f"the {SHOWN} of {len(proposal)} orders with the best expected scores:", soft_wrap=True)
+    table = Table(box=None, header_style="bold")
+    for name, head in heads.items():  # an order is folded where it is long, never cut
+        widest = min(int(best.order.str.len().max()), 32)
+        table.add_column(head, overflow="fold", min_width=widest if name == "order" else None)
     for _, row in best.iterrows():
         table.add_row(*(kinds[name](row[name]) for name in heads))
     out.print(table)

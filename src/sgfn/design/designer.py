@@ -163,14 +163,14 @@ class Designer:
         whole_number("distance", self.config.distance, 1, space.max_length)
         space.automaton  # noqa: B018 -- constraints that nothing satisfies are refused before a proxy is fitted
         proxy = self.fitted()
-        known, barred = self._known(space), self._barred(space)
+        measured, barred = self._best_first(), self._barred(space)
         members = self._with_pending(proxy).member_tokens
         choice = choose(
             space,
             members,
             self.config,
             count,
-            known,
+            self._inside(space, measured),
             barred,
             self._seed(1),
             self.weights,
@@ -191,7 +191,7 @@ class Designer:
                 space,
                 proxy.member_tokens,
                 choice,
-                known,
+                proxy.tokens(measured),
                 self.best[1],
                 float(orders.expected.mean()),
                 self.units(proxy).score,
@@ -289,10 +289,10 @@ class Designer:
 
     # parts of a proposal
 
-    def _known(self, space: OrderSpace) -> Int[Tensor, "R L"]:
-        """Measured sequences that the space holds, best first."""
+    def _best_first(self) -> list[str]:
+        """Measured sequences, each once, best first."""
         ordered = self.measured.assign(good=self.sign * self.measured.score).sort_values("good", ascending=False)
-        return self._inside(space, ordered.sequence.drop_duplicates().tolist())
+        return ordered.sequence.drop_duplicates().tolist()
 
     def _barred(self, space: OrderSpace) -> Int[Tensor, "B L"]:
         """What may not be ordered: what was measured or ordered before, unless repeats are asked for."""

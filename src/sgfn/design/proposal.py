@@ -197,7 +197,7 @@ def outlook_of(
     space: OrderSpace,
     predict: Predict,
     choice: Choice,
-    known: Int[Tensor, "R L"],
+    known: Int[Tensor, "R W"],
     best: float,
     mean: float,
     score: Callable[[float], float] = float,
