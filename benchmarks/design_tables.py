@@ -58,7 +58,8 @@ def compared(ours: list[float], theirs: list[float]) -> list[str]:
     """Win/tie/loss of ours, and the mean difference with its interval."""
     said = win_tie_loss(ours, theirs)
     low, high = said["interval"]
-    return [f"{said['win']}/{said['tie']}/{said['loss']}", f"{said['difference']:+.3f} ({low:+.3f} to {high:+.3f})"]
+    interval = f" ({low:+.3f} to {high:+.3f})" if len(ours) > 1 else ""  # one seed tells of no spread
+    return [f"{said['win']}/{said['tie']}/{said['loss']}", f"{said['difference']:+.3f}{interval}"]
 
 
 def p1_table() -> str:

@@ -13,6 +13,8 @@ from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import Designer
 from sgfn.design.measured import shown_alphabet
 from sgfn.design.sessions import begin
+from sgfn.envs.constraints import Constraints
+from sgfn.noise import UniformSlip
 
 
 def table(folder: Path, *sequences: str) -> Path:
@@ -104,7 +106,7 @@ def test_weights_and_replicates_count(library: pd.DataFrame) -> None:
     mixed = pd.concat([library.assign(w=1.0), wrong.assign(w=0.0)], ignore_index=True)
     assert np.allclose(plate(mixed, weight_column="w").expected, plate(library).expected, atol=0.05)
     assert not np.allclose(plate(mixed).expected, plate(library).expected, atol=0.5)  # replicates are averaged
-    with pytest.raises(ValueError, match=r"row 2 below the header, column 'w': '-1' is no weight"):
+    with pytest.raises(ValueError, match=r"row 2, column 'w': '-1' is no weight"):
         plate(mixed.assign(w=[1, -1, *[1] * (len(mixed) - 2)]), weight_column="w")
     with pytest.raises(ValueError, match="'v' is not in the header"):
         plate(mixed, weight_column="v")
@@ -142,3 +144,29 @@ def test_settings_of_scores_are_flags_and_are_carried_on(library: pd.DataFrame, 
     assert (second.config.transform, second.config.minimise) == ("log", True)
     assert second.measured.tail(4)[["score", "weight", "sd"]].to_numpy().tolist() == [[2.0, 0.5, 0.2]] * 4
     assert orders.expected.max() < np.quantile(2 * split.one, 0.5)  # low ones, in the units of the sum
+
+
+def carried(folder: Path, first: str, then: str) -> Designer:
+    """The designer of a second round, from the flags of both."""
+    texts = ["ACGT", "CATG", "TAGA", "GGAC", "TTTA", "ACCA", "GATC", "CCGA"]
+    (folder / "t.csv").write_text("sequence,score\n" + "".join(f"{text},{truth(text)}\n" for text in texts))
+    words = ["design", "propose", "--proxy", "ridge", "--orders", "2", "--out"]
+    assert main([*words, str(folder / "1"), *first.split(), str(folder / "t.csv")]) == 0
+    assert main([*words, str(folder / "2"), *then.split(), str(folder / "1")]) == 0
+    return Designer.load(folder / "2")
+
+
+def test_a_flag_that_is_given_replaces_its_setting_and_no_other(tmp_path: Path) -> None:
+    first = "--noise.alpha .2 --minimise --max-run 3 --sampler off --reach 3"
+    second = carried(tmp_path, first, "--noise.alpha 0 --no-minimise --constraints.gc=0.2:0.8 --reach None")
+    assert second.noise == UniformSlip(alpha=0.0)
+    assert (second.config.minimise, second.config.sampler, second.config.reach) == (False, "off", None)
+    assert second.constraints == Constraints(max_run=3, gc=(0.2, 0.8))
+
+
+def test_constraints_are_replaced_or_lifted_one_by_one(tmp_path: Path) -> None:
+    first = "--forbid AAA --gc .3:.7 --repeat --noise.alpha .1 --min-length 3"
+    second = carried(tmp_path, first, "--max-run 2 --no-repeat --gc None --noise.no-stop --max-length 5")
+    assert second.constraints == Constraints(forbid=("AAA",), max_run=2)
+    assert second.noise == UniformSlip(alpha=0.1)
+    assert (second.config.repeat, second.config.min_length, second.config.max_length) == (False, 3, 5)

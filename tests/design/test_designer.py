@@ -1,6 +1,7 @@
 """The designer, its folders and its two-round walk through the command line."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,27 @@ def test_a_proxy_that_knows_little_is_told(library: pd.DataFrame) -> None:
     assert "knows little" not in designer().fit(library).propose(3).note
 
 
+def test_what_is_told_of_the_proxy_comes_from_measurements_alone(library: pd.DataFrame) -> None:
+    """Orders that wait for a measurement add no knowledge: not to the report, nor to the reach, nor to the note."""
+    made, fresh = (designer(max_length=9).fit(library.head(25)) for _ in range(2))
+    first, fresh.round = made.propose(40), 1
+    second, without = made.propose(4), fresh.propose(4)
+    assert second.proxy == without.proxy
+    assert second.proxy["rows"] == first.proxy["rows"] == 25
+    assert second.validation.sequences == without.validation.sequences
+    assert [text for text in (first.note, second.note, without.note) if "knows little (25 sequences" not in text] == []
+
+
+def test_the_acquisition_believes_what_is_expected_of_pending_orders(library: pd.DataFrame) -> None:
+    made = Designer("dna", proxy="gp").fit(library.head(40))
+    waiting = made.propose(6).orders.order.tolist()
+    alone = made.fitted()
+    believing = made._with_pending(alone)
+    assert (believing.members(waiting).std(0) < alone.members(waiting).std(0)).all()
+    made.pending = {}
+    assert made._with_pending(alone) is alone
+
+
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory, library: pd.DataFrame) -> Path:
     """Two rounds through the command line."""
@@ -146,7 +168,9 @@ def test_the_second_round_carries_everything_on(walked: Path) -> None:
     assert next(iter(one.columns)) == "order"
     assert not set(one.order) & set(two.order)
     page = (walked / "2/page.html").read_text()
-    for words in ("What it should bring", "Plate", "80 % interval", "Marginal value", "Differences"):
+    plain = page.replace("&#39;", "'")
+    assert f"The mean of the orders' expected scores is {two.expected.mean():.4g}." in plain  # as orders.csv has them
+    for words in ("What it should bring", "Plate", "80 % interval", "Marginal value", "Differences", "are darkest"):
         assert words in page
 
 
@@ -202,3 +226,19 @@ def test_save_and_load(library: pd.DataFrame, tmp_path: Path) -> None:
     assert again.round == made.round
     pd.testing.assert_frame_equal(again.measured, made.measured)
     assert again.propose(4).orders.order.tolist() == made.propose(4).orders.order.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"constraints": Constraints(pattern="NNNN")}, "--pattern NNNN has 4 letters, sequences have 6"),
+        ({"constraints": Constraints(pattern="NNGATA", forbid=("GATA",))}, "--forbid GATA and --pattern NNGATA"),
+        ({"distance": 7}, r"distance must lie in [1, 6], got 7"),
+    ],
+)
+def test_what_no_order_satisfies_is_refused_before_anything_is_fitted(
+    library: pd.DataFrame, settings: dict, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Designer, "fitted", lambda self: pytest.fail("fitted before the constraints were checked"))
+    with pytest.raises(ValueError, match=re.escape(told)):
+        designer(**settings).fit(library).propose(2)

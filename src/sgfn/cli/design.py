@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rich.table import Table
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, Suppress, arg
 
 from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
@@ -57,6 +57,15 @@ class ProposeFlags:
     seed: int | None = None
     """Seed of everything random."""
 
+    def given(self, said: frozenset[str]) -> dict[str, Any]:
+        """Settings by name whose flags are among those that were given; None stands for the default."""
+        from sgfn.design.settings import DesignConfig  # torch is slow to import
+
+        default = {part.name: part.default for part in fields(DesignConfig)}
+        names = [part.name for part in fields(self) if {part.name, f"no_{part.name}"} & said]
+        values = {name: getattr(self, name) for name in names}
+        return {name: default[name] if value is None else value for name, value in values.items()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class DesignPropose:
@@ -66,34 +75,42 @@ class DesignPropose:
     """Table of sequences and scores, or the folder of the round before."""
     measured: Path | None = None
     """What came of the last plate, with a folder: a table with a column `order` (or of sequences) and scores."""
-    orders: int = 96
-    """How many."""
+    orders: int | None = None
+    """How many; by default 96, and with a folder as many as in the round before."""
     out: Path | None = None
     """Folder of this round; by default rounds/N."""
     overwrite: bool = False
     """Replace a round that is there."""
     json: bool = False
     """Print JSON."""
+    trust: bool = False
+    """Run the code that the folder names and this command does not name again: only if you trust whoever made it."""
     settings: Annotated[ProposeFlags, arg(name="")] = field(default_factory=ProposeFlags)
     noise: NoiseConfig = field(default_factory=lambda: NO_NOISE)
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
+    said: Suppress[frozenset[str]] = frozenset()
+    """Names of the flags that were given, as `flags_of` tells them."""
+
+    def given_of(self, part: str) -> dict[str, Any]:
+        """Fields of `noise` or `constraints` whose flags were given."""
+        names = {name.rpartition(".")[2].removeprefix("no_") for name in self.said if name.startswith(f"{part}.")}
+        return {name: value for name, value in vars(getattr(self, part)).items() if name in names}
 
 
 def run_propose(args: DesignPropose) -> None:
     """`sgfn design propose`."""
     from sgfn.design.rounds import check_folder  # torch is slow to import
     from sgfn.design.sessions import begin, carry_on, write_round
+    from sgfn.runs.trust import again
 
-    values = {part.name: getattr(args.settings, part.name) for part in fields(args.settings)}
-    given = {name: value for name, value in values.items() if value is not None and value is not False}
+    values = args.settings.given(args.said)
     if args.source.is_dir():
-        session = carry_on(
-            args.source, args.measured, given, None if args.noise == NO_NOISE else args.noise, args.constraints
-        )
+        noise, constraints = (args.given_of(part) for part in ("noise", "constraints"))
+        session = carry_on(args.source, args.measured, values, noise, constraints, trust=args.trust)
     elif args.measured is not None:
         raise ValueError("--measured adds to a round: give the round's folder first, or put all rows into one table")
     else:
-        session = begin(args.source, given, args.noise, args.constraints)
+        session = begin(args.source, values, args.noise, args.constraints)
     folder = args.out or Path("rounds") / str(session.designer.round + 1)
     check_folder(folder, overwrite=args.overwrite)
     err = Output(stderr=True)
@@ -101,7 +118,7 @@ def run_propose(args: DesignPropose) -> None:
         err.print(notice, soft_wrap=True)
     from sgfn.reports.pages.design import write_design_page
 
-    proposal = session.designer.propose(args.orders)
+    proposal = session.designer.propose(session.orders if args.orders is None else args.orders)
     write_round(
         folder,
         session,
@@ -112,25 +129,41 @@ def run_propose(args: DesignPropose) -> None:
     err.print(f"proposed in {proposal.seconds:.0f} s", soft_wrap=True)
     if args.json:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
-    print_proposal(proposal)
+    print_proposal(proposal, minimise=session.designer.config.minimise)
     out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
-    following = command("design", "propose", folder, "--measured", "new.csv")
+    after = folder.parent / str(session.designer.round + 1)
+    following = command("design", "propose", folder, measured="new.csv", out=after) + again(
+        session.designer.config.code
+    )
     return out.print(f"next, when they are measured: {following}", soft_wrap=True)
 
 
-def print_proposal(proposal: Any) -> None:
-    """Print the first orders, and what the plate should bring."""
-    kinds = {"order": str, "expected": "{:.3g}".format, "sd": "{:.2g}".format, "intact": "{:.0%}".format}
+def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
+    """Print the best orders, and what the plate should bring."""
+    kinds = {"well": str, "order": str, "expected": "{:.3g}".format, "sd": "{:.2g}".format, "intact": "{:.0%}".format}
     kinds |= {"score": "{:.3g}".format, "distance": "{:.0f}".format}
-    heads = {"order": "order", "expected": "expect", "sd": "+-", "intact": "intact", "score": "if intact"}
+    heads = {
+        "well": "well",
+        "order": "order",
+        "expected": "expect",
+        "sd": "+-",
+        "intact": "intact",
+        "score": "if intact",
+    }
     heads |= {"distance": "from nearest measured"}
     table = Table(*heads.values(), box=None, header_style="bold")
-    for _, row in proposal.orders.head(SHOWN).iterrows():
+    best = proposal.orders.sort_values("expected", ascending=minimise, kind="stable").head(SHOWN)
+    if len(best) < len(proposal):
+        out.print(f"the {SHOWN} of {len(proposal)} orders with the best expected scores:", soft_wrap=True)
+    for _, row in best.iterrows():
         table.add_row(*(kinds[name](row[name]) for name in heads))
     out.print(table)
     look, facts = proposal.outlook, proposal.proxy
     out.print(proposal.note, soft_wrap=True)
     quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
     out.print(f"proxy {facts['kind']}: {quality} (cross-validation)", soft_wrap=True)
-    best = f"best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g})"
-    out.print(f"{best}, expected after this plate {look.expected_best[-1]:.4g}", soft_wrap=True)
+    out.print(
+        f"true score of the best sequence known, by the proxy: {look.believed:.4g} now, {look.expected_best[-1]:.4g} "
+        f"after this plate (best measured {look.best_so_far:.4g}, luck included)",
+        soft_wrap=True,
+    )

@@ -126,6 +126,15 @@ def flag_values(words: list[str], flag: str) -> list[str]:
     return []
 
 
+def flags_of(words: list[str]) -> frozenset[str]:
+    """Names of the flags among words, as fields are named.
+
+    >>> sorted(flags_of(["t.csv", "--no-minimise", "--noise.alpha=0", "--max-run", "-2"]))
+    ['max_run', 'no_minimise', 'noise.alpha']
+    """
+    return frozenset(w[2:].partition("=")[0].replace("-", "_") for w in words if w.startswith("--"))
+
+
 def check_choices(kind: type, words: list[str]) -> None:
     """Names with a known set of values: suggest the nearest before the parser lists them all."""
     for name, allowed in literal_fields(kind):

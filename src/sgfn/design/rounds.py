@@ -3,7 +3,7 @@
 A folder holds data alone. Reading one imports nothing that it names and opens nothing outside of it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from sgfn.noise import Noise
 from sgfn.runs.checkpoints import read_file, save_file
 from sgfn.runs.copies import checksum
 from sgfn.runs.table_files import write_csv
-from sgfn.runs.trust import Trust, refuse_code, refuse_links
+from sgfn.runs.trust import Trust, refuse_code, refuse_links, remember
 
 FORMAT = 1
 SETTINGS, MEASUREMENTS, ORDERS, FASTA, WEIGHTS, PAGE = (
@@ -56,8 +56,11 @@ class Round:
 # Reading
 
 
-def read_round_folder(folder: Path, trust: Trust = False, *, replaced: bool = False) -> Round:
-    """A round as its folder tells it; code that it names must be named again by `trust`, unless it is `replaced`."""
+def read_round_folder(folder: Path, trust: Trust = False, *, replaced: Collection[str] = ()) -> Round:
+    """A round as its folder tells it; code that it names must be named again by `trust`.
+
+    Of settings that are `replaced` nothing is used.
+    """
     settle(folder, lambda: holding(folder), PATIENCE)
     if not (folder / SETTINGS).is_file():
         raise ValueError(f"{folder} holds no {SETTINGS}: give the folder of a round, or a table of measurements")
@@ -65,8 +68,7 @@ def read_round_folder(folder: Path, trust: Trust = False, *, replaced: bool = Fa
     data = read_json(folder / SETTINGS)
     _check_format(folder / SETTINGS, data)
     config, noise, constraints = from_json(data["settings"], str(folder / SETTINGS))
-    if ":" in config.acquisition and not replaced:
-        refuse_code(folder, {"acquisition": config.acquisition}, trust)
+    refuse_code(folder, {name: value for name, value in config.code.items() if name not in replaced}, trust)
     made = designer_of(config, noise, constraints)
     _refuse_changed(folder / MEASUREMENTS, data.get("measured_sha256"))
     made.measured = _read_measured(folder / MEASUREMENTS)
@@ -163,6 +165,7 @@ def save_round(
         "pending": nulls(designer.pending),
         "history": [*history, *([] if proposal is None else [nulls(proposal.to_json())])],
     }
+    remember(designer.config.code)
     with writing(out) as folder:
         write_csv(folder / MEASUREMENTS, designer.measured)
         write_json(folder / SETTINGS, data | {"measured_sha256": checksum(folder / MEASUREMENTS)})

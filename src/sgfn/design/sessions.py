@@ -12,9 +12,15 @@ from sgfn.design.measured import shown_alphabet
 from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.envs.constraints import Constraints
-from sgfn.landscapes.tasks import make_constraints
+from sgfn.landscapes.tasks import constraint_values, make_constraints
 from sgfn.noise import Noise, make_noise
+from sgfn.runs.spaces import noise_config
+from sgfn.runs.trust import Trust
 
+ORDERS = 96
+"""Orders of the first plate."""
+LOG_FROM = 3.0
+"""Highest score by the lowest from which on logarithms are advised."""
 LENGTHS = ("min_length", "max_length")
 
 
@@ -26,46 +32,60 @@ class Session:
     history: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
+    @property
+    def orders(self) -> int:
+        """Orders of a plate where nothing else is said: as many as were asked for in the round before."""
+        last = self.history[-1] if self.history else {}
+        return last.get("asked", last.get("orders", ORDERS))
+
 
 def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constraints: ConstraintsConfig) -> Session:
     """The first round, from a table; lengths among the constraints are those of the orders."""
     lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
     shown = shown_alphabet(table, settings.get("sequence_column", "sequence"))
-    designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table)
+    designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table, flags=True)
     designer.noise = _noise(designer, noise)
     designer.constraints = _constraints(constraints)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     found = [] if "alphabet" in settings or shown == "dna" else [f"{table}: letters of {shown}; choose by --alphabet"]
-    return Session(designer=designer, notices=found + _ignored(table, designer))
+    found += _ignored(table, designer)
+    if "transform" not in settings and (folds := _spread(designer)) > LOG_FROM:
+        what = f"scores are above 0 and span {folds:.2g}-fold, and low ones are good: expected ones may fall below 0"
+        found.append(f"{table}: {what}; --transform log keeps them above, --transform none says that this is wanted")
+    return Session(designer=designer, notices=found)
 
 
 def carry_on(
     folder: Path,
     measured: Path | None,
     settings: Mapping[str, Any],
-    noise: NoiseConfig | None = None,
-    constraints: ConstraintsConfig | None = None,
+    noise: Mapping[str, Any] | None = None,
+    constraints: Mapping[str, Any] | None = None,
+    *,
+    trust: Trust = False,
 ) -> Session:
-    """The round after that of a folder, with what came of its plate; settings that are given replace its own.
+    """The round after that of a folder, with what came of its plate; what is given replaces its own, one by one.
 
-    Code that the folder names must be named again in the settings.
+    `noise` and `constraints` are fields of `NoiseConfig` and `ConstraintsConfig`, None for a constraint that is lifted.
+    Code that the folder names must be named again in the settings, or by `trust`.
     """
-    trusted = {name: str(settings[name]) for name in ("acquisition",) if name in settings}
-    found = read_round_folder(folder, trusted, replaced="acquisition" in settings)
+    found = read_round_folder(folder, trust, replaced=settings.keys())
     designer = found.designer
     if "alphabet" in settings:
         raise ValueError(f"{folder} has its alphabet already ({designer.config.alphabet}): leave --alphabet out")
     designer.config = replace(designer.config, **settings)
-    if noise is not None:
-        designer.noise = _noise(designer, noise)
-    if constraints is not None and constraints != ConstraintsConfig():
-        lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
+    if constraints:
+        lengths = {name: constraints[name] for name in LENGTHS if name in constraints}
         designer.config = replace(designer.config, **lengths)
-        designer.constraints = _constraints(constraints)
+        designer.constraints = _replaced_constraints(designer.constraints, constraints)
+    if noise:
+        designer.noise = _noise(designer, replace(noise_config(designer.noise) or NoiseConfig(alpha=0.0), **noise))
+    designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
-        designer.tell(measured)
-        notices = [*_ignored(measured, designer), f"{len(designer.pending)} orders are still not measured"]
+        designer.tell(measured, flags=True)
+        told = [f"{measured}: {notice}" for notice in designer.notices]
+        notices = [*_ignored(measured, designer), *told, f"{len(designer.pending)} orders are still not measured"]
     return Session(designer=designer, history=found.history, notices=notices if designer.pending else notices[:-1])
 
 
@@ -76,6 +96,12 @@ def write_round(
     return save_round(out, session.designer, proposal, session.history, overwrite=overwrite, page=page)
 
 
+def _spread(designer: Designer) -> float:
+    """Highest score divided by the lowest where low ones are good and all are above 0; else 1."""
+    scores = designer.measured.score
+    return float(scores.max() / scores.min()) if designer.config.minimise and scores.min() > 0 else 1.0
+
+
 def _noise(designer: Designer, config: NoiseConfig) -> Noise:
     return make_noise(config, designer.config.alphabet, designer.space.max_length)
 
@@ -83,6 +109,14 @@ def _noise(designer: Designer, config: NoiseConfig) -> Noise:
 def _constraints(config: ConstraintsConfig) -> Constraints | None:
     """The constraints but for lengths, which are settings of the design."""
     return make_constraints(replace(config, **dict.fromkeys(LENGTHS)))
+
+
+def _replaced_constraints(own: Constraints | None, given: Mapping[str, Any]) -> Constraints | None:
+    """Constraints of a round with those that are given in the place of its own; None where none is left."""
+    values, none = constraint_values(ConstraintsConfig(**given)), Constraints()
+    changed = {name: values.get(name, getattr(none, name)) for name in given if name not in LENGTHS}
+    found = replace(own or none, **changed)
+    return None if found == none else found
 
 
 def _ignored(table: Path, designer: Designer) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import torch
 
 from sgfn.config.checks import in_range, one_of, whole_number
+from sgfn.config.registry import Registry
 from sgfn.config.tasks import LONGEST, ScoreScale
 from sgfn.design.acquisition import ACQUISITIONS, KAPPA
 from sgfn.design.sampler import SamplerConfig
@@ -15,10 +16,13 @@ from sgfn.design.space import OrderSpace
 from sgfn.design.units import Scores, score_weights
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.measurements import resolve_alphabet
+from sgfn.landscapes.proxies import PROXIES
 from sgfn.noise import Noise
 from sgfn.runs.parts import NOISES, describe_noise
 
 SAMPLERS = ("auto", "on", "off")
+CODE: dict[str, Registry[Any]] = {"acquisition": ACQUISITIONS, "proxy": PROXIES}
+"""Fields of `DesignConfig` that may hold `module:name`, with the registries that resolve them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +85,12 @@ class DesignConfig:
         if self.reach is not None:
             whole_number("reach", self.reach, 0, LONGEST)
         whole_number("seed", self.seed, 0, 2**31 - 1)
+
+    @property
+    def code(self) -> dict[str, str]:
+        """Code that the settings name and nobody has registered here, by field."""
+        names = {name: getattr(self, name) for name in CODE}
+        return {name: value for name, value in names.items() if ":" in value and value not in CODE[name]}
 
     @property
     def score_parts(self) -> Scores:

@@ -428,12 +428,18 @@ def sequences(config: TrainConfig, *, length: int, alphabet: str, min_length: in
 
 def make_constraints(config: ConstraintsConfig) -> Constraints | None:
     """The configured constraints; None where there are none."""
+    given = constraint_values(config)
+    return Constraints(**given) if given else None
+
+
+def constraint_values(config: ConstraintsConfig) -> dict[str, Any]:
+    """The constraints that are given, by the names and in the types of `Constraints`."""
     given = {name: value for name, value in vars(config).items() if value is not None}
     if "forbid" in given:
         given["forbid"] = tuple(motif for motif in given["forbid"].replace(",", " ").split())
     if "gc" in given:
         given["gc"] = gc_range(given["gc"])
-    return Constraints(**given) if given else None
+    return given
 
 
 def assemble(name: str, config: TrainConfig, env: Env, landscape: Landscape, beta: float, summary: str) -> Task:
