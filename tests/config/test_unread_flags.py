@@ -47,7 +47,7 @@ GIVEN = {
     ),
     "forecast": (["forecast", "births"], ["--net.encoder", "mlp"], "sac or gfn"),
     "forecast's log Z": (["forecast", "births"], ["--optim.log-z-factor", "2"], "--method gfn"),
-    "forecast's columns": (["forecast", "births"], ["--time-col", "when"], "--series.file"),
+    "forecast's columns": (["forecast", "births"], ["--time-col", "when"], "--file"),
     "table": (GRID, ["--table.file", "t.csv"], "task table"),
     "motif on bits": (["train", "bits"], ["--motif.length", "8"], "task motif"),
     "factor twice": (["train", "motif-CTCF"], ["--motif.factor", "FOS"], "a task name without a dash"),

@@ -196,7 +196,7 @@ UNREAD = [
     row("unread: a flag that no method compared reads", "compare grid --methods mh random --net.hidden 8 {bare}",
         "--net.hidden"),
     row("unread: series of a grid", "train grid --series.horizon 5 {tiny}", "series"),
-    row("unread: deviation without measurement error", "forecast births --deviation 2 {short}", "--series.deviation"),
+    row("unread: deviation without measurement error", "forecast births --deviation 2 {short}", "--deviation"),
     row("unread: columns of embedded data", "forecast births --time-col when {short}", "time"),
     row("unread: patience where nothing is held out", "forecast births --patience 2 {short}", "patience"),
 ]

@@ -308,7 +308,9 @@ def test_settings_that_reach_further_than_the_data(
     flags: list[str], message: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = ["--out", str(tmp_path / "run")]
-    assert complaint(capsys, ["forecast", str(data), *FLAGS, *folder, *flags]).startswith(f"{data}: {message}")
+    assert complaint(capsys, ["forecast", str(data), *FLAGS, *folder, *flags]).startswith(
+        f"{data}: {message.replace('series.', '--')}"
+    )
     assert not (tmp_path / "run").exists()
     if flags[0] != "--windows":
         name = flags[0].removeprefix("--")
@@ -319,9 +321,28 @@ def test_settings_that_reach_further_than_the_data(
             Forecaster(horizon=4, **settings).fit(data)
 
 
+def test_refusals_come_before_notices_and_name_flags_and_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns were found, which is a notice, and nothing but the fault is said."""
+    days = pd.date_range("2024-01-01", periods=40).astype(str)
+    file = tmp_path / "shop.csv"
+    pd.DataFrame({"date": days, "sold": np.arange(40) % 7, "temp": np.arange(40) % 3}).to_csv(file, index=False)
+    words = ["forecast", str(file), "--target-col", "sold", "--effort", "quick", "--out", str(tmp_path / "run")]
+    line = complaint(capsys, [*words, "--horizon", "200"])
+    assert line.startswith(f"{file}: no window to learn from: the longest series has 40 steps, a horizon of 200 needs")
+    assert "add rows with sold left empty" in complaint(capsys, [*words, "--known", "temp"])
+    assert "--horizon must lie in [0, 4096], got -3" in complaint(capsys, [*words, "--horizon", "-3"])
+    assert main([*words, "--figures", "0", "--samples", "4", "--baselines", "none"]) == 0
+    told = "temp is not used: only the network reads covariates, and it is left out (effort is quick)"
+    assert told in capsys.readouterr().err
+    assert main(["order", str(tmp_path / "run")]) == 2
+    assert "holds a forecast, and orders are for runs of sequences" in capsys.readouterr().err
+
+
 def test_lags_that_no_number_holds(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = complaint(capsys, ["forecast", str(data), "--lags", "9" * 30, "--out", str(tmp_path / "run")])
-    assert line.startswith("series.lags must be at most 10,000,000")
+    assert line.startswith("--lags must be at most 10,000,000")
 
 
 def test_stamps_of_nanoseconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -463,8 +484,8 @@ def test_bars(tmp_path: Path) -> None:
         (["DATA", "--levels", "0.25", "0.5"], "levels must hold 0.1, 0.5 and 0.9"),
         (["DATA", "--samples", "1"], "samples must lie in [2, 1e+06], got 1"),
         (["DATA", "--paths", "a.txt"], "a.txt: tables are written as .csv or .parquet, not as '.txt'"),
-        (["DATA", "--holidays", "Germany"], "series.holidays 'Germany' is unknown: write none, or a country's"),
-        (["DATA", "--horizon", "-1"], "horizon must lie in [0, 4096], got -1"),
+        (["DATA", "--holidays", "Germany"], "--holidays 'Germany' is unknown: write none, or a country's"),
+        (["DATA", "--horizon", "-1"], "--horizon must lie in [0, 4096], got -1"),
         (["DATA", "--horizon", "90", "--windows", "0"], "no window to learn from"),
         (["DATA", "--file", "other.csv"], "name different data: give one of them"),
         (["DATA", "--resume"], "does not exist"),

@@ -10,7 +10,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.reports.forecasts import Progress, forecast
 from sgfn.series.datasets import load
 from sgfn.series.forecaster import Forecaster
-from sgfn.series.frames import Columns, read_panel
+from sgfn.series.frames import Columns, panel_of, read_panel
 from sgfn.series.horizons import chosen_horizon, horizon_line
 from sgfn.series.panel import Panel
 from sgfn.series.settings import Settings
@@ -73,4 +73,12 @@ def test_python_is_told_by_its_parameter() -> None:
     with pytest.warns(UserWarning, match=r"steps of 1 day and 40 values \(horizon chooses others\)"):
         fitted = Forecaster(laws="seasonal-naive").fit(made(40, "D"))
     assert fitted.config.series.horizon == 8
-    assert "numbered steps" in horizon_line(of(made(40, "numbers")), "horizon")
+    assert "numbered steps" in horizon_line(of(made(40, "numbers")))
+
+
+def test_python_is_told_of_columns_by_parameters() -> None:
+    frame = made(40, "D").rename(columns={"ds": "when", "y": "kg"})
+    with pytest.warns(UserWarning, match=r"'kg' \(choose others by time_col, target_col\)"):
+        panel_of(frame)
+    with pytest.warns(UserWarning, match="^temp is not used: only the network reads covariates"):
+        Forecaster(horizon=4, laws="seasonal-naive").fit(made(40, "D").assign(temp=1.0))

@@ -13,7 +13,7 @@ from tyro.conf import Fixed, Positional, Suppress, arg
 import sgfn
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
-from sgfn.cli.forecast import Forecast, run_forecast
+from sgfn.cli.forecast import Forecast, by_flags, run_forecast
 from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import UsageError, check_choices, flag_value, flags_of, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
@@ -401,7 +401,7 @@ def main(words: list[str] | None = None) -> int:
     except MemoryError:
         return fail(out_of_memory(words))
     except (UsageError, ValueError) as error:
-        return fail(str(error))
+        return fail(by_flags(str(error)) if words[:1] == ["forecast"] else str(error))
     except BrokenPipeError:
         silence(sys.stdout)  # whoever read our output has gone: say nothing more
         return 0

@@ -1,9 +1,10 @@
 """`sgfn forecast` on the command line: parsing and printing only."""
 
 import json
+import re
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -22,6 +23,9 @@ from sgfn.config.series import Dataset, SeriesConfig
 
 RECIPE = PRESETS["forecast"]
 EMBEDDED = get_args(Dataset)
+FIELD = re.compile(
+    rf"(?<![\w./])(?:--)?series\.({'|'.join(one.name.replace('_', '[-_]') for one in fields(SeriesConfig))})(?![\w.-])"
+)
 HEADS = {"wql": "WQL", "mase": "MASE", "mae": "MAE", "mse": "MSE", "coverage_80": "in 80 %", "width_80": "width"}
 
 
@@ -102,6 +106,15 @@ def run_forecast(args: Forecast) -> None:
     horizon, count = found.outcome.scores["horizon"], len(found.outcome.names)
     out.print(f"{count:,} series, {horizon:,} steps ahead: {folder / 'forecast.csv'}", soft_wrap=True)
     out.print(f"page with fan charts and calibration: {folder / 'report.html'}", soft_wrap=True)
+
+
+def by_flags(text: str) -> str:
+    """A message with the fields of series as `sgfn forecast` calls their flags.
+
+    >>> by_flags("series.time_col is here; --series.horizon there; series.csv, line 3")
+    '--time-col is here; --horizon there; series.csv, line 3'
+    """
+    return FIELD.sub(lambda found: f"--{found[1].replace('_', '-')}", text)
 
 
 def refuse_tilt(settings: ForecastSettings) -> None:

@@ -160,6 +160,9 @@ class SeriesConfig:
 
     def check_reach(self, longest: int) -> None:
         """Raise where a setting asks for more steps than the longest series has: nothing could be learned of it."""
+        if longest < self.horizon + 2:
+            needed = f"a horizon of {self.horizon} needs {self.horizon + 2} or more; take a shorter horizon"
+            raise ValueError(f"no window to learn from: the longest series has {longest} steps, {needed}")
         has = f"the {longest:,} steps of the longest series"
         require(self.season < longest, "series.season", f"be below {has} (1 is none)", self.season)
         require(self.context <= longest, "series.context", f"be at most {has}", self.context)

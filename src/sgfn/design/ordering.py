@@ -222,7 +222,7 @@ def order(
 
 def _opened(path: Path, device: str, trust: Trust) -> Model:
     folder = Run(path=path, trust=trust)
-    refuse_forecast(folder)
+    refuse_forecast(folder, "and orders are for runs of sequences")
     return opened(folder, device)
 
 

@@ -56,7 +56,7 @@ from sgfn.series.protocol import Origin, scales, truths
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.score_intervals import SMALL, score_intervals
 from sgfn.series.settings import TESTED, Settings, fewer_windows, spares
-from sgfn.series.stack_plan import with_effort
+from sgfn.series.stack_plan import unused_covariates, with_effort
 from sgfn.series.tilt import Tilted
 
 TASK, REFIT, PAGE = "series", "refit", "report.html"
@@ -130,15 +130,13 @@ def forecast(
     reading = read_series((own_config(Run(path=out, trust=trusted)) if resume else config).series)
     large = "" if resume else large_copies(files_there(config), out)
     panel = reading.panel
-    chosen = "" if config.series.horizon else horizon_line(panel, "--horizon")
-    for line in filter(None, (*reading.notices, large, chosen)):
-        progress.notice(line)
+    chosen = "" if config.series.horizon else horizon_line(panel)
     config = with_horizon(config, panel)
     with naming_file(config.series):
         if not resume:
             config.series.check_reach(max(len(one) for one in panel.series))
         origins = settings.origins(panel, config.series.horizon)
-    check_future(config.series, panel)
+    check_future(config.series, panel, reading.targets)
     check_outputs(out, config.series, panel, settings)
     if settings.tilt:
         check_cost(settings, panel, config.series.horizon)
@@ -147,7 +145,7 @@ def forecast(
     config = kept_apart(config, origins, panel, resume=resume, out=out)
     if not resume:
         config = with_effort(config, [len(one) for one in panel.series])
-    for line in remarks(config.series, panel, origins, settings):
+    for line in filter(None, (*reading.notices, large, chosen, *remarks(config.series, panel, origins, settings))):
         progress.notice(line)
     with ExitStack() as locks:
         how: dict[str, Any] = {"device": device, "progress": progress, "trust": trusted}
@@ -190,7 +188,10 @@ def told(forecaster: Forecaster, progress: Progress) -> Forecaster:
 
 def remarks(config: SeriesConfig, panel: Panel, origins: tuple[Origin, ...], settings: Settings) -> list[str]:
     """Lines for the user about the backtest and the calendar, before training begins."""
-    found = [*unread(before_end(panel, config.kept(len(panel))), config)]
+    found = [
+        *unread(before_end(panel, config.kept(len(panel))), config),
+        *filter(None, [unused_covariates(panel, config)]),
+    ]
     if not origins and settings.windows is None:
         why = f"no window in the last 1/{TESTED} of a series holds a value and has {settings.lag + 1} before it"
         found.append(f"no backtest: {why}; ask for one by --windows, or take a shorter --horizon")
@@ -251,14 +252,15 @@ def own_config(run: Run) -> TrainConfig:
         raise ValueError(str(error).replace("--series.", "--")) from None
 
 
-def check_future(config: SeriesConfig, panel: Panel) -> None:
+def check_future(config: SeriesConfig, panel: Panel, targets: tuple[str, ...]) -> None:
     """Refuse covariates known in advance that are not known as far as the horizon, before hours are spent."""
     for series in panel.series if panel.known_names else ():
         if len(series.future) < config.horizon:
             known, end = ", ".join(panel.known_names), np.datetime_as_string(series.stamps[-1], unit="s")
+            empty = ", ".join(targets) or config.target_col
             raise ValueError(
                 f"{config.file}: {known} must be known {config.horizon} steps past the last value of series "
-                f"{series.name!r} ({end}), there are {len(series.future)}: add rows with {config.target_col} left "
+                f"{series.name!r} ({end}), there are {len(series.future)}: add rows with {empty} left "
                 "empty, or take a shorter --horizon"
             )
 

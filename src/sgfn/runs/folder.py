@@ -393,10 +393,10 @@ def _manifest(data: dict[str, Any]) -> Manifest:
     )
 
 
-def refuse_forecast(run: Run) -> None:
+def refuse_forecast(run: Run, why: str = "which has no exact answer") -> None:
     """Raise for a run of time series, which has scores and a page of its own."""
     if run.read_config()[0] == "series":
         raise ValueError(
-            f"{run.path} holds a forecast, which has no exact answer: its scores are in backtest.json and its page is "
+            f"{run.path} holds a forecast, {why}: its scores are in backtest.json and its page is "
             f"report.html; `{command('forecast', '--resume', out=run.path)}` writes them again"
         )

@@ -29,13 +29,13 @@ from sgfn.series.constants import with_constants
 from sgfn.series.data import columns_of, cuts_of, to_long
 from sgfn.series.frames import panel_of
 from sgfn.series.horizons import horizon_line, with_horizon
-from sgfn.series.keywords import named_settings
+from sgfn.series.keywords import by_parameters, named_settings
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
 from sgfn.series.past_scores import laws
 from sgfn.series.plan import check_like, unread
 from sgfn.series.prediction import DEFAULT_LEVELS, Forecast, NetworkForecast, check_levels
-from sgfn.series.stack_plan import with_effort
+from sgfn.series.stack_plan import unused_covariates, with_effort
 from sgfn.series.stacked import StackedForecaster
 from sgfn.series.supports import REAL
 from sgfn.series.task import series_task
@@ -88,12 +88,13 @@ class Forecaster:
         """Make plan and bins from the data and train the networks; returns self."""
         panel = self.read(data)
         if not self.config.series.horizon:
-            warnings.warn(horizon_line(panel, "horizon"), UserWarning, stacklevel=2)
+            warnings.warn(by_parameters(horizon_line(panel)), UserWarning, stacklevel=2)
             self.config = with_horizon(self.config, panel)
         self.config.series.check_reach(max(len(one) for one in panel.series))
         self.config = with_effort(self.config, [len(one) for one in panel.series])
         learner = ForecastLearner(series_task(panel, self.config), self.device)
-        for line in unread(learner.data.training, self.config.series):
+        unused = unused_covariates(panel, self.config.series)
+        for line in (*unread(learner.data.training, self.config.series), *filter(None, [unused])):
             warnings.warn(line, UserWarning, stacklevel=2)
         advance, every = stepper(learner), self.config.log.every
         while learner.done < self.config.steps:

@@ -19,6 +19,7 @@ from sgfn.config.series import SeriesConfig
 from sgfn.series.calendar import common_step, grid, in_months, months_in, numbered_stamps, numbers_of
 from sgfn.series.categories import MOST_LEVELS, SIGN, Indicators, indicators
 from sgfn.series.columns import NO_TIME, Columns, found_columns, without_copies
+from sgfn.series.keywords import by_parameters
 from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import in_words
 from sgfn.series.source import SeriesTable, open_table
@@ -35,6 +36,8 @@ class Reading:
 
     panel: Panel
     notices: tuple[str, ...]
+    targets: tuple[str, ...] = ()
+    """Names of the columns that are forecast."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +106,7 @@ def panel_of(
 ) -> Panel:
     """A panel out of a DataFrame or a file; what `read_panel` would tell is warned of, so many calls up."""
     reading = read_panel(source, columns or Columns(), shortest)
-    for notice in reading.notices:
+    for notice in map(by_parameters, reading.notices):
         warnings.warn(notice, UserWarning, stacklevel=told_at)
     return reading.panel
 
@@ -154,7 +157,7 @@ class _Reader:
         panel = Panel(
             series=tuple(one.series() for one in filled), step=step, known_names=known.names, past_names=past.names
         )
-        return Reading(panel=panel, notices=tuple(self.notices))
+        return Reading(panel=panel, notices=tuple(self.notices), targets=self.targets)
 
     def tell(self, line: str) -> None:
         """Keep a line for the user."""

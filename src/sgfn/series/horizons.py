@@ -42,8 +42,8 @@ def with_horizon(config: TrainConfig, panel: Panel) -> TrainConfig:
     return config if config.series.horizon else config.with_(series__horizon=chosen_horizon(panel))
 
 
-def horizon_line(panel: Panel, option: str) -> str:
-    """One line about a horizon that was chosen; `option` chooses another."""
+def horizon_line(panel: Panel) -> str:
+    """One line about a horizon that was chosen."""
     steps, gap = chosen_horizon(panel), _gap(panel)
     step = panel.step
     if is_numbered(gap):
@@ -55,7 +55,7 @@ def horizon_line(panel: Panel, option: str) -> str:
     length = median_low([len(one) for one in panel.series])
     many = "values" if len(panel) == 1 else "values in the median series"
     told = f"{steps:,} step{'s' * (steps != 1)} ahead {'are' if steps != 1 else 'is'} forecast"
-    return f"{told}, chosen for {kind} and {length:,} {many} ({option} chooses others)"
+    return f"{told}, chosen for {kind} and {length:,} {many} (--horizon chooses others)"
 
 
 def _gap(panel: Panel) -> np.timedelta64:

@@ -1,5 +1,6 @@
 """Keywords of `Forecaster`: names near to wrong ones, and settings of flow networks that are not read on series."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
@@ -8,6 +9,7 @@ from typing import Any
 from sgfn.config import TrainConfig
 from sgfn.config.series import SeriesConfig
 
+FLAG = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
 OWN = ("steps", "batch", "seed")
 """Settings of the training that are given to `Forecaster` by their short names."""
 NO_REWARD = (
@@ -56,6 +58,15 @@ def named_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         if part in REASONS:
             raise ValueError(f"Forecaster does not read {name}: {REASONS[part]}; leave it out")
     return {f"series__{name}" if name in series and name not in OWN else name: v for name, v in settings.items()}
+
+
+def by_parameters(line: str) -> str:
+    """A line about flags with the names that their settings have in Python.
+
+    >>> by_parameters("choose others by --time-col, --id-col")
+    'choose others by time_col, id_col'
+    """
+    return FLAG.sub(lambda found: found[1].replace("-", "_"), line)
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:

@@ -10,6 +10,8 @@ from sgfn.config import TrainConfig
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import Effort, SeriesConfig
 from sgfn.series.bank import Cut
+from sgfn.series.categories import SIGN
+from sgfn.series.panel import Panel
 
 WINDOWS_IN_ALL: dict[Effort, int] = {"quick": 60, "default": 160, "best": 400}
 """Most windows of all series together on which weights are learned."""
@@ -92,6 +94,17 @@ def network_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:
     if config.laws == "auto" and found < LEAST_WINDOWS:
         return f"there are {found:,} windows to learn from, {LEAST_WINDOWS} are needed"
     return ""
+
+
+def unused_covariates(panel: Panel, config: SeriesConfig) -> str:
+    """One line about covariates that nothing reads, because the network, which alone reads them, is left out."""
+    names = dict.fromkeys(name.partition(SIGN)[0] for name in (*panel.known_names, *panel.past_names))
+    kept = config.kept(len(panel))
+    why = network_left_out(config, [len(one) - steps for one, steps in zip(panel.series, kept, strict=True)])
+    if not names or not why:
+        return ""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{', '.join(names)} {verb} not used: only the network reads covariates, and it is left out ({why})"
 
 
 def learned_windows(config: SeriesConfig, lengths: Sequence[int]) -> int:
