@@ -70,7 +70,7 @@ def _weighted(frame: pd.DataFrame, config: DesignConfig) -> list[float]:
 def _weights(frame: pd.DataFrame, column: str, name: str) -> list[float]:
     """How much each row counts: finite, zero or above."""
     if column not in frame:
-        raise ValueError(f"{name}: column {column!r} is not in the header; choose it with --weight_column")
+        raise ValueError(f"{name}: column {column!r} is not in the header; choose it with --weight-column")
     found = []
     for row, text in enumerate(spell(frame[column]), start=1):
         try:
