@@ -138,3 +138,76 @@ def test_every_setting_that_a_registry_resolves_is_on_the_list(monkeypatch: pyte
             made = Designer(**({"alphabet": "dna", "proxy": "ridge", "acquisition": "greedy"} | {name: named}))
             made.fit(table.rename(columns={column[name]: named} if name in column else {})).propose(2)
     assert {name.partition(":")[2] for name in asked} == {*CODE}
+
+
+# Links
+
+
+@pytest.mark.parametrize("name", [".lock", ".sgfn-new", ".sgfn-ready"])
+def test_hidden_links_are_refused_before_anything_is_fitted(
+    name: str, payload: Payload, theirs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def propose(self: Designer, count: int = 96) -> object:
+        raise AssertionError("it was fitted")
+
+    monkeypatch.setattr(Designer, "propose", propose)
+    TABLE.to_csv("t.csv", index=False)
+    Path("out").mkdir()
+    (Path("out") / name).symlink_to("elsewhere")
+    assert main(["design", "propose", "t.csv", "--out", "out"]) == 2
+    assert f"out/{name} is a link, which sgfn never makes: remove it" in capsys.readouterr().err
+    (theirs / name).unlink(missing_ok=True)
+    (theirs / name).symlink_to("elsewhere")
+    assert main(["design", "propose", "theirs", "--out", "next"]) == 2
+    assert f"theirs/{name} is a link" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [".gone.json", "design.json"])
+def test_what_waits_for_its_place_is_no_link(name: str, theirs: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text('["measured.csv"]')
+    (theirs / ".sgfn-ready").mkdir()
+    (theirs / ".sgfn-ready" / name).symlink_to(tmp_path / "secret")
+    for trust in (False, True):
+        with pytest.raises(ValueError, match=f"{name} is a link"):
+            read_round_folder(theirs, trust)
+    assert (theirs / "measured.csv").is_file()
+
+
+def test_a_noise_that_no_folder_can_keep_is_refused_before_anything_is_fitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = f"design_noise_{next(COUNT)}"
+    source = "from sgfn.noise import UniformSlip\nclass Mine(UniformSlip):\n    pass\n"
+    Path(f"{name}.py").write_text(f"{source}def make(config, alphabet, length):\n    return Mine(alpha=0.1)\n")
+    TABLE.to_csv("t.csv", index=False)
+    monkeypatch.setattr(Designer, "propose", lambda self, count: pytest.fail("it was fitted"))
+    assert main(["design", "propose", "t.csv", "--noise.kind", f"{name}:make", "--out", "1"]) == 2
+    assert "cannot be kept in a folder: give its rates as a table" in capsys.readouterr().err
+
+
+# Damage
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "says"),
+    [
+        (None, "kappa", -1.0, "kappa must lie in"),
+        (None, "reach", -1, "reach must lie in"),
+        ("search", "children", 0, "search.children must lie in"),
+        ("search", "draws", 10**12, "search.draws must lie in"),
+        ("search", "seconds", float("nan"), "search.seconds must be"),
+        ("search", "seconds", "x", "damaged"),
+        ("flow", "steps", 10**9, "flow.steps must lie in"),
+        ("flow", "sharpness", None, "damaged"),
+    ],
+)
+def test_damaged_settings_are_told_with_their_file(
+    part: str | None, name: str, value: object, says: str, theirs: Path
+) -> None:
+    data = json.loads((theirs / "design.json").read_text())
+    design = data["settings"]["design"]
+    (design[part] if part else design)[name] = value
+    (theirs / "design.json").write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=rf"theirs/design\.json.*{says}"):
+        read_round_folder(theirs)

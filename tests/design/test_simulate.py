@@ -84,3 +84,39 @@ def test_the_command_plays_and_says_what_is_wrong(tmp_path: Path, capsys: pytest
     assert "design is for sequences" in capsys.readouterr().err
     assert main(["design"]) == 2
     assert "propose, simulate" in capsys.readouterr().err
+
+
+PLATES = {
+    "None": "proposes a NoneType, must be a tensor of whole numbers [1 to 4, 8]",
+    "[[0] * 8]": "proposes a list",
+    "torch.zeros(4, 8)": "proposes a torch.float32 [4, 8]",
+    "torch.zeros(8).long()": "proposes a torch.int64 [8]",
+    "torch.zeros(0, 8).long()": "shape [0, 8]",
+    "torch.zeros(5, 8).long()": "shape [5, 8]",
+    "torch.zeros(4, 7).long()": "shape [4, 7]",
+    "torch.tensor([[0] * 8, [0] * 7 + [4]])": "order 2 is [0, 0, 0, 0, 0, 0, 0, 4], must be 8 letters at",
+    "torch.full((4, 8), -1)": "order 1 is [-1,",
+}
+
+
+def test_plates_that_are_none_are_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plates = list(PLATES)
+    lines = ["import torch", "def nothing(space, proxy):", "    return None"]
+    for number, plate in enumerate((*plates, "torch.zeros(4, 8).long()")):
+        lines += [f"class P{number}:", "    def __init__(self, space, proxy): pass"]
+        lines += ["    def propose(self, history, count, seed):", f"        return {plate}"]
+    Path("own_plates.py").write_text("\n".join(lines))
+    words = ["design", "simulate", "tfbind8", "--rounds", "1", "--orders", "4", "--start", "5", "--seeds", "1"]
+    words = [*words, "--method"]
+    assert main([*words, "own_plates:nothing"]) == 2
+    assert "makes a NoneType, not a player with propose(" in capsys.readouterr().err
+    for number, said in enumerate(PLATES.values()):
+        assert main([*words, f"own_plates:P{number}"]) == 2
+        told = capsys.readouterr().err
+        assert f"method 'own_plates:P{number}': " in told
+        assert said in told
+        assert told.count("\n") == 1
+    assert main([*words, f"own_plates:P{len(plates)}"]) == 0

@@ -101,11 +101,24 @@ def unsettled(folder: Path) -> bool:
     return (folder / READY).is_dir() and not (folder / READY).is_symlink()
 
 
+def refuse_hidden_links(folder: Path) -> None:
+    """Raise where a hidden file or folder of ours is a link, or what waits in there for its place is one."""
+    for path in (folder / LOCK, folder / NEW, folder / READY, *(folder / READY / name for name in _waiting(folder))):
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, which sgfn never makes: remove it, or give another folder")
+
+
+def _waiting(folder: Path) -> list[str]:
+    """Names of all files that wait for their places, the list of those that go included."""
+    return [*_files(folder / READY), GONE] if unsettled(folder) else []
+
+
 def put_into_place(folder: Path) -> None:
     """Move new files that count already to their places; for whoever has locked the folder."""
     ready = folder / READY
     if not unsettled(folder):
         return
+    refuse_hidden_links(folder)
     names, gone = _files(ready), read_json(ready / GONE) if (ready / GONE).is_file() else []
     if not isinstance(gone, list):
         raise ValueError(f"{ready / GONE} was not written by sgfn: a list of names is expected")

@@ -36,8 +36,8 @@ class Designer:
 
     `noise` is a rate or an object of `sgfn.noise`, `constraints` an object of `sgfn.envs.constraints`; the other
     arguments are fields of `DesignConfig`. A plate's orders are pending until `tell` brings their scores: they are not
-    proposed again, and the acquisition believes what the proxy predicts of them. What is told of the proxy, and of a
-    plate, comes from measurements alone.
+    proposed again, and the acquisition believes what the proxy predicts of them. What is told of the proxy and of a
+    plate comes from measurements alone.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"sequence": ["AAC", "ACC", "CCC", "CAC", "AAA", "CCA"], "score": [2, 1, 0, 1, 3, 1]})

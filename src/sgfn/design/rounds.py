@@ -14,7 +14,7 @@ import pandas as pd
 
 from sgfn.config import VERSION
 from sgfn.config.files import naming, nulls, read_json, write_json
-from sgfn.config.staging import LOCK, NEW, PATIENCE, READY, holding, settle, staging, take_over
+from sgfn.config.staging import LOCK, NEW, PATIENCE, READY, holding, refuse_hidden_links, settle, staging, take_over
 from sgfn.config.tables import read_table
 from sgfn.design.designer import Designer
 from sgfn.design.measured import MEASURED
@@ -61,6 +61,8 @@ def read_round_folder(folder: Path, trust: Trust = False, *, replaced: Collectio
 
     Of settings that are `replaced` nothing is used.
     """
+    if trust is not True:
+        refuse_hidden_links(folder)
     settle(folder, lambda: holding(folder), PATIENCE)
     if not (folder / SETTINGS).is_file():
         raise ValueError(f"{folder} holds no {SETTINGS}: give the folder of a round, or a table of measurements")
@@ -183,6 +185,7 @@ def check_folder(out: Path, *, overwrite: bool) -> None:
     """Raise unless a round can be written to a folder: it is not there, is empty, or holds a round to be replaced."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ValueError(f"{out} is not a folder: give --out another name")
+    refuse_hidden_links(out)
     settle(out, lambda: holding(out), PATIENCE)
     held = sorted(path.name for path in out.iterdir() if path.name not in (LOCK, NEW, READY)) if out.is_dir() else []
     if held and SETTINGS not in held:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.config import RewardConfig, TrainConfig
+from sgfn.config.checks import in_range, whole_number
 from sgfn.design.search import Rows
 from sgfn.design.space import OrderSpace
 from sgfn.design.values import Predict
@@ -38,6 +39,11 @@ class SamplerConfig:
     """Orders drawn from it to start the search with."""
     sharpness: float = 6.0
     """Exponent: log-reward is this many times the attraction in standard deviations."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 0), ("batch", 2), ("draws", 1)):
+            whole_number(f"flow.{name}", getattr(self, name), least, 10**6)
+        in_range("flow.sharpness", self.sharpness, 0.0, 1e6)
 
 
 class AcquisitionLandscape(Landscape):

@@ -13,12 +13,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.config.checks import require, whole_number
+from sgfn.config.tasks import LONGEST
 from sgfn.design.edits import children
 from sgfn.design.space import OrderSpace, row_keys
 from sgfn.design.values import OrderValues, Predict, by_blocks, exact_values
 
 LARGEST_EXACT = 300_000
 """Orders at most that are all scored and ranked."""
+MOST = 10**7
+"""The largest size that a setting of a search may have."""
 
 Rows = Callable[[Float[Tensor, "M N"]], Float[Tensor, "K N"]]
 """An acquisition with its random numbers fixed."""
@@ -58,6 +62,13 @@ class SearchConfig:
     """Time after which no further step is begun."""
     reach: int = 0
     """Most edits between an order that a search proposes and a measured sequence; 0 for no limit."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("largest_exact", 0), ("children", 1), ("elite", 1), ("patience", 1), ("draws", 1)):
+            whole_number(f"search.{name}", getattr(self, name), least, MOST)
+        whole_number("search.scored", self.scored, 1, 1000 * MOST)
+        whole_number("search.reach", self.reach, 0, LONGEST)
+        require(self.seconds >= 0.0, "search.seconds", "be a number that is not below 0", self.seconds)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

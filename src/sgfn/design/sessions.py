@@ -11,6 +11,7 @@ from sgfn.design.designer import Designer
 from sgfn.design.measured import shown_alphabet
 from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
+from sgfn.design.settings import plain_noise
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.tasks import constraint_values, make_constraints
 from sgfn.noise import Noise, make_noise
@@ -103,7 +104,9 @@ def _spread(designer: Designer) -> float:
 
 
 def _noise(designer: Designer, config: NoiseConfig) -> Noise:
-    return make_noise(config, designer.config.alphabet, designer.space.max_length)
+    made = make_noise(config, designer.config.alphabet, designer.space.max_length)
+    plain_noise(made)
+    return made
 
 
 def _constraints(config: ConstraintsConfig) -> Constraints | None:

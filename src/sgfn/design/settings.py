@@ -112,16 +112,22 @@ class DesignConfig:
 
 def to_json(config: DesignConfig, noise: Noise, constraints: Constraints | None) -> dict[str, Any]:
     """Settings as plain data; code is named, never stored, and no file is named."""
-    told = describe_noise(noise)
-    if told["kind"] == "own":
-        raise ValueError(
-            f"noise {told['label']} is not one of ours and cannot be kept in a folder: use Designer in Python"
-        )
     return {
         "design": asdict(config),
-        "noise": told,
+        "noise": plain_noise(noise),
         "constraints": None if constraints is None else asdict(constraints),
     }
+
+
+def plain_noise(noise: Noise) -> dict[str, Any]:
+    """A noise as plain data; one of a class of somebody's own is refused, as a folder cannot keep it."""
+    told = describe_noise(noise)
+    if told["kind"] == "own":
+        way = (
+            "give its rates as a table (--noise.kind confusion or position), or use sgfn.Designer(noise=...) in Python"
+        )
+        raise ValueError(f"noise {told['label']} is not one of ours and cannot be kept in a folder: {way}")
+    return told
 
 
 def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, Constraints | None]:
@@ -136,6 +142,8 @@ def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, 
         raise ValueError(
             f"{name} was not written by sgfn, or is damaged ({error}): propose from the table again"
         ) from None
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def read_noise(data: Mapping[str, Any]) -> Noise:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.config.checks import whole_number
+from sgfn.config.checks import shorten, whole_number
 from sgfn.config.registry import called_as, imported
 from sgfn.design.players import METHODS
 from sgfn.design.rivals import History
@@ -144,11 +144,14 @@ def _rounds(
     entry = METHODS[method]
     with called_as("method", method):
         player = imported(entry.make)(truth.space, proxy, **dict(entry.options))
+        if not callable(getattr(player, "propose", None)):
+            wanted = "a player with propose(history, count, seed)"
+            raise ValueError(f"method {method!r}: makes a {type(player).__name__}, not {wanted}")
     history = first_history(truth, start, seed)
     for number in range(1, rounds + 1):
         began = time.process_time()
         with called_as("method", method):
-            chosen = player.propose(history, orders, 1000 * seed + number)
+            chosen = checked_plate(method, player.propose(history, orders, 1000 * seed + number), truth.space, orders)
         seconds = time.process_time() - began
         outcomes = truth.realise(chosen, 1000 * seed + number)
         scores = truth.scores(outcomes)
@@ -164,6 +167,25 @@ def _rounds(
             regret=None if bound is None else bound - expected,
             seconds=seconds,
         )
+
+
+def checked_plate(method: str, found: Any, space: OrderSpace, count: int) -> Int[Tensor, "W L"]:
+    """What a player has proposed, if it is a plate: 1 to `count` rows of whole numbers that the space holds."""
+    wanted = f"a tensor of whole numbers [1 to {count}, {space.max_length}]"
+    if not isinstance(found, Tensor) or found.dtype.is_floating_point or found.dtype.is_complex or found.ndim != 2:
+        kind = f"{found.dtype} {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"method {method!r}: proposes a {kind}, must be {wanted}")
+    if not 1 <= len(found) <= count or found.shape[1] != space.max_length:
+        raise ValueError(f"method {method!r}: proposes a plate of shape {list(found.shape)}, must be {wanted}")
+    found = found.detach().long().cpu()
+    letters = (found >= 0) & (found < space.vocab)
+    inside = letters.cumprod(1).sum(1)
+    ends = (letters | (found == space.vocab)).all(1) & (inside == letters.sum(1)) & (inside >= space.min_length)
+    if not ends.all():
+        row = int((~ends).nonzero()[0])
+        least = f"{space.min_length} letters at least as 0 to {space.vocab - 1}, {space.vocab} behind the last"
+        raise ValueError(f"method {method!r}: order {row + 1} is {shorten(str(found[row].tolist()))}, must be {least}")
+    return found
 
 
 def first_history(truth: Truth, start: int, seed: int) -> History:

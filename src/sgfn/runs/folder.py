@@ -290,6 +290,8 @@ class Run:
     def locked(self) -> Iterator[None]:
         """Hold the folder against a second writer, for as long as this process lives."""
         self.refuse_links()
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is not a folder: give --out another name")
         self.path.mkdir(parents=True, exist_ok=True)
         with holding(self.path, "training in"):
             sweep(self.path, (*OWN_FILES, DATA))
