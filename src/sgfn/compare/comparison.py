@@ -21,7 +21,7 @@ from sgfn.learning.execution import pick_device
 from sgfn.learning.methods import check_fit, check_names
 from sgfn.learning.unread import refuse_unread_by_all
 from sgfn.noise import NOISES
-from sgfn.runs.copies import KeptFile, checksums, files_there, keeping, kept_paths, with_files
+from sgfn.runs.copies import KeptFile, checksums, files_there, keeping, kept_paths, settle_copies, with_files
 from sgfn.runs.folder import LOCK, Run, ours, read_files, read_ours, write_files
 from sgfn.runs.formats import FORMAT
 from sgfn.runs.train import Stop, absolute, stoppable
@@ -255,6 +255,7 @@ class Plan:
         Files of which there are no copies yet are copied; `known` are the checksums that they had when they were read.
         """
         there = self.check(out)
+        settle_copies(out, there.files)
         keys = list(dict.fromkeys([*there.keys, *((cell.method, cell.alpha, cell.seed) for cell in cells)]))
         methods = list(dict.fromkeys(method for method, _, _ in keys))
         keys.sort(key=lambda key: (methods.index(key[0]), *key[1:]))

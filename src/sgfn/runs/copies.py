@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sgfn.config import TrainConfig
-from sgfn.config.files import flush_folder, naming
+from sgfn.config.files import flush_folder, naming, resolved, sweep
 from sgfn.landscapes.base import Landscape
 from sgfn.runs.trust import Trust, own_copy
 
@@ -152,6 +152,26 @@ def _settle(aside: Path, target: Path) -> None:
         flush_folder(target.parent)
 
 
+def settle_copies(folder: Path, kept: Mapping[str, KeptFile]) -> None:
+    """Give copies their final names where whoever made them was killed before that, and remove other leftovers.
+
+    The caller has locked the folder.
+    """
+    for record in kept.values():
+        if record.copy is not None and (aside := _unsettled(folder, record)) is not None:
+            _settle(aside, folder / record.copy)
+    sweep(folder, (DATA,))
+
+
+def _unsettled(folder: Path, record: KeptFile) -> Path | None:
+    """A whole copy under its temporary name, where there is none under the final one."""
+    assert record.copy is not None
+    aside = folder / f".{DATA}.{Path(record.copy).name}"
+    if os.path.lexists(folder / record.copy) or aside.is_symlink() or not aside.is_file():
+        return None
+    return aside if checksum(aside) == record.sha256 else None
+
+
 # Reading copies
 
 
@@ -162,7 +182,10 @@ def kept_paths(
     paths = {}
     for field, record in kept.items():
         original = config.files.get(field)
-        file = original if record.copy is None else own_copy(folder, field, record.copy, trust)
+        file = original
+        if record.copy is not None:
+            file = own_copy(folder, field, record.copy, trust)
+            file = _unsettled(resolved(folder), record) or file
         if file is not None:
             _refuse_changed(folder, field, file, record)
             paths[field] = file

@@ -24,7 +24,17 @@ from sgfn.learning.methods import build, check_names
 from sgfn.runs import metrics
 from sgfn.runs.background import Background
 from sgfn.runs.checkpoints import AGAIN, DONE, NotFinite, State, check_learner, check_networks, read_file, save_file
-from sgfn.runs.copies import DATA, KeptFile, checksums, copy_names, files_there, keeping, kept_paths, with_files
+from sgfn.runs.copies import (
+    DATA,
+    KeptFile,
+    checksums,
+    copy_names,
+    files_there,
+    keeping,
+    kept_paths,
+    settle_copies,
+    with_files,
+)
 from sgfn.runs.formats import FORMAT, MIGRATIONS, file_records, upgraded
 from sgfn.runs.parts import FILE as PARTS
 from sgfn.runs.parts import make, named_parts, read_parts
@@ -163,6 +173,7 @@ class Run:
         """
         files = {**(files_there(config) if copies is None else copies), **(fitted or {})}
         _refuse_foreign(self.path, files)
+        settle_copies(self.path, {})
         with keeping(self.path, files, known or {}, link=copies is not None) as kept:
             self.write_config(task, config, kept)
         remember(named(task, config))
@@ -294,7 +305,7 @@ class Run:
             raise ValueError(f"{self.path} is not a folder: give --out another name")
         self.path.mkdir(parents=True, exist_ok=True)
         with holding(self.path, "training in"):
-            sweep(self.path, (*OWN_FILES, DATA))
+            sweep(self.path, OWN_FILES)  # copies that wait for their names are left to `settle_copies`
             yield
 
     def settle(self) -> None:

@@ -20,7 +20,7 @@ from sgfn.learning.execution import choose, pick_device, stepper
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check
 from sgfn.runs.background import Background
-from sgfn.runs.copies import checksums, files_there, fitted_aside, large_copies, with_files
+from sgfn.runs.copies import checksums, files_there, fitted_aside, large_copies, settle_copies, with_files
 from sgfn.runs.folder import PARTS, Run
 from sgfn.runs.loop import Lines as Lines
 from sgfn.runs.loop import Progress, loop
@@ -207,10 +207,11 @@ def _refuse_saved_model(run: Run) -> None:
 def _resumed(
     run: Run, task: str, wanted: TrainConfig | None, device: torch.device, judge: Callable[[Learner], object]
 ) -> Learner:
-    """The run as it stands; nothing is written before it is judged."""
+    """The run as it stands; nothing is written before it is judged, but copies may get their final names."""
     found, config = run.read_config()
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
+    settle_copies(run.path, run.manifest().files)
     wanted = wanted or config
     flags = differing(wanted, config.with_(steps=wanted.steps))
     if flags:
