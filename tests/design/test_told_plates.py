@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from sgfn.cli import main
-from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import Designer
 from sgfn.design.sessions import carry_on
 
@@ -78,7 +77,7 @@ def test_a_length_that_nobody_has_seen_is_refused(folder: Path, tmp_path: Path) 
         carry_on(folder, new, {})
     with pytest.raises(ValueError, match=r"row 1, column 'order': .*4 letters.* 6.*; .*min_length=4"):
         Designer.load(folder).tell(pd.DataFrame({"order": ["ACGT"], "score": [1.0]}))
-    wide = carry_on(folder, new, {}, None, ConstraintsConfig(min_length=4)).designer
+    wide = carry_on(folder, new, {}, None, {"min_length": 4}).designer
     assert (wide.space.min_length, wide.space.max_length) == (4, 6)
 
 

@@ -155,7 +155,7 @@ def _draw_wells(axes: Axes, values: Float[np.ndarray, "R C"], norm: Normalize, s
         for row, column in zip(*np.nonzero(full), strict=True):
             dark = float(norm(sign * values[row, column])) > 0.55
             colour = "#fdfdfd" if dark else INK
-            text = well_text(values[row, column])
+            text = well_text(float(values[row, column]))
             options = {"ha": "center", "va": "center", "fontsize": min(7, 28 / len(text)), "color": colour}
             axes.text(column, row, text, **options)
 
