@@ -104,8 +104,7 @@ def test_no_code_that_only_the_folder_names_is_imported(
         assert main([*words, str(number), *flags]) == 0
         assert payload.ran
         following = capsys.readouterr().out.splitlines()[-1]
-        assert f"sgfn design propose {number} --measured new.csv --out " in following
-        assert following.endswith(f" --{field} {name}")
+        assert following.endswith(f"sgfn design propose {number} --measured new.csv --out 3 --{field} {name}")
         trusting.CREATED.clear()
     assert main([*words, "ours", f"--{field}", {"acquisition": "greedy", "proxy": "ridge"}[field]]) == 0
     assert not payload.ran  # what is replaced is not imported

@@ -249,3 +249,13 @@ def test_orders_of_another_length_than_all_that_was_measured(library: pd.DataFra
     plate = designer(length=7, reach=2).fit(library).propose(3)
     assert plate.orders.order.str.len().tolist() == [7, 7, 7]
     assert plate.outlook.expected_best[-1] >= plate.outlook.believed > library.score.median()
+
+
+def test_a_distance_beyond_the_length_is_refused_by_order_too() -> None:
+    from sgfn.config import TrainConfig
+    from sgfn.design.ordering import order_sheet
+    from sgfn.landscapes.tasks import make_task
+
+    task = make_task("tfbind8", TrainConfig())
+    with pytest.raises(ValueError, match=r"distance must lie in \[0, 8\], got 9"):
+        order_sheet(task.env, task.landscape, 24, distance=9)

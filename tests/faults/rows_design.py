@@ -1,7 +1,6 @@
 """`design`: tables that no plate can be proposed from, rounds that are none, simulations that cannot be run."""
 
 from benchmarks.soak.rows import Content, Row, a_folder, a_link, a_pipe, row, unreadable
-from rows_runs import STRANGER, set_to
 
 GOOD = "sequence,score\nACGT,1\nCATG,0.5\nTAGA,0.2\nGGAC,0.7\nTTTA,0.1\nACCA,0.4\n"
 
@@ -10,12 +9,6 @@ def proposed(name: str, content: Content, *says: str, file: str = "t.csv", flags
     """`design propose` on one file."""
     words = f"design propose {file} --orders 4 {flags} --out round"
     return row(f"propose: {name}", words, *says, files={file: content}, **({"limit": 30} | more))
-
-
-def carried_on(name: str, field: str, value: object, *says: str) -> Row:
-    """`design propose` on a round's folder, one setting of which is another."""
-    files = {"stranger.py": STRANGER, "run/design.json": set_to(f"settings.{field}", value)}
-    return row(f"carry on: {name}", "design propose run --orders 2 --out next", *says, files=files, base="design", limit=30)
 
 
 def simulated(name: str, flags: str, *says: str, **more: object) -> Row:
@@ -55,14 +48,9 @@ ROWS = [
     proposed("an unknown proxy", GOOD, "proxy", flags="--proxy ensembl"),
     proposed("a proxy of nobody", GOOD, "nowhere", flags="--proxy nowhere:f"),
     proposed("a distance below zero", GOOD, "distance", flags="--distance -1"),
-    proposed("an alphabet that is misspelt", GOOD, "did you mean protein", flags="--alphabet protien"),
-    proposed("a distance beyond the length", GOOD, "distance must lie in [1, 4]", flags="--distance 5"),
     proposed("gc in words", GOOD, "gc", flags="--gc some"),
     proposed("a measured table without a round", GOOD, "--measured", flags="--measured t.csv"),
     row("propose: into a file", "design propose t.csv --orders 4 --out f", "f", files={"t.csv": GOOD, "f": "x"}, limit=30),
-    carried_on("an acquisition of a stranger's", "design.acquisition", "stranger:f", "--acquisition stranger:f", "--trust"),
-    carried_on("a proxy of a stranger's", "design.proxy", "stranger:f", "--proxy stranger:f", "--trust"),
-    carried_on("a noise of a stranger's", "noise.kind", "stranger:f", "noise.kind", "stranger:f"),
     row("propose: a misspelt action", "design proposee t.csv", "design"),
     simulated("nothing", "", "TASK"),
     simulated("an unknown task", "gridd", "gridd"),
