@@ -157,6 +157,23 @@ def test_train_as_json_and_as_text(tmp_path: Path, capsys: pytest.CaptureFixture
     )
 
 
+def test_the_default_noise_of_own_scores_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("sequence,score\nAC,1\nCA,2\nCC,3\n")
+    words = [
+        "train",
+        "table",
+        "--table.file",
+        str(tmp_path / "t.csv"),
+        "--out",
+        str(tmp_path / "run"),
+        "--device",
+        "cpu",
+    ]
+    words += ["--steps", "2", "--batch", "4"]
+    assert "noise: uniform slip 0.25, the default; --noise.alpha 0" in printed(capsys, words)
+    assert "the default" not in printed(capsys, [*words, "--overwrite", "--noise.alpha", "0.1"])
+
+
 def test_the_default_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

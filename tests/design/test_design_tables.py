@@ -106,7 +106,7 @@ def test_weights_and_replicates_count(library: pd.DataFrame) -> None:
     mixed = pd.concat([library.assign(w=1.0), wrong.assign(w=0.0)], ignore_index=True)
     assert np.allclose(plate(mixed, weight_column="w").expected, plate(library).expected, atol=0.05)
     assert not np.allclose(plate(mixed).expected, plate(library).expected, atol=0.5)  # replicates are averaged
-    with pytest.raises(ValueError, match=r"row 2 below the header, column 'w': '-1' is no weight"):
+    with pytest.raises(ValueError, match=r"row 2, column 'w': '-1' is no weight"):
         plate(mixed.assign(w=[1, -1, *[1] * (len(mixed) - 2)]), weight_column="w")
     with pytest.raises(ValueError, match="'v' is not in the header"):
         plate(mixed, weight_column="v")

@@ -1,6 +1,7 @@
 """The designer, its folders and its two-round walk through the command line."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -167,7 +168,9 @@ def test_the_second_round_carries_everything_on(walked: Path) -> None:
     assert next(iter(one.columns)) == "order"
     assert not set(one.order) & set(two.order)
     page = (walked / "2/page.html").read_text()
-    for words in ("What it should bring", "Plate", "80 % interval", "Marginal value", "Differences"):
+    plain = page.replace("&#39;", "'")
+    assert f"The mean of the orders' expected scores is {two.expected.mean():.4g}." in plain  # as orders.csv has them
+    for words in ("What it should bring", "Plate", "80 % interval", "Marginal value", "Differences", "are darkest"):
         assert words in page
 
 
@@ -223,3 +226,19 @@ def test_save_and_load(library: pd.DataFrame, tmp_path: Path) -> None:
     assert again.round == made.round
     pd.testing.assert_frame_equal(again.measured, made.measured)
     assert again.propose(4).orders.order.tolist() == made.propose(4).orders.order.tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"constraints": Constraints(pattern="NNNN")}, "--pattern NNNN has 4 letters, sequences have 6"),
+        ({"constraints": Constraints(pattern="NNGATA", forbid=("GATA",))}, "--forbid GATA and --pattern NNGATA"),
+        ({"distance": 7}, r"distance must lie in [1, 6], got 7"),
+    ],
+)
+def test_what_no_order_satisfies_is_refused_before_anything_is_fitted(
+    library: pd.DataFrame, settings: dict, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Designer, "fitted", lambda self: pytest.fail("fitted before the constraints were checked"))
+    with pytest.raises(ValueError, match=re.escape(told)):
+        designer(**settings).fit(library).propose(2)

@@ -162,3 +162,20 @@ def test_the_flow_network_learns_what_attracts_and_goes_on_from_its_weights() ->
     same, _ = draw_orders(space, predict, rows, known, replace(config, steps=0), 1, weights)
     fresh, _ = draw_orders(space, predict, rows, known, replace(config, steps=0), 1)
     assert float(rows(predict(same)).mean()) > float(rows(predict(fresh)).mean())
+
+
+def test_the_note_says_where_a_search_began() -> None:
+    rules = Constraints(parent="AAAAAAAAAA", max_mutations=3)
+    space = OrderSpace(alphabet="ABC", min_length=10, max_length=10, constraints=rules)
+    config = SearchConfig(children=64, elite=16, scored=300, reach=2)
+    notes = []
+    for text in ("AABAAAAAAA", "BBBBBBBBBB"):  # the second is no mutant of the parent
+        start = Start(tokens=space.parse([text]), edits=torch.zeros(1, dtype=torch.int64))
+        generator = torch.Generator().manual_seed(0)
+        found, edits = climb(space, OrderValues(space, predict), rows_of("greedy"), start, generator, config)
+        again = Start(tokens=found.tokens, edits=edits, measured=found.measured)
+        second, _ = climb(space, OrderValues(space, predict), rows_of("greedy"), again, generator, config)
+        notes += [found.note, second.note]
+    assert all("that satisfy the constraints were tried" in note for note in notes)
+    assert ["within 2 edits of what was measured" in note for note in notes] == [True, True, False, False]
+    assert ["within 2 edits of random ones" in note for note in notes] == [False, False, True, True]

@@ -309,7 +309,7 @@ def test_methods_that_move_by_edits_refuse() -> None:
         ({"pattern": "NNGAATTCNN", "forbid": ("GGTCTC", "GAATTC"), "max_run": 4}, "--forbid GAATTC and --pattern NNGA"),
         ({"gc": (0.9, 1.0), "pattern": "AAAAANNNNN", "max_run": 9}, "--gc 0.9:1 and --pattern AAAAANNNNN"),
         ({"min_length": 11}, "satisfies --min-length 11: relax it"),
-        ({"pattern": "NNN", "gc": (0.0, 1.0)}, "satisfies --pattern NNN: relax it"),
+        ({"pattern": "NNN", "gc": (0.0, 1.0)}, "--pattern NNN has 3 letters, sequences have 10: write"),
         ({"forbid": ("GC", "CG"), "gc": (0.6, 0.6), "max_run": 1}, "--forbid GC,CG, --gc 0.6:0.6 and --max-run 1"),
         ({"parent": "AAAAAAAAAA", "max_mutations": 2, "gc": (0.5, 0.6)}, "--gc 0.5:0.6 and --max-mutations 2"),
     ],
@@ -345,6 +345,9 @@ def test_letters_of_other_alphabets() -> None:
     assert Constraints(pattern="NUY").compile("ACGU", 3, 3).accepts("AUU")
     with pytest.raises(ValueError, match="counts the letters G and C"):
         Constraints(gc=(0.1, 0.2)).compile("AB", 3, 3)
+    with pytest.raises(ValueError, match="of DNA or RNA, and the alphabet is ACDEFG"):  # glycine and cysteine are no GC
+        Constraints(gc=(0.1, 0.2)).compile("ACDEFGHIKLMNPQRSTVWY", 3, 3)
+    assert Constraints(gc=(0.5, 1.0)).compile("ACGU", 2, 2).accepts("AG")
     with pytest.raises(ValueError, match=r"entry 1 \('MBCK'\): letter 'B'"):
         made.accepts("MBCK")
     assert int(made.nodes(made.rows(["MACKA"]))[0]) == BROKEN  # longer than any

@@ -25,6 +25,13 @@ def test_figures_have_names_and_types_and_are_read_as_json_has_them(found: Evalu
         found.tv = 0.0  # pyright: ignore
 
 
+def test_what_is_printed_fits_on_a_screen(found: Evaluation) -> None:
+    assert repr(found).startswith("Evaluation(task='grid', step=2, samples=16, ")
+    assert f"tv={found.tv:.4g}" in repr(found)
+    assert "designs=..." in repr(found)
+    assert len(repr(found)) < 1000 < len(str(dict(found)))
+
+
 def test_what_a_task_does_not_have_is_left_out_or_none(found: Evaluation) -> None:
     assert "kl_error" in Evaluation.seldom
     assert "kl_error" not in found

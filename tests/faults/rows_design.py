@@ -55,6 +55,8 @@ ROWS = [
     proposed("an unknown proxy", GOOD, "proxy", flags="--proxy ensembl"),
     proposed("a proxy of nobody", GOOD, "nowhere", flags="--proxy nowhere:f"),
     proposed("a distance below zero", GOOD, "distance", flags="--distance -1"),
+    proposed("an alphabet that is misspelt", GOOD, "did you mean protein", flags="--alphabet protien"),
+    proposed("a distance beyond the length", GOOD, "distance must lie in [1, 4]", flags="--distance 5"),
     proposed("gc in words", GOOD, "gc", flags="--gc some"),
     proposed("a measured table without a round", GOOD, "--measured", flags="--measured t.csv"),
     row("propose: into a file", "design propose t.csv --orders 4 --out f", "f", files={"t.csv": GOOD, "f": "x"}, limit=30),

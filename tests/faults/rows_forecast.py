@@ -109,7 +109,7 @@ VALUES = [
 SETTINGS = [
     series("a season longer than the data", GOOD, "season", flags="--season 10000", limit=10),
     series("a season below zero", GOOD, "season", flags="--season -1"),
-    series("a horizon of none", GOOD, "horizon", flags="--horizon 0"),
+    series("a horizon of none", GOOD, "horizon", flags="--horizon -1"),
     series("a horizon beyond the data", GOOD, "horizon", flags="--horizon 4096"),
     series("a context beyond the data", GOOD, "context", flags="--context 16384", limit=10),
     series("lags that are shorter than the horizon", GOOD, "lags", flags="--lags 2"),

@@ -35,6 +35,7 @@ ROWS = [
     ordered("a plate of 95", "--plate 95", "plate"),
     ordered("a plate in words", "--plate large", "plate"),
     ordered("a distance below zero", "--distance -1", "distance"),
+    ordered("a distance beyond the length", "--distance 99", "distance must lie in [0, "),
     ordered("a distance in words", "--distance far", "distance"),
     ordered("a trade-off of nan", "--tradeoff nan", "tradeoff"),
     ordered("a trade-off above one", "--tradeoff 2", "tradeoff"),

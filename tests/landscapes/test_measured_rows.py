@@ -50,7 +50,7 @@ def test_a_frame_with_several_scores_replicates_and_deviations() -> None:
         read_measurements(frame, **columns, weights=[1.0], duplicates="mean")
     with pytest.raises(ValueError, match=r"measurements, row 2, column 'e': '-1' is no standard deviation"):
         read_measurements(frame.assign(e=[1, -1, 1]), **columns, duplicates="mean")
-    with pytest.raises(ValueError, match=r"--table.sd_column"):
+    with pytest.raises(ValueError, match=r"--table.sd-column"):
         read_measurements(frame, **{**columns, "sd_column": "error"}, duplicates="mean")
 
 

@@ -55,6 +55,8 @@ MANY = "".join(map(chr, range(0x4E00, 0x4E00 + 257)))
         ("", "'' is too short"),
         ("A", "'A' is too short"),
         ("ACGA", "'ACGA' repeats 'A'"),
+        ("protien", "'protien' is unknown, did you mean protein"),
+        ("Proteins", "'Proteins' is unknown, did you mean protein"),
         ("A C", "'A C' holds ' ', which is no visible letter"),
         (MANY, f"'{MANY[:37]}...' has 257 letters, more than 256"),
         ("A\tC", r"'A\tC' holds '\t', which is no visible letter"),
@@ -118,7 +120,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     assert pairs(found) == [("ACD", 0.5), ("WY", 0.125)]
     assert complaint(file, "protein", sequence_column="peptide", score_column="KD") == (
         f"table.file {file}, line 1, column 'KD': not in the header (peptide, score, kd); "
-        "did you mean 'kd'? Choose it with --table.score_column"
+        "did you mean 'kd'? Choose it with --table.score-column"
     )
 
 
@@ -167,19 +169,19 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
         "a.csv",
         "Sequnce,score\nACG,1\n",
         ", line 1, column 'sequence': not in the header (Sequnce, score); "
-        "did you mean 'Sequnce'? Choose it with --table.sequence_column",
+        "did you mean 'Sequnce'? Choose it with --table.sequence-column",
     ),
     "column, far, below an empty line": (
         "a.csv",
         "\nsequence,kd\nACG,1\n",
         ", line 2, column 'score': not in the header (sequence, kd); "
-        "name the columns in the first line, or choose one with --table.score_column",
+        "name the columns in the first line, or choose one with --table.score-column",
     ),
     "no header": (
         "a.csv",
         "ACG,1\nTT,2\n",
         ", line 1, column 'sequence': not in the header (ACG, 1); "
-        "name the columns in the first line, or choose one with --table.sequence_column",
+        "name the columns in the first line, or choose one with --table.sequence-column",
     ),
     "an ending that is not read": (
         "a.json",
@@ -342,7 +344,7 @@ def test_equal_scores_cannot_be_scaled(tmp_path: Path, rows: str, score: str, fi
     file = write(tmp_path, HEADER + rows)
     assert complaint(file, scale="minmax") == (
         f"table.file {file}, column 'score': every score is {score}, which minmax cannot scale; "
-        f"choose another --table.score_column{fix}"
+        f"choose another --table.score-column{fix}"
     )
     file = write(tmp_path, HEADER + rows + "G,6\nT,2\n")
     found = read_measurements(file, "dna", scale="minmax")

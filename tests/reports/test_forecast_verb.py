@@ -464,7 +464,7 @@ def test_bars(tmp_path: Path) -> None:
         (["DATA", "--samples", "1"], "samples must lie in [2, 1e+06], got 1"),
         (["DATA", "--paths", "a.txt"], "a.txt: tables are written as .csv or .parquet, not as '.txt'"),
         (["DATA", "--holidays", "Germany"], "series.holidays 'Germany' is unknown: write none, or a country's"),
-        (["DATA", "--horizon", "0"], "series.horizon must lie in [1, 4096], got 0"),
+        (["DATA", "--horizon", "-1"], "horizon must lie in [0, 4096], got -1"),
         (["DATA", "--horizon", "90", "--windows", "0"], "no window to learn from"),
         (["DATA", "--file", "other.csv"], "name different data: give one of them"),
         (["DATA", "--resume"], "does not exist"),

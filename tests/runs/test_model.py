@@ -93,6 +93,16 @@ def test_a_wrong_reward_is_one_line(wrong: Any, words: str) -> None:
         fit(reward=wrong)
 
 
+def test_a_reward_that_is_zero_everywhere_is_told() -> None:
+    with pytest.warns(UserWarning, match="the log-reward sits on its floor"):
+        fit(reward=lambda texts: [0.0 for _ in texts])
+
+
+def test_one_string_is_no_list_of_sequences() -> None:
+    with refused("sequences must be a list, got the string 'ACA': write ['ACA']"):
+        fit().log_prob("ACA")
+
+
 def test_a_reward_replaces_the_landscape_of_a_named_task() -> None:
     model = fit("words", reward=lambda texts: [float(len(text)) for text in texts], beta=2.0)
     drawn = model.sample(20, seed=0)

@@ -328,12 +328,12 @@ def test_the_commands_that_are_printed_name_the_code(
     assert told == f"next: sgfn evaluate mine --objective {payload.name} --callable.function {payload.name}"
     trusting.CREATED.clear()
     assert main(told.split()[2:]) == 0
-    from sgfn.runs.train import Way, _command
+    from sgfn.runs.train import Acceleration, _command
 
     task, run = "callable", Run(path=Path("mine"))
     flags = f"--objective {payload.name} --callable.function {payload.name}"
-    assert _command(task, run, Way("auto", insist=True)) == f"sgfn train callable --resume {flags} --out mine"
-    assert main([*_command(task, run, Way("auto", insist=True)).split()[1:], "--steps", "4", *CPU]) == 0
+    assert _command(task, run, Acceleration("auto", insist=True)) == f"sgfn train callable --resume {flags} --out mine"
+    assert main([*_command(task, run, Acceleration("auto", insist=True)).split()[1:], "--steps", "4", *CPU]) == 0
     with pytest.raises(ValueError, match="names code"):
         sgfn.train("callable", None, "mine", resume=True)  # pyright: ignore[reportArgumentType]
 

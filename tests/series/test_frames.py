@@ -257,7 +257,7 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
             "line 3, column 'unique_id': the name of the series is empty",
         ),
         ("ds,y\n2020-01-01,1\n\n2020-01-02,many\n", "line 4, column 'y': 'many' is not a number"),
-        ("ds;y\n2020-01-01;1\n2020-01-02;2,5\n", "line 3, column 'y': '2,5' has a decimal comma"),
+        ('ds,y\n2020-01-01,1\n2020-01-02,"2,5"\n', "line 3, column 'y': '2,5' has a decimal comma: write 2.5"),
         ("ds,y\n2020-01-01,inf\n2020-01-02,2\n", "line 2, column 'y': inf is not finite"),
         ("ds,y\n2020-01-01,1e40\n2020-01-02,2\n", "line 2, column 'y': 1e40 is too large; write a number within"),
         (

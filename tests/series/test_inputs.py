@@ -84,6 +84,48 @@ def test_ways_to_write_time(cells: list[str], days: list[str], tmp_path: Path) -
     assert panel.step is not None
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["04.01.2021", "05.01.2021", "31.01.2021"],
+        ["04/01/2021", "05/01/2021", "31/01/2021"],
+        ["04-01-2021 00:00", "05-01-2021 00:00", "31-01-2021 00:00"],
+        ["04-Jan-2021", "05-Jan-2021", "31-Jan-2021"],
+        ["04-JAN-2021", "05-JAN-2021", "31-JAN-2021"],
+        ["4 January 2021", "5 January 2021", "31 January 2021"],
+        ["Jan 4 2021", "Jan 5 2021", "Jan 31 2021"],
+    ],
+)
+@pytest.mark.parametrize("name", ["Datum", "Zeit", "when", "ds"])
+def test_dates_of_other_countries(cells: list[str], name: str, tmp_path: Path) -> None:
+    reading = read(f"{name},kg\n" + "".join(f"{cell},{at}\n" for at, cell in enumerate(cells)), tmp_path)
+    stamps = reading.panel.series[0].stamps.astype("datetime64[D]").astype(str).tolist()
+    assert [stamps[0], stamps[1], stamps[-1]] == ["2021-01-04", "2021-01-05", "2021-01-31"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["04.01.2021", "05.01.2021"], "line 2, column 'when': '04.01.2021' may be day.month or month.day"),
+        (["04-01-2021", "05-01-2021"], "line 2, column 'when': '04-01-2021' may be day-month or month-day"),
+        (
+            ["04.01.21", "31.01.21"],
+            "line 2, column 'when': '04.01.21' is not a time stamp, though it looks like a date",
+        ),
+        (
+            ["04.01.2021", "31.02.2021", "31.01.2021"],
+            "line 3, column 'when': '31.02.2021' is not a time stamp, though it looks like a date",
+        ),
+        (["04-Jan-2021", "soon", "06-Jan-2021"], "line 3, column 'when': 'soon' is not a time stamp"),
+    ],
+)
+def test_dates_that_are_not_plain_are_told_of(cells: list[str], told: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        read("when,kg\n" + "".join(f"{cell},{at}\n" for at, cell in enumerate(cells)), tmp_path)
+    assert told in str(caught.value)
+    assert "ignore" not in str(caught.value)
+
+
 def test_numbers_of_steps_have_no_calendar(tmp_path: Path) -> None:
     reading = read("ds,y\n3,1\n4,2\n7,3\n8,5\n9,4\n", tmp_path)
     series, step = reading.panel.series[0], reading.panel.step
@@ -184,7 +226,7 @@ def test_several_targets_are_series(tmp_path: Path) -> None:
     assert [one.name for one in reading.panel.series] == ["a", "b"]
     assert reading.panel["b"].values.tolist() == [10.0, 20.0]
     assert reading.panel.past_names == ("c",)
-    assert "targets a, b are series of their own: paths of different ones are drawn independently" in reading.notices[0]
+    assert "targets a, b are series of their own" in reading.notices[0]
     named = read(text.replace("ds,", "unique_id,ds,").replace("2020", "x,2020"), tmp_path, target_col="a,b").panel
     assert [one.name for one in named.series] == ["x a", "x b"]
     with pytest.raises(ValueError, match="no column 'z' among ds, a, b, c; choose one with --target-col"):
@@ -236,3 +278,42 @@ def test_a_column_of_steps_is_found() -> None:
     numbers = numbers_of(found.panel.series[0].stamps)
     assert numbers is not None
     assert numbers.tolist() == list(range(9))
+
+
+# Numbers that are not plain
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (["1", "x", "3"], "line 3, column 'value': 'x' is not a number"),
+        (
+            ['"12,018"', '"13,500"', '"9,100"'],
+            "line 2, column 'value': '12,018' has a thousands separator (12018) or a",
+        ),
+        (['"1,012,018"', "1", "2"], "line 2, column 'value': '1,012,018' has thousands separators: write 1012018"),
+        (['"51,06"', '"7,5"', "3"], "line 2, column 'value': '51,06' has a decimal comma: write 51.06"),
+    ],
+)
+@pytest.mark.parametrize("more", ["", ",temp"])
+def test_the_fault_of_the_values_is_told(cells: list[str], told: str, more: str, tmp_path: Path) -> None:
+    rows = [f"2020-01-0{day},{cell}{',8' if more else ''}\n" for day, cell in enumerate(cells, start=1)]
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        read(f"date,value{more}\n" + "".join(rows), tmp_path)
+    assert told in str(caught.value)
+    assert "ignore" not in str(caught.value)
+    alone = "".join(rows).replace(",8", "") if more else "".join(rows)
+    with pytest.raises(ValueError) as again:  # noqa: PT011
+        read("date,kg\n" + alone, tmp_path)
+    assert told.replace("value", "kg") in str(again.value)
+
+
+def test_decimal_commas_between_semicolons_are_read_and_told(tmp_path: Path) -> None:
+    text = "Datum;Wert;Preis\n04.01.2021;51,06;1,5\n05.01.2021;1.234,5;2\n13.01.2021;NA;2,25\n14.01.2021;7;3\n"
+    reading = read(text, tmp_path, target_col="Wert")
+    values = reading.panel.series[0].values
+    assert values[~np.isnan(values)].tolist() == [51.06, 1234.5, 7.0]
+    assert reading.panel.past_names == ("Preis",)
+    assert sum("commas are read as decimal commas" in line for line in reading.notices) == 2
+    with pytest.raises(ValueError, match=r"'12,018' has a thousands separator \(12018\) or a decimal comma \(12.018\)"):
+        read("Datum;Wert\n2021-01-04;12,018\n2021-01-05;13,500\n", tmp_path)

@@ -1,5 +1,7 @@
 """Joint paths of several series: known correlations come back, each series' own law stays, and nothing is invented."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_panels import panel, series
 
+from sgfn.config.presets import PRESETS
+from sgfn.reports.forecasts import Progress, forecast
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.joint import Dependence, dependence_of, factored, joint_noise, matched
 from sgfn.series.path_scores import chained
+from sgfn.series.settings import Settings
 
 RNG = np.random.default_rng
 
@@ -106,3 +111,22 @@ def test_joint_paths_have_the_quantiles_of_each_series() -> None:
     found = Forecaster(config).fit(panel(series(rows[0]), series(rows[1], name="b"))).predict(samples=300)
     exact = found.quantiles([0.1, 0.5, 0.9])
     np.testing.assert_allclose(np.quantile(found.paths, [0.1, 0.5, 0.9], axis=1).transpose(1, 2, 0), exact, atol=0.4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_notice_says_whether_paths_are_joint(tmp_path: Path) -> None:
+    pytest.importorskip("statsforecast.models")
+    table(0.9, 60).to_csv(tmp_path / "two.csv", index=False)
+    small = {"net__hidden": 8, "net__layers": 1, "net__heads": 2, "batch": 8, "steps": 2}
+    series = {"series__horizon": 3, "series__context": 6, "series__bins": 8, "series__members": 1, "series__folds": 2}
+    config = PRESETS["forecast"].with_(series__file=tmp_path / "two.csv", series__target_col="sold,visits", **series)
+
+    def lines(laws: str) -> str:
+        told: list[str] = []
+        asked = Settings(windows=0, figures=0, samples=20, paths=tmp_path / f"{laws}.csv", baselines="none")
+        whole = config.with_(**small, series__laws=laws)
+        forecast(whole, asked, tmp_path / laws, device="cpu", progress=Progress(notice=told.append))
+        return " | ".join(told)
+
+    assert "are joint: those of one number are one outcome of all" in lines("seasonal-naive")
+    assert "independently: the network alone" in lines("network")

@@ -186,7 +186,7 @@ def run_train(args: Train) -> None:
     last = last_row(run, steps)
     tv = f", TV to target {last['tv']:.4f}" if "tv" in last else ""
     out.print(f"trained {last['step']:,} steps{tv}; run folder {folder}", soft_wrap=True)
-    if words := trained_words(args.config):
+    for words in filter(None, (trained_words(args.config), noise_words(args.task, args.config))):
         out.print(words, soft_wrap=True)
     return out.print(f"next: {next_command(run)}", soft_wrap=True)
 
@@ -197,6 +197,13 @@ def trained_words(config: TrainConfig) -> str:
 
     words = loss_words(config) if config.method == "gfn" else ""
     return words if " + " in words or "; off" in words or config.objective == "kl-entropy" else ""
+
+
+def noise_words(task: str, config: TrainConfig) -> str:
+    """That a user's own scores were trained for under the default noise, where no other was asked for; else empty."""
+    if task not in ("table", "callable") or config.noise != TrainConfig().noise:
+        return ""
+    return f"noise: uniform slip {config.noise.alpha:g}, the default; --noise.alpha 0 trains without noise"
 
 
 def named_again(args: Train) -> dict[str, str]:

@@ -75,8 +75,8 @@ class DesignPropose:
     """Table of sequences and scores, or the folder of the round before."""
     measured: Path | None = None
     """What came of the last plate, with a folder: a table with a column `order` (or of sequences) and scores."""
-    orders: int = 96
-    """How many."""
+    orders: int | None = None
+    """How many; by default 96, and with a folder as many as in the round before."""
     out: Path | None = None
     """Folder of this round; by default rounds/N."""
     overwrite: bool = False
@@ -118,7 +118,7 @@ def run_propose(args: DesignPropose) -> None:
         err.print(notice, soft_wrap=True)
     from sgfn.reports.pages.design import write_design_page
 
-    proposal = session.designer.propose(args.orders)
+    proposal = session.designer.propose(session.orders if args.orders is None else args.orders)
     write_round(
         folder,
         session,
@@ -129,25 +129,41 @@ def run_propose(args: DesignPropose) -> None:
     err.print(f"proposed in {proposal.seconds:.0f} s", soft_wrap=True)
     if args.json:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
-    print_proposal(proposal)
+    print_proposal(proposal, minimise=session.designer.config.minimise)
     out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
-    following = command("design", "propose", folder, "--measured", "new.csv") + again(session.designer.config.code)
+    after = folder.parent / str(session.designer.round + 1)
+    following = command("design", "propose", folder, measured="new.csv", out=after) + again(
+        session.designer.config.code
+    )
     return out.print(f"next, when they are measured: {following}", soft_wrap=True)
 
 
-def print_proposal(proposal: Any) -> None:
-    """Print the first orders, and what the plate should bring."""
-    kinds = {"order": str, "expected": "{:.3g}".format, "sd": "{:.2g}".format, "intact": "{:.0%}".format}
+def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
+    """Print the best orders, and what the plate should bring."""
+    kinds = {"well": str, "order": str, "expected": "{:.3g}".format, "sd": "{:.2g}".format, "intact": "{:.0%}".format}
     kinds |= {"score": "{:.3g}".format, "distance": "{:.0f}".format}
-    heads = {"order": "order", "expected": "expect", "sd": "+-", "intact": "intact", "score": "if intact"}
+    heads = {
+        "well": "well",
+        "order": "order",
+        "expected": "expect",
+        "sd": "+-",
+        "intact": "intact",
+        "score": "if intact",
+    }
     heads |= {"distance": "from nearest measured"}
     table = Table(*heads.values(), box=None, header_style="bold")
-    for _, row in proposal.orders.head(SHOWN).iterrows():
+    best = proposal.orders.sort_values("expected", ascending=minimise, kind="stable").head(SHOWN)
+    if len(best) < len(proposal):
+        out.print(f"the {SHOWN} of {len(proposal)} orders with the best expected scores:", soft_wrap=True)
+    for _, row in best.iterrows():
         table.add_row(*(kinds[name](row[name]) for name in heads))
     out.print(table)
     look, facts = proposal.outlook, proposal.proxy
     out.print(proposal.note, soft_wrap=True)
     quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
     out.print(f"proxy {facts['kind']}: {quality} (cross-validation)", soft_wrap=True)
-    best = f"best so far {look.best_so_far:.4g} (by the proxy {look.believed:.4g})"
-    out.print(f"{best}, expected after this plate {look.expected_best[-1]:.4g}", soft_wrap=True)
+    out.print(
+        f"true score of the best sequence known, by the proxy: {look.believed:.4g} now, {look.expected_best[-1]:.4g} "
+        f"after this plate (best measured {look.best_so_far:.4g}, luck included)",
+        soft_wrap=True,
+    )

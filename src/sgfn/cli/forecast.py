@@ -33,7 +33,7 @@ class Forecast:
 
       sgfn forecast sales.csv --horizon 30 --out runs/sales
 
-      --horizon H          steps ahead                --effort quick|default|best  how much is spent
+      --horizon H          steps ahead, else by step  --effort quick|default|best  how much is spent
       --target-col a,b     what is forecast           --freq 30min|h|D|B|W|M|Q|Y   step of the stamps
       --time-col, --id-col found where not given      --season 12                  steps of a season
       --known promo,price  known in advance           --holidays US                public holidays of a country

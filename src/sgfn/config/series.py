@@ -45,8 +45,9 @@ class SeriesConfig:
     """Columns that are no covariates."""
     freq: str = ""
     """Step of the stamps (30min, h, D, B, W, M, Q, Y), to which they are put; empty finds it from the stamps."""
-    horizon: int = 30
-    """H: steps forecast."""
+    horizon: int = 0
+    """H: steps forecast; 0 chooses by the step (48 of hours, 30 of days, 13 of weeks, 12 of months, 8 of quarters, 6 of
+    years) and takes a fifth of the series at most."""
     context: int = 0
     """L: values read before the forecast begins; 0 chooses two horizons or seasons, whichever is longer."""
     season: int = 0
@@ -123,7 +124,7 @@ class SeriesConfig:
             one_of("series.laws", name, LAWS)
         if self.support != "auto":
             parse_support(self.support)
-        in_range("series.horizon", self.horizon, 1, 4096)
+        in_range("series.horizon", self.horizon, 0, 4096)
         in_range("series.context", self.context, 0, 16384)
         in_range("series.season", self.season, 0, 100_000)
         in_range("series.cycles", self.cycles, 1, 1000)

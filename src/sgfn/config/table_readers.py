@@ -63,8 +63,8 @@ def delimiter_of(header: str, kind: str = "") -> str:
     return "\t" if kind == ".tsv" and "\t" in bare else max(DELIMITERS, key=bare.count)
 
 
-def text_records(path: Path, name: str, kind: str) -> Records:
-    """Records of separated values that are not empty, each with the line on which it begins."""
+def text_records(path: Path, name: str, kind: str) -> tuple[str, Records]:
+    """The mark between fields, and records of separated values that are not empty, with the line of each."""
     text = read_text(path, name)
     first = next((line for line in lines_of(text) if line.strip()), "")
     delimiter = delimiter_of(first, kind)
@@ -74,7 +74,7 @@ def text_records(path: Path, name: str, kind: str) -> Records:
             quote = f"put a field that holds {DELIMITERS[delimiter]} in quotes"
             fix = "fill in what is missing" if len(fields) < wanted else quote
             raise located(name, f"{_count(len(fields), wanted)}; {fix}", line)
-    return found
+    return delimiter, found
 
 
 def _split(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -5,7 +5,7 @@ does, rows of the sheet in Excel, and rows from 1 on in Parquet.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class Table:
     unit: str = "line"
     header: int | None = None
     """Line of the header; None where the names of the columns stand in no line."""
+    delimiter: str = ""
+    """Mark between the fields of a text; empty for other files."""
 
     @property
     def columns(self) -> list[str]:
@@ -68,7 +70,8 @@ def read_table(path: Path, field_name: str = "", each: str = "entry") -> Table:
     elif kind in FASTA:
         table = _from_records(name, fasta_records(path, name), "line", each)
     else:
-        table = _from_records(name, text_records(path, name, kind), "line", each)
+        delimiter, records = text_records(path, name, kind)
+        table = replace(_from_records(name, records, "line", each), delimiter=delimiter)
     _check_names(table)
     if not len(table.frame):
         raise table.problem(f"a header and no rows; add one row for each {each}")

@@ -10,8 +10,8 @@ import pandas as pd
 from jaxtyping import Float64, Int
 from torch import Tensor
 
-from sgfn.config.checks import whole_number
-from sgfn.design.measured import MEASURED, Source, read_round, with_round
+from sgfn.config.checks import shorten, whole_number
+from sgfn.design.measured import MEASURED, RoundTable, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
 from sgfn.design.sampler import Weights
 from sgfn.design.settings import DesignConfig
@@ -68,6 +68,8 @@ class Designer:
         """Number of plates proposed so far."""
         self.ignored: tuple[str, ...] = ()
         """Columns of the last table that were not read."""
+        self.notices: tuple[str, ...] = ()
+        """What to know of the last table that was told: wells that failed, sequences that were not ordered."""
         self.weights: Weights | None = None
         self.proxy: Proxy | None = None
 
@@ -80,9 +82,9 @@ class Designer:
 
     @property
     def space(self) -> OrderSpace:
-        """The sequences that may be ordered."""
+        """The sequences that may be ordered: their lengths are those of the first table where they are not set."""
         self._need_data()
-        lengths = self.measured.sequence.str.len()
+        lengths = self.measured.sequence[self.measured["round"] == 0].str.len()
         return self.config.space((int(lengths.min()), int(lengths.max())), self.noise, self.constraints)
 
     @property
@@ -92,37 +94,75 @@ class Designer:
         place = int(np.argmax(self.sign * self.measured.score.to_numpy()))
         return str(self.measured.sequence.iloc[place]), float(self.measured.score.iloc[place])
 
-    def fit(self, data: Source) -> "Designer":
-        """Begin with measurements: a table, or the name of its file; whatever was known before is forgotten."""
-        found, self.ignored = read_round(data, self.config)
-        self.measured = with_round(found, 0)
+    def fit(self, data: Source, *, flags: bool = False) -> "Designer":
+        """Begin with measurements: a table, or the name of its file; whatever was known before is forgotten.
+
+        `flags`: messages name flags of the command line, not parameters of Python.
+        """
+        found = read_round(data, self.config, flags=flags)
+        self.ignored, self.notices = found.ignored, ()
+        self.measured = with_round(found.rows, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         self.space  # noqa: B018 -- lengths and constraints are checked now
         self.transform  # noqa: B018 -- and whether scores have logarithms
         return self
 
-    def tell(self, data: Source) -> "Designer":
+    def tell(self, data: Source, *, flags: bool = False) -> "Designer":
         """Add measurements of the last plate, or of anything else; their orders are no longer pending.
 
         A column `order` says what was ordered where the column of sequences says what came out; without it the two
-        are the same. Columns must be those of the first table.
+        are the same. Columns must be those of the first table. Rows whose score is empty or NA were not measured: their
+        orders stay pending. What was not ordered is taken, and told in `notices`, unless its length is a new one.
         """
         self._need_data()
-        found, self.ignored = read_round(data, self.config, told=True)
-        unknown = (np.nan, np.nan)
-        predicted = [self.pending.get(order, unknown) for order in found.order]
-        found["predicted"], found["predicted_sd"] = zip(*predicted, strict=True)
-        self.measured = pd.concat([self.measured, with_round(found, max(self.round, 1))], ignore_index=True)
-        done = {*found.order}
+        found = read_round(data, self.config, told=True, flags=flags)
+        self._refuse_lengths(found, flags)
+        self.ignored, self.notices = found.ignored, self._notices(found)
+        unknown, rows = (np.nan, np.nan), found.rows
+        predicted = [self.pending.get(order, unknown) for order in rows.order]
+        rows["predicted"], rows["predicted_sd"] = zip(*predicted, strict=True)
+        self.measured = pd.concat([self.measured, with_round(rows, max(self.round, 1))], ignore_index=True)
+        done = {*rows.order}
         self.pending = {order: figures for order, figures in self.pending.items() if order not in done}
         self.proxy = None
         return self
+
+    def _refuse_lengths(self, found: RoundTable, flags: bool) -> None:
+        """Raise for a sequence that was not ordered and has a length that neither data nor settings have."""
+        sizes, space = self.measured.sequence.str.len(), self.space
+        least, most = min(sizes.min(), space.min_length), max(sizes.max(), space.max_length)
+        for row, order in enumerate(found.rows.order):
+            if order not in self.pending and not least <= len(order) <= most:
+                setting = "min_length" if len(order) < least else "max_length"
+                allow = f"--{setting.replace('_', '-')} {len(order)}" if flags else f"{setting}={len(order)}"
+                seen = f"{least}" if least == most else f"{least} to {most}"
+                what = f"{shorten(order)!r} has {len(order)} letters and was not ordered, and all before have {seen}"
+                fix = f"correct or remove the row, or allow it with {allow}"
+                raise found.table.problem(f"{what}; {fix}", row, found.order_column)
+
+    def _notices(self, found: RoundTable) -> tuple[str, ...]:
+        """What to know of a table that was told."""
+        table, made = found.table, []
+        if lines := found.unmeasured:
+            rows = "1 row" if len(lines) == 1 else f"{len(lines)} rows"
+            where = f"the first on {table.unit} {lines[0]}"
+            made.append(f"{rows} without a score ({where}): not measured, orders among them stay pending")
+        known = {*self.pending, *self.measured.order, *self.measured.sequence}
+        strange = [row for row, order in enumerate(found.rows.order) if order not in known]
+        if strange and self.round:
+            rows = "1 row was" if len(strange) == 1 else f"{len(strange)} rows were"
+            where = f"the first on {table.unit} {table.lines[strange[0]]}: {shorten(found.rows.order[strange[0]])}"
+            made.append(f"{rows} not ordered ({where}): learned from all the same")
+        return tuple(made)
 
     def propose(self, count: int = 96) -> Proposal:
         """A plate of orders; they are pending from now on."""
         whole_number("orders", count, 1, MOST_ORDERS)
         began = time.perf_counter()
-        space, proxy = self.space, self.fitted()
+        space = self.space
+        whole_number("distance", self.config.distance, 1, space.max_length)
+        space.automaton  # noqa: B018 -- constraints that nothing satisfies are refused before a proxy is fitted
+        proxy = self.fitted()
         known, barred = self._known(space), self._barred(space)
         members = self._with_pending(proxy).member_tokens
         choice = choose(
@@ -148,10 +188,18 @@ class Designer:
             how=choice.found.how,
             note=self._note(choice, count, proxy.report),
             outlook=outlook_of(
-                space, proxy.member_tokens, choice, known, self.best[1], self.units(proxy).score, self._seed(2)
+                space,
+                proxy.member_tokens,
+                choice,
+                known,
+                self.best[1],
+                float(orders.expected.mean()),
+                self.units(proxy).score,
+                self._seed(2),
             ),
             proxy=report_of(proxy),
             validation=self.units(proxy).validation(),
+            asked=count,
             scored=choice.found.scored,
             seconds=time.perf_counter() - began,
         )

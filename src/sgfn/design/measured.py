@@ -1,15 +1,16 @@
 """Tables of a round: measured sequences, their scores, what had been ordered, and what had been predicted."""
 
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from sgfn.config.tables import read_table, spell
+from sgfn.config.tables import Table, spell
 from sgfn.design.settings import DesignConfig
-from sgfn.landscapes.measurements import ALPHABETS, Measurements, read_measurements
+from sgfn.landscapes.measurements import ALPHABETS, Measurements, read_measurements, table_of
 
 MEASURED = {
     "sequence": object,
@@ -24,6 +25,8 @@ MEASURED = {
 """Columns of all that was measured, with their types; `sd` and predictions may be missing."""
 ORDER = "order"
 """Column that says what was ordered, in tables that tell of a plate."""
+MISSING = ("", "na", "n/a", "nan", "null", "none")
+"""Scores of wells that were not measured, in any case, in tables that tell of a plate."""
 PROTEIN_LETTERS = 10
 """Different letters from which on a table is taken for one of proteins."""
 Source = pd.DataFrame | Path | str
@@ -38,27 +41,64 @@ def with_round(found: pd.DataFrame, number: int) -> pd.DataFrame:
     return made[list(MEASURED)].astype(MEASURED)
 
 
-def read_round(source: Source, config: DesignConfig, *, told: bool = False) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Measurements of a table or a file, checked, and the columns that were not read; replicates stay rows.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RoundTable:
+    """Measurements of a table, checked: replicates stay rows, rows without a score are left out where they may be."""
+
+    table: Table
+    """The rows that were read, with their lines."""
+    rows: pd.DataFrame
+    """Columns `sequence`, `score`, `order` and, where they are set, `sd` and `weight`."""
+    order_column: str
+    """Column that says what was ordered."""
+    ignored: tuple[str, ...]
+    """Columns that were not read."""
+    unmeasured: tuple[int, ...]
+    """Lines without a score."""
+
+
+def read_round(source: Source, config: DesignConfig, *, told: bool = False, flags: bool = False) -> RoundTable:
+    """Measurements of a table or a file.
 
     A table that tells of orders (`told`) may name them in a column `order`; its column of sequences then says what came
-    out, and may be left out where that is not known.
+    out, and may be left out where that is not known. There a score that is empty or NA says that nothing was measured.
+    `flags`: messages name flags of the command line, not parameters of Python.
     """
-    frame = _cells(source, told)
-    ordered = told and ORDER in frame
+    whole = table_of(source, _field(told, flags))
+    table = _with_scores(whole, config) if told else whole
+    frame, ordered = table.frame, told and ORDER in table.columns
     sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
-    checked = _checked(source, config, sequence, told)
+    checked = _checked(table, config, sequence, flags)
     if ordered and sequence != ORDER:
-        _checked(source, config, ORDER, told)  # orders are sequences of the same letters
+        _checked(table, config, ORDER, flags)  # orders are sequences of the same letters
     found = pd.DataFrame({"sequence": _letters(frame[sequence], config.alphabet)})
     found["score"] = _weighted(frame, config)
     if config.sd_column:
-        found["sd"] = [float(text) for text in spell(frame[config.sd_column])]
+        found["sd"] = [float(text) for text in table.texts(config.sd_column)]
     if config.weight_column:
-        found["weight"] = _weights(frame, config.weight_column, _named(source, told))
-    found["order"] = _letters(frame[ORDER if ordered else sequence], config.alphabet) if told else ""
+        found["weight"] = _weights(table, config.weight_column, flags)
+    ordering = ORDER if ordered else sequence
+    found["order"] = _letters(frame[ordering], config.alphabet) if told else ""
     read = {config.weight_column, *((ORDER,) if ordered else ())}
-    return found, tuple(name for name in checked.ignored if name not in read)
+    return RoundTable(
+        table=table,
+        rows=found,
+        order_column=ordering,
+        ignored=tuple(name for name in checked.ignored if name not in read),
+        unmeasured=tuple(int(line) for line in whole.lines if line not in table.lines),
+    )
+
+
+def _with_scores(table: Table, config: DesignConfig) -> Table:
+    """The rows that have all scores; columns that are missing are left to the checks."""
+    names = [name for name, _ in config.score_parts if name in table.columns]
+    scores = zip(*map(table.texts, names), strict=True)
+    kept = np.array([not any(text.lower() in MISSING for text in row) for row in scores])
+    if not names or kept.all():
+        return table
+    if not kept.any():
+        raise table.problem("no row has a score; fill in those that were measured", column=names[0])
+    return replace(table, frame=table.frame[kept].reset_index(drop=True), lines=table.lines[kept])
 
 
 def _weighted(frame: pd.DataFrame, config: DesignConfig) -> list[float]:
@@ -67,30 +107,27 @@ def _weighted(frame: pd.DataFrame, config: DesignConfig) -> list[float]:
     return [math.fsum(row) for row in zip(*columns, strict=True)]
 
 
-def _weights(frame: pd.DataFrame, column: str, name: str) -> list[float]:
+def _weights(table: Table, column: str, flags: bool) -> list[float]:
     """How much each row counts: finite, zero or above."""
-    if column not in frame:
-        raise ValueError(f"{name}: column {column!r} is not in the header; choose it with --weight-column")
+    if column not in table.columns:
+        chosen = "--weight-column" if flags else "weight_column="
+        raise table.header_problem(f"column {column!r} is not in the header; choose it with {chosen}")
     found = []
-    for row, text in enumerate(spell(frame[column]), start=1):
+    for row, text in enumerate(table.texts(column)):
         try:
             found.append(float(text))
         except ValueError:
             found.append(math.nan)
         if not 0.0 <= found[-1] < math.inf:
             what = f"{text!r} is no weight; write a number of 0 or above, or remove the row"
-            raise ValueError(f"{name}, row {row} below the header, column {column!r}: {what}")
+            raise table.problem(what, row, column)
     return found
 
 
-def _named(source: Source, told: bool) -> str:
-    return _field(told) if isinstance(source, pd.DataFrame) else f"{_field(told)} {source}"
-
-
-def _checked(source: Source, config: DesignConfig, sequence: str, told: bool) -> Measurements:
+def _checked(table: Table, config: DesignConfig, sequence: str, flags: bool) -> Measurements:
     """The table as the reader of measurements takes it, which raises for whatever is wrong with it."""
     return read_measurements(
-        source,
+        table,
         config.alphabet,
         sequence,
         [name for name, _ in config.score_parts],
@@ -98,8 +135,7 @@ def _checked(source: Source, config: DesignConfig, sequence: str, told: bool) ->
         weights=[weight for _, weight in config.score_parts],
         sd_column=config.sd_column,
         signed=True,
-        field_name=_field(told),
-        flags="--",
+        flags="--" if flags else "",
     )
 
 
@@ -108,7 +144,7 @@ def shown_alphabet(table: Path, column: str) -> str:
 
     Proteins must show ten letters at least: a few letters beside A, C, G and T are more likely mistakes in DNA.
     """
-    frame = _cells(table, told=False)
+    frame = table_of(table, "table").frame
     letters = set("".join(spell(frame[column])).upper()) if column in frame else set()
     if letters <= set(ALPHABETS["dna"]) or not letters <= set(ALPHABETS["rna"]) | set(ALPHABETS["protein"]):
         return "dna"
@@ -117,14 +153,9 @@ def shown_alphabet(table: Path, column: str) -> str:
     return "protein" if letters <= set(ALPHABETS["protein"]) and len(letters) >= PROTEIN_LETTERS else "dna"
 
 
-def _field(told: bool) -> str:
-    return "--measured" if told else "table"
-
-
-def _cells(source: Source, told: bool) -> pd.DataFrame:
-    if isinstance(source, pd.DataFrame):
-        return source.reset_index(drop=True).set_axis([str(name) for name in source.columns], axis=1)
-    return read_table(Path(source), _field(told), each="measured sequence").frame
+def _field(told: bool, flags: bool) -> str:
+    """What errors write before a file's name."""
+    return ("--measured" if flags else "") if told else "table"
 
 
 def _letters(cells: Any, alphabet: str) -> list[str]:

@@ -87,6 +87,7 @@ def order_sheet(
     if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
         raise ValueError("orders are of sequences that are made letter by letter: this task has none")
     whole_number("-n", n, 1, 100_000)
+    whole_number("distance", distance, 0, env.length)
     whole_number("samples", samples, 2, 10**6)
     in_range("seed", seed, 0, 2**31 - 1)
     known = landscape.offline_objects()

@@ -49,7 +49,7 @@ class Outlook:
     expected_best: list[float]
     """Expected true score of the best sequence after each well, all that was measured included."""
     mean: float
-    """Mean of the expected scores of the plate."""
+    """Mean of the column `expected` of the plate's orders."""
 
     @property
     def marginal(self) -> list[float]:
@@ -78,6 +78,8 @@ class Proposal:
     """What the proxy's cross-validation says."""
     validation: ProxyReport
     """Measured and predicted score of each sequence, its fold left out, in the units of the scores."""
+    asked: int
+    """Orders that were wanted; there are fewer where no more are left."""
     scored: int
     """Sequences that the proxy was asked about."""
     seconds: float
@@ -91,7 +93,7 @@ class Proposal:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data without the table."""
-        facts = {name: getattr(self, name) for name in ("round", "how", "note", "scored", "seconds", "proxy")}
+        facts = {name: getattr(self, name) for name in ("round", "how", "note", "asked", "scored", "seconds", "proxy")}
         return facts | {"orders": len(self.orders), "outlook": self.outlook.to_json()}
 
 
@@ -158,7 +160,7 @@ def _candidates(
     if space.silent and not _sampled(config):
         return found, weights
     leaders = leading(rows(found.values), 4 * config.search.elite)
-    start = Start(tokens=found.tokens[leaders], edits=edits[leaders])
+    start = Start(tokens=found.tokens[leaders], edits=edits[leaders], measured=found.measured)
     if _sampled(config):
         elite = found.tokens[leading(rows(found.values), config.search.elite)]
         drawn, weights = draw_orders(space, predict, rows, elite, config.flow, seed, weights)
@@ -179,7 +181,7 @@ def _with_drawn(
     best = known[: config.elite]
     away = torch.stack([edit_distances(drawn, row[row < space.vocab], space.vocab) for row in best]).amin(0)
     kept = away <= config.reach if config.reach else away >= 0
-    return Start(tokens=torch.cat([start.tokens, drawn[kept]]), edits=torch.cat([start.edits, away[kept]]))
+    return replace(start, tokens=torch.cat([start.tokens, drawn[kept]]), edits=torch.cat([start.edits, away[kept]]))
 
 
 def _climb_intact(
@@ -197,13 +199,14 @@ def outlook_of(
     choice: Choice,
     known: Int[Tensor, "R L"],
     best: float,
+    mean: float,
     score: Callable[[float], float] = float,
     seed: int = 0,
 ) -> Outlook:
     """What chosen orders should bring under the noise.
 
-    `known` are measured sequences, the best first, `best` is the best score; `score` leads from what is maximised to
-    the units of the scores.
+    `known` are measured sequences, the best first, `best` is the best score, `mean` that of the orders' expected
+    scores; `score` leads from what is maximised to the units of the scores.
     """
     count, generator = len(choice.tokens), torch.Generator().manual_seed(seed)
     outcomes = choice.tokens.expand(DRAWS, count, -1)
@@ -218,5 +221,5 @@ def outlook_of(
         best_so_far=best,
         believed=score(float(rising[0])),
         expected_best=[score(float(value)) for value in rising[1:]],
-        mean=score(float(choice.values.mean())),
+        mean=mean,
     )

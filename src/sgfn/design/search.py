@@ -85,6 +85,8 @@ class Candidates:
     seconds: float = 0.0
     note: str = ""
     """A sentence for whoever reads the result."""
+    measured: bool = True
+    """Whether a search began with measured sequences; else with random ones."""
 
 
 def enumerable(space: OrderSpace, config: SearchConfig) -> bool:
@@ -138,10 +140,12 @@ class Archive:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Start:
-    """Orders to begin a search with, and how many edits each is away from a measured sequence."""
+    """Orders to begin a search with, and how many edits each is away from where searching began."""
 
     tokens: Int[Tensor, "N L"]
     edits: Int[Tensor, " N"]
+    measured: bool = True
+    """Whether that was with measured sequences; else with random ones."""
 
 
 def deserved_reach(length: int, correlation: float) -> int:
@@ -160,6 +164,7 @@ def climb(
     began, archive = time.perf_counter(), Archive()
     reach, fits = config.reach, space.allowed(start.tokens)
     archive.score(value, start.tokens[fits], start.edits[fits])
+    measured = start.measured and bool(archive.tokens)
     if not reach or not archive.tokens:  # nothing measured is allowed: begin anywhere
         drawn = space.random(config.elite, generator)
         archive.score(value, drawn, torch.zeros(len(drawn), dtype=torch.int64))
@@ -177,7 +182,6 @@ def climb(
         kept &= born.edits <= reach if reach else kept
         archive.score(value, born.tokens[kept], born.edits[kept])
     tokens, values, edits = archive.gather()
-    near = f" within {reach} edits of what was measured" if reach else ""
     found = Candidates(
         tokens=tokens,
         values=values,
@@ -185,9 +189,18 @@ def climb(
         scored=len(tokens) * value.cost,
         steps=steps,
         seconds=time.perf_counter() - began,
-        note=f"{len(tokens):,} of {space.size:.3g} orders were tried{near}: better ones may exist",
+        note=f"{_searched(len(tokens), space, reach, measured)}: better ones may exist",
+        measured=measured,
     )
     return found, edits
+
+
+def _searched(tried: int, space: OrderSpace, reach: int, measured: bool) -> str:
+    """What a search tried, of which orders, and how far from where it began."""
+    rules = "" if space.automaton is None else " that satisfy the constraints"
+    begun = "what was measured" if measured else "random ones, as nothing measured may be ordered"
+    near = f", within {reach} edits of {begun}" if reach else ""
+    return f"{tried:,} of {space.size:.3g} orders{rules} were tried{near}"
 
 
 def leading(attraction: Float[Tensor, "K N"], count: int) -> Int[Tensor, " P"]:

@@ -18,6 +18,10 @@ from sgfn.noise import Noise, make_noise
 from sgfn.runs.spaces import noise_config
 from sgfn.runs.trust import Trust
 
+ORDERS = 96
+"""Orders of the first plate."""
+LOG_FROM = 3.0
+"""Highest score by the lowest from which on logarithms are advised."""
 LENGTHS = ("min_length", "max_length")
 
 
@@ -29,17 +33,27 @@ class Session:
     history: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
+    @property
+    def orders(self) -> int:
+        """Orders of a plate where nothing else is said: as many as were asked for in the round before."""
+        last = self.history[-1] if self.history else {}
+        return last.get("asked", last.get("orders", ORDERS))
+
 
 def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constraints: ConstraintsConfig) -> Session:
     """The first round, from a table; lengths among the constraints are those of the orders."""
     lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
     shown = shown_alphabet(table, settings.get("sequence_column", "sequence"))
-    designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table)
+    designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table, flags=True)
     designer.noise = _noise(designer, noise)
     designer.constraints = _constraints(constraints)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     found = [] if "alphabet" in settings or shown == "dna" else [f"{table}: letters of {shown}; choose by --alphabet"]
-    return Session(designer=designer, notices=found + _ignored(table, designer))
+    found += _ignored(table, designer)
+    if "transform" not in settings and (folds := _spread(designer)) > LOG_FROM:
+        what = f"scores are above 0 and span {folds:.2g}-fold, and low ones are good: expected ones may fall below 0"
+        found.append(f"{table}: {what}; --transform log keeps them above, --transform none says that this is wanted")
+    return Session(designer=designer, notices=found)
 
 
 def carry_on(
@@ -70,8 +84,9 @@ def carry_on(
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
-        designer.tell(measured)
-        notices = [*_ignored(measured, designer), f"{len(designer.pending)} orders are still not measured"]
+        designer.tell(measured, flags=True)
+        told = [f"{measured}: {notice}" for notice in designer.notices]
+        notices = [*_ignored(measured, designer), *told, f"{len(designer.pending)} orders are still not measured"]
     return Session(designer=designer, history=found.history, notices=notices if designer.pending else notices[:-1])
 
 
@@ -80,6 +95,12 @@ def write_round(
 ) -> Path:
     """Write the folder of a session's round."""
     return save_round(out, session.designer, proposal, session.history, overwrite=overwrite, page=page)
+
+
+def _spread(designer: Designer) -> float:
+    """Highest score divided by the lowest where low ones are good and all are above 0; else 1."""
+    scores = designer.measured.score
+    return float(scores.max() / scores.min()) if designer.config.minimise and scores.min() > 0 else 1.0
 
 
 def _noise(designer: Designer, config: NoiseConfig) -> Noise:

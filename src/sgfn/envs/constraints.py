@@ -35,6 +35,9 @@ IUPAC = {
 }
 """Letters of DNA that stand for several (Cornish-Bowden 1985, Nucleic Acids Research 13); in RNA, U stands for T."""
 
+NUCLEOTIDES = frozenset("ACGTUN")
+"""Letters of alphabets that have a share of G and C; in proteins they are glycine and cysteine."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
@@ -113,8 +116,9 @@ class Constraints:
             motifs = [[frozenset(_letters(c, alphabet, "forbid", motif)) for c in motif] for motif in self.forbid]
             yield forbidden(motifs, vocab)
         if self.gc is not None:
-            if not {"G", "C"} <= {*alphabet}:
-                raise ValueError(f"--gc counts the letters G and C, and the alphabet is {alphabet}: leave it out")
+            if not {"G", "C"} <= {*alphabet} <= NUCLEOTIDES:
+                whose = f"of DNA or RNA, and the alphabet is {shorten(alphabet)}"
+                raise ValueError(f"--gc counts the letters G and C {whose}: leave it out")
             yield share(np.array([letter in "GC" for letter in alphabet]), *self.gc, longest)
         if self.max_run is not None:
             yield longest_run(min(self.max_run, max(longest, 1)), vocab)
@@ -162,6 +166,9 @@ class Constraints:
         chosen = next(chosen for chosen in sets if empty(self._only(chosen)))
         names = [self._one_motif(chosen, empty) if atom.fields == ("forbid",) else atom.told for atom in chosen]
         letters = f"{min_length}" if min_length == max_length else f"{min_length} to {max_length}"
+        if chosen[0].fields == ("pattern",) and self.pattern and not min_length <= len(self.pattern) <= max_length:
+            has = f"{names[0]} has {len(self.pattern)} letters, sequences have {letters}"
+            return f"{has}: write a letter for each position, . where any may stand"
         if len(names) == 1:
             return f"no sequence of {letters} letters over {shorten(alphabet)} satisfies {names[0]}: relax it"
         who = "both" if len(names) == 2 else "all of them"

@@ -25,8 +25,19 @@ class Figures(Mapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __repr__(self) -> str:
+        """Name and figures that are numbers or words; lists and tables by their names alone."""
+        known = {name: value for name, value in self.items() if value is not None}
+        short = [
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value!r}"
+            for name, value in known.items()
+            if isinstance(value, int | float | str)
+        ]
+        longer = [name for name, value in known.items() if not isinstance(value, int | float | str)]
+        return f"{type(self).__name__}({', '.join([*short, *(f'{name}=...' for name in longer)])})"
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Evaluation(Figures):
     """Figures of a trained policy: distances to the exact answer, samples, the noise model, orders.
 

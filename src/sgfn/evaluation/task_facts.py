@@ -14,7 +14,7 @@ from sgfn.evaluation.result import Figures
 from sgfn.landscapes.tasks import Task, make_task, task_entry, task_names
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TaskFacts(Figures):
     """Size of a task, its highest score, and what is reachable at the configured noise and exponent.
 
@@ -65,7 +65,7 @@ ENUMERATED = ("tv_floor", "tv_blind", "tv_uniform", "target_expected_reward", "f
 """Figures that an enumeration gives; None where a floor is not computed."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CatalogueRow(Figures):
     """A task in the list of all: size, whether exact answers exist, what it needs and whether that is installed."""
 

@@ -81,6 +81,8 @@ def resolve_alphabet(text: str, field: str = "table.alphabet") -> str:
     if named := ALPHABETS.get(text.lower()):
         return named
     fix = f"give {', '.join(ALPHABETS)}, or two or more different letters"
+    if len(text) > 4 and (near := get_close_matches(text.lower(), ALPHABETS, n=1, cutoff=0.7)):
+        raise ValueError(f"{field} {shorten(text)!r} is unknown, did you mean {near[0]}; {fix}")
     if len(text) < 2:
         raise ValueError(f"{field} {text!r} is too short; {fix}")
     if len(text) > MOST_LETTERS:
@@ -106,7 +108,7 @@ def guess_alphabet(sequences: Sequence[str]) -> str:
 
 
 def read_measurements(
-    source: "Path | str | pd.DataFrame",
+    source: "Path | str | pd.DataFrame | Table",
     alphabet: str | None = None,
     sequence_column: str = "sequence",
     score_column: str | Sequence[str] = "score",
@@ -121,7 +123,8 @@ def read_measurements(
     field_name: str = "table.file",
     flags: str = "--table.",
 ) -> Measurements:
-    r"""Read a table with a header (see `sgfn.config.tables`), or take a frame; empty lines are passed over.
+    r"""Read a table with a header (see `sgfn.config.tables`), or take a frame or a table that was read; empty lines are
+    passed over.
 
     A sequence with lower-case letters is upper-cased where that makes it valid; without an alphabet the first of dna,
     rna and protein that has all letters is taken. The score of a row is the weighted sum of its score columns.
@@ -132,7 +135,7 @@ def read_measurements(
     if len(weights := [1.0] * len(columns) if weights is None else list(weights)) != len(columns):
         raise ValueError(f"{len(weights)} weights for {len(columns)} score columns: give one for each")
     table = _Scores(
-        table=_table(source, field_name),
+        table=table_of(source, field_name),
         letters=resolve_alphabet(alphabet) if alphabet is not None else "",
         columns=(sequence_column, *columns),
         weights=tuple(weights),
@@ -168,10 +171,12 @@ def _shrunk(
     return None if sd is None else sd / float(np.ptp(values))
 
 
-def _table(source: "Path | str | pd.DataFrame", field_name: str) -> "Table":
+def table_of(source: "Path | str | pd.DataFrame | Table", field_name: str = "") -> "Table":
     """The table of a file, or of a frame, whose rows count from 1 on."""
     from sgfn.config.tables import Table, read_table  # pandas is slow to import, and large
 
+    if isinstance(source, Table):
+        return source
     if isinstance(source, Path | str):
         return read_table(Path(source), field_name, each="measured sequence")
     frame = source.reset_index(drop=True)
@@ -197,7 +202,11 @@ class _Scores:
     unique: bool
     """Whether a sequence may stand there only once."""
     flags: str = "--table."
-    """How flags begin that messages advise."""
+    """How flags begin that messages advise; empty where parameters of Python are meant."""
+
+    def named(self, setting: str) -> str:
+        """A setting as a flag, or as a parameter of Python."""
+        return f"{self.flags}{setting.replace('_', '-')}" if self.flags else f"{setting}="
 
     def with_letters(self) -> "_Scores":
         """The same with the alphabet that the sequences show, where none was given."""
@@ -246,7 +255,7 @@ class _Scores:
         wanted = [*zip(self.columns, flags, strict=True), *([(self.sd_column, "sd")] if self.sd_column else [])]
         for name, flag in wanted:
             if name not in self.table.columns:
-                raise self.table.header_problem(self.missing(name, f"{self.flags}{flag}_column"), name)
+                raise self.table.header_problem(self.missing(name, self.named(f"{flag}_column")), name)
 
     def missing(self, name: str, flag: str) -> str:
         """What to say of a column that is not there."""
@@ -280,7 +289,10 @@ class _Scores:
     def other_alphabet(self, text: str) -> str:
         """The fix for foreign letters: a named alphabet, where one has them all."""
         fits = [name for name, letters in ALPHABETS.items() if set(text) <= set(letters)]
-        return f"correct or remove the row, or set {self.flags}alphabet {fits[0] if fits else 'to other letters'}"
+        fix = f"correct or remove the row, or set {self.named('alphabet')}"
+        if not fits:
+            return f"{fix.removesuffix('=')} to other letters"
+        return f"{fix} {fits[0]}" if self.flags else f"{fix}{fits[0]!r}"
 
     def score(self, row: int, text: str, column: str) -> float:
         """A finite number, not negative unless scores are to be scaled."""
@@ -313,7 +325,7 @@ class _Scores:
         """To the range 0..1."""
         low, high = float(scores.min()), float(scores.max())
         if low == high:
-            what = f"every score is {low:g}, which minmax cannot scale; choose another --table.score_column"
+            what = f"every score is {low:g}, which minmax cannot scale; choose another --table.score-column"
             raise self.table.problem(what + ", or --table.scale none" * (low >= 0), column=self.columns[1])
         return (scores - low) / (high - low)
 

@@ -121,8 +121,8 @@ def diversity_figure(orders: pd.DataFrame) -> Figure:
     return figure
 
 
-def plate_figure(orders: pd.DataFrame) -> Figure:
-    """Expected score of each well, on a map of the plate."""
+def plate_figure(orders: pd.DataFrame, sign: float = 1.0) -> Figure:
+    """Expected score of each well, on a map of the plate; the best are darkest, low ones where `sign` is -1."""
     rows, columns = (8, 12) if len(orders) <= 96 else (16, 24)
     figure = new_figure(9.4, 4.6 if rows == 8 else 6.6)
     axes = add_panel(figure)
@@ -131,8 +131,9 @@ def plate_figure(orders: pd.DataFrame) -> Figure:
     shown = orders.expected.to_numpy(dtype=float)[: rows * columns]
     values[: len(shown)] = shown
     finite = shown[np.isfinite(shown)]
-    norm = Normalize(finite.min(), finite.max()) if len(finite) else Normalize(0, 1)
-    _draw_wells(axes, values.reshape(rows, columns), norm)
+    good = sign * finite
+    norm = Normalize(good.min(), good.max()) if len(good) else Normalize(0, 1)
+    _draw_wells(axes, values.reshape(rows, columns), norm, sign)
     axes.set(xlim=(-0.6, columns - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
     axes.set_xticks(range(columns), [str(number) for number in range(1, columns + 1)])
     axes.set_yticks(range(rows), [chr(ord("A") + row) for row in range(rows)])
@@ -141,21 +142,34 @@ def plate_figure(orders: pd.DataFrame) -> Figure:
     return figure
 
 
-def _draw_wells(axes: Axes, values: Float[np.ndarray, "R C"], norm: Normalize) -> None:
-    """A disc for each well, its expected score inside where there is room."""
+def _draw_wells(axes: Axes, values: Float[np.ndarray, "R C"], norm: Normalize, sign: float) -> None:
+    """A disc for each well, its expected score inside where there is room; `norm` is of `sign` times the scores."""
     rows, columns = values.shape
     across, down = np.meshgrid(np.arange(columns), np.arange(rows))
     full = np.isfinite(values)
     size = 560 if rows == 8 else 140
     axes.scatter(across[~full], down[~full], s=size, facecolors="none", edgecolors=AXIS, linewidths=0.6)
-    shades = [SHADES(float(norm(value))) for value in values[full]]
+    shades = [SHADES(float(norm(sign * value))) for value in values[full]]
     axes.scatter(across[full], down[full], s=size, c=shades, edgecolors=AXIS, linewidths=0.6)
     if rows == 8:
         for row, column in zip(*np.nonzero(full), strict=True):
-            dark = float(norm(values[row, column])) > 0.55
+            dark = float(norm(sign * values[row, column])) > 0.55
             colour = "#fdfdfd" if dark else INK
-            text = f"{values[row, column]:.2g}"
-            axes.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
+            text = well_text(values[row, column])
+            options = {"ha": "center", "va": "center", "fontsize": min(7, 28 / len(text)), "color": colour}
+            axes.text(column, row, text, **options)
+
+
+def well_text(value: float) -> str:
+    """A score in few letters.
+
+    >>> well_text(0.123), well_text(1234.5), well_text(-2.34e-5), well_text(1.2e7)
+    ('0.12', '1234', '-2.3e-5', '1.2e7')
+    """
+    if 100 <= abs(value) < 99_999:
+        return f"{value:.0f}"
+    digits, _, power = f"{value:.2g}".partition("e")
+    return f"{digits}e{int(power)}" if power else digits
 
 
 def outlook_figure(outlook: Outlook) -> Figure:

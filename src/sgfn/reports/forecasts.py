@@ -48,6 +48,7 @@ from sgfn.series.data import before_end, columns_of
 from sgfn.series.files import FILES, WRITERS, Outcome, history_table, path_table, replacing_table
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.frames import Reading, naming_file, plural, read_panel
+from sgfn.series.horizons import horizon_line, with_horizon
 from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
 from sgfn.series.prediction import Forecast, StackedForecast
@@ -128,9 +129,11 @@ def forecast(
         Run(path=out).check(overwrite=overwrite)
     reading = read_series((own_config(Run(path=out, trust=trusted)) if resume else config).series)
     large = "" if resume else large_copies(files_there(config), out)
-    for line in filter(None, (*reading.notices, large)):
-        progress.notice(line)
     panel = reading.panel
+    chosen = "" if config.series.horizon else horizon_line(panel, "--horizon")
+    for line in filter(None, (*reading.notices, large, chosen)):
+        progress.notice(line)
+    config = with_horizon(config, panel)
     with naming_file(config.series):
         if not resume:
             config.series.check_reach(max(len(one) for one in panel.series))
@@ -154,6 +157,8 @@ def forecast(
         if settings.refit and origins:
             forecaster = told(refitted(config, out / REFIT, device, progress, trusted), progress)
         ahead = forecaster.predict(panel, samples=drawn_paths(settings, len(panel)), seed=config.seed)
+        if settings.paths is not None and len(panel) > 1:
+            progress.notice(paths_line(forecaster, ahead, panel))
         scenarios = tilted(forecaster, settings, progress.windows) if settings.tilt else []
         outcome = outcome_of(config, panel, origins, found, ahead, settings)
         if isinstance(ahead, StackedForecast):
@@ -164,6 +169,14 @@ def forecast(
 def drawn_paths(settings: Settings, series: int) -> int:
     """Sample paths of each series: as many as were asked for, or those of pictures where nothing else reads them."""
     return settings.samples if settings.paths is not None or series <= MANY_SERIES else SHOWN_PATHS
+
+
+def paths_line(forecaster: Forecaster, ahead: Forecast, panel: Panel) -> str:
+    """Whether paths of different series are one outcome, and why not."""
+    alone = "" if isinstance(ahead, StackedForecast) else "the network alone draws those of each series by itself"
+    if why := alone or forecaster.stacked.why_apart(panel):
+        return f"paths of different series are drawn independently: {why}"
+    return "paths of series that end at the same time are joint: those of one number are one outcome of all"
 
 
 def told(forecaster: Forecaster, progress: Progress) -> Forecaster:

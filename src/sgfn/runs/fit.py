@@ -21,6 +21,7 @@ from sgfn.learning.methods import build, check
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import Noise
 from sgfn.objectives.scores import Objective
+from sgfn.runs.advice import on_floor
 from sgfn.runs.loop import Memory, loop, stoppable
 from sgfn.runs.model import Model
 from sgfn.runs.parts import Parts, Reward, make
@@ -153,6 +154,8 @@ def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]
             raise
         if stop.asked and learner.done < steps:
             _tell(display, f"stopped at step {learner.done:,} of {steps:,}: the model is what was trained so far")
+    if display is None and memory.rows and (text := on_floor(learner.task, memory.rows[-1].get("log_reward"))):
+        _tell(None, text)  # a display has shown it with whatever else there is to say
     return memory.rows
 
 

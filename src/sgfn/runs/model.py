@@ -216,6 +216,8 @@ class Model:
 
         On a tree it is the product of the outcome laws along the one path; elsewhere it is read from `law`.
         """
+        if isinstance(sequences, str):
+            raise ValueError(f"sequences must be a list, got the string {sequences!r}: write [{sequences!r}]")
         env, learner = self.env, self.learner
         objects, log_policy = env.parse(list(sequences)), learner.state_policy()
         if env.tree and log_policy is not None:

@@ -66,7 +66,7 @@ def train(
     if resume:
         _refuse_saved_model(run)
     kept, new = recorded(task), None
-    how = Way(accelerate, insist)
+    how = Acceleration(accelerate, insist)
     if not resume:
         new = _new_run(task, config or TrainConfig(), where, copies, baseline, how)
         run.check(overwrite=overwrite)
@@ -90,7 +90,7 @@ def train(
     return run
 
 
-class Way(NamedTuple):
+class Acceleration(NamedTuple):
     """How steps are run: the way that was asked for, and whether another one is an error."""
 
     accelerate: str
@@ -117,7 +117,7 @@ def _new_run(
     device: torch.device,
     copies: Mapping[str, Path] | None,
     baseline: TrainConfig | None,
-    how: Way,
+    how: Acceleration,
 ) -> NewRun:
     """Make the learner of a new run, and check whatever can be wrong with it; writes nothing."""
     files = files_there(config) if copies is None else dict(copies)
@@ -141,7 +141,7 @@ def _telling(record: "Beginning", again: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def _command(task: str, run: Run, how: Way) -> str:
+def _command(task: str, run: Run, how: Acceleration) -> str:
     """The command that continues a run; it names again what the run may only then use."""
     chosen = "" if how.accelerate == "auto" else f" --accelerate {how.accelerate}"
     code = {field: name for field, name in run.code().items() if field != "task"}

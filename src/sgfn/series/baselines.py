@@ -6,7 +6,6 @@ All give normal quantiles [H, Q] around a point forecast, as statsforecast and h
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 
 import numpy as np
 from jaxtyping import Float64
@@ -105,15 +104,6 @@ def quantile_name(level: float) -> str:
     """
     interval = round(abs(200 * level - 100), 6)
     return "mean" if interval == 0 else f"{'lo' if level < 0.5 else 'hi'}-{interval}"
-
-
-def ets_is_there() -> bool:
-    """Whether statsforecast can be imported."""
-    try:
-        import_module("statsforecast.models")
-    except ImportError:
-        return False
-    return True
 
 
 # Baselines of a window

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sgfn.series.source import ALIASES, SeriesTable, text_of
-from sgfn.series.times import labelled_times, parse_times
+from sgfn.series.times import labelled_times, looks_like_dates, parse_times
 
 NO_TIME = ""
 """Name of the time column where a table has none: its rows are steps."""
@@ -108,12 +108,16 @@ def told(found: dict[str, str]) -> str:
 
 
 def time_column(table: SeriesTable, free: list[str]) -> str:
-    """The column of times: one with a customary name, else the first of text or dates that are all times."""
+    """The column of times: one with a customary name, else the first of text or dates that are all times.
+
+    Where none is, one whose text looks like dates: its reader says what is wrong with them.
+    """
     named = customary(free, "ds")
     if fits := [name for name in named if holds_times(table, name)]:
         return fits[0]
     fits = [name for name in free if not is_number(table, name) and holds_times(table, name)]
-    return fits[0] if fits else (named[0] if named else NO_TIME)
+    dated = [name for name in free if not is_number(table, name) and looks_like_dates(text_of(table.frame[name]))]
+    return next(iter((*fits, *named, *dated)), NO_TIME)
 
 
 def id_column(table: SeriesTable, free: list[str], time_col: str) -> str | None:
@@ -128,9 +132,15 @@ def id_column(table: SeriesTable, free: list[str], time_col: str) -> str | None:
 
 
 def target_column(table: SeriesTable, free: list[str]) -> str | None:
-    """The column of values: one with a customary name, else the only one of numbers; None where several may be."""
-    numbers = [name for name in free if is_number(table, name) and name.lower() not in ROW_NUMBERS]
-    named = [name for name in customary(free, "y") if name in numbers]
+    """The column of values: one with a customary name, else the only one of numbers; None where several may be.
+
+    A customary name, or no column of numbers alone, is enough for one that is mostly numbers: its reader names the
+    cells that are none.
+    """
+    cells = [name for name in free if name.lower() not in ROW_NUMBERS]
+    named = [name for name in customary(cells, "y") if table.mostly_numbers(name)]
+    numbers = [name for name in cells if is_number(table, name)]
+    numbers = numbers or [name for name in cells if table.mostly_numbers(name)]
     return (named or numbers)[0] if len(named) == 1 or len(numbers) == 1 else None
 
 

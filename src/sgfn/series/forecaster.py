@@ -28,6 +28,7 @@ from sgfn.series.bins import Bins
 from sgfn.series.constants import with_constants
 from sgfn.series.data import columns_of, cuts_of, to_long
 from sgfn.series.frames import panel_of
+from sgfn.series.horizons import horizon_line, with_horizon
 from sgfn.series.keywords import named_settings
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel
@@ -86,6 +87,9 @@ class Forecaster:
     def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
         """Make plan and bins from the data and train the networks; returns self."""
         panel = self.read(data)
+        if not self.config.series.horizon:
+            warnings.warn(horizon_line(panel, "horizon"), UserWarning, stacklevel=2)
+            self.config = with_horizon(self.config, panel)
         self.config.series.check_reach(max(len(one) for one in panel.series))
         self.config = with_effort(self.config, [len(one) for one in panel.series])
         learner = ForecastLearner(series_task(panel, self.config), self.device)

@@ -186,6 +186,7 @@ class _Reader:
         """Several columns beside each other, words as indicators."""
         parts, names = [np.empty((len(self.table.frame), 0))], list[str]()
         for column in columns:
+            self.tell_of_commas(column)
             words = self.table.words(column)
             if words is None:
                 parts.append(self.table.numbers(column)[:, None])
@@ -219,7 +220,9 @@ class _Reader:
             self.tell("rows are not in the order of time; they were sorted")
         order = np.lexsort((stamps, code))
         self.check_twice(order, code, stamps, names)
-        values = {target: self.table.numbers(target) for target in self.targets}
+        for target in self.targets:
+            self.tell_of_commas(target)
+        values = {target: self.table.numbers(target, target=True) for target in self.targets}
         found = []
         for name, part in zip(names, np.split(order, np.cumsum(np.bincount(code))[:-1]), strict=True):
             for target in self.targets:
@@ -280,11 +283,15 @@ class _Reader:
 
     # checks and notices
 
+    def tell_of_commas(self, column: str) -> None:
+        """Keep a line about a column of numbers with decimal commas."""
+        if self.table.has_decimal_commas(column):
+            self.notices.append(f"{self.table.name}, column {column!r}: commas are read as decimal commas")
+
     def tell_of(self, rows: list[_Rows]) -> None:
         """Keep lines about several targets, constant series, and series that end with empty values."""
         if len(self.targets) > 1:
-            names = ", ".join(self.targets)
-            self.tell(f"targets {names} are series of their own: paths of different ones are drawn independently")
+            self.tell(f"targets {', '.join(self.targets)} are series of their own")
         constant = [one.name for one in rows if np.ptp(one.values[~np.isnan(one.values)]) == 0]
         if constant:
             self.tell(f"{some_series(constant)} constant; the forecast is the constant")

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float64, Shaped
 
 from sgfn.config.shell import flag
 from sgfn.config.tables import Table, read_table, spell
+from sgfn.series.number_text import comma_numbers, decimal_commas, not_a_number, with_points
 from sgfn.series.times import Times, labelled_times, not_a_time, parse_times, without_offsets
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
@@ -34,6 +35,13 @@ ALIASES = {
         "index",
         "epoch",
         "step",
+        "datum",
+        "zeit",
+        "zeitpunkt",
+        "zeitstempel",
+        "monat",
+        "jahr",
+        "fecha",
     ),
     "y": ("value", "values", "target", "sales", "demand", "count", "quantity"),
 }
@@ -69,28 +77,40 @@ class SeriesTable(Table):
         near += get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
         return folded[near[0]] if near else ""
 
-    def numbers(self, column: str) -> Float64[np.ndarray, " R"]:
-        """A column as finite numbers, nan where it is empty."""
+    def numbers(self, column: str, *, target: bool = False) -> Float64[np.ndarray, " R"]:
+        """A column as finite numbers, nan where it is empty; errors offer no way without a `target`."""
         cells = self.frame[column]
         if pd.api.types.is_numeric_dtype(cells):  # bool is numeric too
             found = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         else:
-            found = self.parsed(column, text_of(cells))
+            found = self.parsed(column, text_of(cells), target=target)
         if wrong := where(np.isinf(found) | (np.abs(found) > LARGEST)):
             what = f"{cells.iloc[wrong[0]]!s} is {'not finite' if np.isinf(found[wrong[0]]) else 'too large'}"
             fix = f"write a number within {LARGEST:g}, or leave it empty where it is missing"
             raise self.problem(f"{what}; {fix}", wrong[0], column)
         return found
 
-    def parsed(self, column: str, text: pd.Series) -> Float64[np.ndarray, " R"]:
+    def parsed(self, column: str, text: pd.Series, *, target: bool = False) -> Float64[np.ndarray, " R"]:
         """Numbers out of text."""
         folded = text.str.lower()
         empty = folded.isin(MISSING)
+        if self.has_decimal_commas(column):
+            folded = with_points(folded.mask(empty, ""))
         found = pd.to_numeric(folded.replace(SWITCHES), errors="coerce").to_numpy(dtype=np.float64)
         if wrong := where(np.isnan(found) & ~empty.to_numpy()):
             what = not_a_number(text.iloc[wrong[0]])
-            raise self.problem(f"{what}; {self.way_out(column)}", wrong[0], column)
+            way = (
+                "write a number such as 2.5, or leave it empty where it is missing" if target else self.way_out(column)
+            )
+            raise self.problem(what if ": write" in what else f"{what}; {way}", wrong[0], column)
         return found
+
+    def has_decimal_commas(self, column: str) -> bool:
+        """Whether a column is read with decimal commas: fields lie between semicolons, and all its numbers allow it."""
+        if self.delimiter != ";":
+            return False
+        text = text_of(self.frame[column])
+        return decimal_commas(text[~text.str.lower().isin(MISSING)])
 
     def words(self, column: str) -> pd.Series | None:
         """A column of which no cell is a number, as text that is empty where missing; None for other columns."""
@@ -101,7 +121,19 @@ class SeriesTable(Table):
         folded = text.str.lower()
         given = ~folded.isin(MISSING)
         numbers = pd.to_numeric(folded.replace(SWITCHES), errors="coerce")
-        return text.where(given, "") if given.any() and numbers[given].isna().all() else None
+        if not given.any() or numbers[given].notna().any() or comma_numbers(text[given]).all():
+            return None
+        return text.where(given, "")
+
+    def mostly_numbers(self, column: str) -> bool:
+        """Whether more than half of the cells of a column of text that are not empty are numbers, commas allowed."""
+        cells = self.frame[column]
+        if pd.api.types.is_datetime64_any_dtype(cells):
+            return False
+        text = text_of(cells)
+        text = text[~text.str.lower().isin(MISSING)]
+        numbers = pd.to_numeric(text, errors="coerce").notna() | comma_numbers(text).astype(bool)
+        return bool(len(text)) and float(numbers.mean()) > 0.5
 
     def way_out(self, column: str) -> str:
         """What to do about a column that should hold numbers."""
@@ -127,7 +159,7 @@ class SeriesTable(Table):
 
     def local(self, column: str, text: pd.Series, universal: pd.Series) -> pd.Series:
         """Times as they are written, offsets left out; all have one or none has."""
-        timed = text.str.contains("[:T]")
+        timed = text.str.contains(r":|\dT\d")  # 04-OCT-2021 ends with no offset
         aware = timed & text.str.contains(OFFSET)
         if not aware.any():
             return universal.dt.tz_localize(None)
@@ -156,12 +188,6 @@ def where(condition: Bool[np.ndarray, " R"]) -> list[int]:
 def text_of(cells: pd.Series) -> pd.Series:
     """Cells as text without blanks around it, empty where missing; 20240131.0 as 20240131."""
     return pd.Series(spell(cells), dtype=object)
-
-
-def not_a_number(text: str) -> str:
-    """What to say of a cell that should be a number."""
-    comma = pd.notna(pd.to_numeric(text.replace(",", "."), errors="coerce"))
-    return f"{text[:40]!r} {'has a decimal comma' if comma else 'is not a number'}"
 
 
 # Sources

@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from sgfn.series.bank import Bank, Cut, WindowProgress
 from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
-from sgfn.series.joint import dependence_of, joint_noise, matched
+from sgfn.series.joint import MOST_JOINT, dependence_of, joint_noise, matched
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel, Series
 from sgfn.series.path_scores import chained, evenly, network_scores
@@ -243,7 +243,7 @@ class StackedForecaster:
         """
         rng = np.random.default_rng(seed)
         noise = rng.normal(size=(len(cuts), samples, self.data.plan.horizon))
-        for group, names in self._together(windows, cuts) if stack.dependence else []:
+        for group, names in self._together(windows.panel, cuts) if stack.dependence else []:
             assert stack.dependence is not None
             noise[group] = joint_noise(stack.dependence.factor(names), samples, noise.shape[-1], rng)
         scores = chained(noise, stack.tie)
@@ -257,13 +257,22 @@ class StackedForecaster:
         return evenly(scores[:, rng.permutation(samples)], rng)
 
     @staticmethod
-    def _together(windows: Windows, cuts: Sequence[Cut]) -> list[tuple[list[int], list[str]]]:
+    def _together(panel: Panel, cuts: Sequence[Cut]) -> list[tuple[list[int], list[str]]]:
         """Windows that begin at the same time, and the names of their series, where they are two or more."""
         found: dict[int, dict[str, int]] = {}
         for at, (number, cut) in enumerate(cuts):
-            one = windows.panel.series[number]
+            one = panel.series[number]
             found.setdefault(_start(one, cut), {})[one.name] = at
         return [(list(group.values()), list(group)) for group in found.values() if len(group) > 1]
+
+    def why_apart(self, panel: Panel) -> str:
+        """Why paths of the series of a panel are drawn each by itself after their ends; empty where some are joint."""
+        if len(panel) > MOST_JOINT:
+            return f"there are {len(panel):,} series, paths of {MOST_JOINT} at most are joint"
+        if self.stack(final=True).dependence is None:
+            return "no two series have held-out windows that began at the same time"
+        ends = [(number, len(one)) for number, one in enumerate(panel.series)]
+        return "" if self._together(panel, ends) else "no two series end at the same time"
 
     def composition(self, found: StackedForecast) -> Composition:
         """What a forecast consists of."""

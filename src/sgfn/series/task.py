@@ -6,6 +6,7 @@ from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import Task, assemble
 from sgfn.series.data import forecast_env, paths_of, read_data, series_data
 from sgfn.series.frames import naming_file
+from sgfn.series.horizons import with_horizon
 from sgfn.series.panel import Panel
 
 
@@ -17,6 +18,7 @@ def make(name: str, config: TrainConfig) -> Task:
 
 def series_task(panel: Panel, config: TrainConfig) -> Task:
     """Task of forecasting the steps after the end of each series of a panel."""
+    config = with_horizon(config, panel)
     data = series_data(panel, config.series)
     inputs, deviation = data.inputs_at_ends(), config.series.deviation if config.series.noise == "known" else 0.0
     env, landscape = forecast_env(data.bins, inputs, deviation), paths_of(data.bins, inputs)

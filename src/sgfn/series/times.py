@@ -15,8 +15,20 @@ from sgfn.series.calendar import numbered_stamps
 
 YEARS = (1678, 2261)
 """Years that time stamps in nanoseconds can hold."""
-SLASHED = ("%m/%d/%Y", "%d/%m/%Y")
-NAMED_MONTHS = ("%b %Y", "%Y %b", "%B %Y", "%Y %B", "%b-%Y", "%Y-%b")
+CLOCKS = ("", " %H:%M", " %H:%M:%S")
+ORDERS = [[f"{order}{clock}" for order in (f"%m{mark}%d{mark}%Y", f"%d{mark}%m{mark}%Y")]
+          for mark in "/.-" for clock in CLOCKS]  # fmt: skip
+"""Dates in numbers whose year comes last, month first and day first: 31/01/2024, 31.01.2024, 31-01-2024 13:45."""
+NAMED_MONTHS = (
+    *(form for month in "bB" for form in (f"%{month} %Y", f"%Y %{month}", f"%{month}-%Y", f"%Y-%{month}")),
+    *(f"%d{mark}%{month}{mark}%Y{clock}" for month in "bB" for mark in "- /" for clock in CLOCKS),
+    *(f"%{month} %d{comma} %Y" for month in "bB" for comma in ("", ",")),
+)
+"""Jan 2021, 2021-Jan, 04-Jan-2021, 4 January 2021, Jan 4, 2021."""
+TRIED = 20
+"""Cells on which a form is tried before all are read by it."""
+DATE_LIKE = re.compile(r"\d{1,4}([./-])\s?([^\W\d]{3,9}|\d{1,2})\1\s?\d{2,4}\b|\d{1,2}\.? [^\W\d]{3,9}\.? \d{4}\b")
+"""Cells that somebody meant as dates, whether they can be read or not."""
 EPOCHS = {"s": (1e8, 1e11), "ms": (1e11, 1e14), "us": (1e14, 1e17), "ns": (1e17, 9.2e18)}
 """Size of numbers that count from 1970 in each unit: from 1973 on in seconds, later ones in all others."""
 UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -104,25 +116,55 @@ def decimal_times(years: Float64[np.ndarray, " R"]) -> Times | None:
 
 
 def parse_times(text: pd.Series) -> pd.Series:
-    """ISO 8601, dates with slashes whose order the column itself makes plain, or named months; NaT where none fits."""
+    """ISO 8601, dates in numbers whose order the column itself makes plain, or named months; NaT where none fits.
+
+    A form that fits more than half of the cells is taken, so that the others are the ones that are wrong.
+    """
     found = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
     if not found.isna().all():
         return found
-    slashed = [pd.to_datetime(text, format=form, errors="coerce", utc=True) for form in SLASHED]
-    named = [pd.to_datetime(text, format=form, errors="coerce", utc=True) for form in NAMED_MONTHS]
-    fits = [one for one in slashed if one.notna().all()]
-    fits = fits if len(fits) == 1 else [one for one in named if one.notna().all()]
-    return fits[0] if fits else found
+    fits = [one for pair in ORDERS if len(one := [fit for form in pair if (fit := _by(text, form)) is not None])]
+    if any(len(pair) == 2 and all(one.notna().all() for one in pair) for pair in fits):
+        return found
+    every = [one for pair in fits for one in pair] + [
+        fit for form in NAMED_MONTHS if (fit := _by(text, form)) is not None
+    ]
+    best = max(every, key=lambda one: int(one.notna().sum()), default=found)
+    return best if best.notna().mean() > 0.5 else found
+
+
+def _by(text: pd.Series, form: str) -> pd.Series | None:
+    """Times of cells by one form, NaT where it does not fit; None where it fits none of the first ones."""
+    if pd.to_datetime(text.iloc[:TRIED], format=form, errors="coerce", utc=True).isna().all():
+        return None
+    return pd.to_datetime(text, format=form, errors="coerce", utc=True)
+
+
+def ambiguous(text: pd.Series) -> bool:
+    """Whether every cell is a date both with the day and with the month first."""
+    return any(all((fit := _by(text, form)) is not None and fit.notna().all() for form in pair) for pair in ORDERS)
+
+
+def looks_like_dates(text: pd.Series) -> bool:
+    """Whether most cells of a column that are not empty look like dates, in whatever order.
+
+    >>> looks_like_dates(pd.Series(["31.01.24", "", "28.02.24"])), looks_like_dates(pd.Series(["red", "1.5"]))
+    (True, False)
+    """
+    given = text[text != ""]
+    return bool(len(given)) and float(given.str.match(DATE_LIKE).mean()) > 0.5
 
 
 def not_a_time(text: str, column: pd.Series) -> str:
     """What to say of a cell that should be a time."""
     if not text or text == "NaT":
         return "the time stamp is empty; fill it in or remove the row"
-    if all(pd.to_datetime(column, format=form, errors="coerce").notna().all() for form in SLASHED):
-        return f"{text[:40]!r} may be day/month or month/day; write 2024-01-31"
+    if ambiguous(column):
+        mark = next((mark for mark in "/.-" if mark in text), "/")
+        return f"{text[:40]!r} may be day{mark}month or month{mark}day; write 2024-01-31"
     ways = "2024-01-31, 2024-01-31 13:45, 2024Q1 or 2024M01"
-    return f"{text[:40]!r} is not a time stamp; write {ways} (years {YEARS[0]} to {YEARS[1]})"
+    though = ", though it looks like a date" if looks_like_dates(pd.Series([text])) else ""
+    return f"{text[:40]!r} is not a time stamp{though}; write {ways} (years {YEARS[0]} to {YEARS[1]})"
 
 
 def without_offsets(universal: pd.Series, local: pd.Series) -> Times:

@@ -100,11 +100,12 @@ class SideWay(Way):
     def observe(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
         """Update the heads; before the first time, log Z is set so that the batch balances on average."""
         target, learns = self.targets(batch, backend, beta), self.learns(batch)
-        if not self.begun:
-            with torch.no_grad():
-                self.sampler.log_z.sub_(self.sampler.residual(batch, backend, target).mean(0))
+        residual = self.sampler.residual(batch, backend, target)  # B H
+        with torch.no_grad():  # without a look at `begun`, for which the host would wait
+            shift = torch.where(self.begun, 0.0, residual.mean(0))
+            self.sampler.log_z.sub_(shift)
             self.begun.fill_(True)
-        loss = self.sampler.residual(batch, backend, target).square() * learns
+        loss = (residual - shift).square() * learns
         self.optimiser.step(loss.sum() / learns.sum().clamp(min=1), torch.ones((), device=self.device))
 
     def review(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:

@@ -60,7 +60,7 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
         f"{len(designer.measured):,} measurements; {goal} so far {score:.4g} ({best[:40]}); "
         f"{len(proposal)} orders for round {proposal.round}"
     )
-    sections = [_outlook(proposal), _plate(proposal), _progress(designer), _diversity(proposal)]
+    sections = [_outlook(proposal), _plate(proposal, designer.sign), _progress(designer), _diversity(proposal)]
     sections += [_validation(proposal), _proxy(proposal), _orders(proposal)]
     values = {
         "title": f"Design, round {proposal.round}",
@@ -80,9 +80,10 @@ def _outlook(proposal: Proposal) -> Section:
     outlook = proposal.outlook
     last = outlook.expected_best[-1]
     about = (
-        f"The best score so far is {outlook.best_so_far:.4g}, luck included; the proxy takes the best sequence so far "
-        f"to be worth {outlook.believed:.4g}, expects {last:.4g} after all {len(proposal)} wells, and a mean of "
-        f"{outlook.mean:.4g} over the plate. Means over draws of the proxy, under the noise."
+        f"By the proxy the true score of the best sequence known is {outlook.believed:.4g} now and {last:.4g} after "
+        f"all {len(proposal)} wells: means over its draws, under the noise. The best score measured so far is "
+        f"{outlook.best_so_far:.4g}, luck included: do not compare it with these. The mean of the orders' expected "
+        f"scores is {outlook.mean:.4g}."
     )
     said = f"Expected best rises from {outlook.believed:.4g} to {last:.4g}"
     rising = drawing(outlook_figure(outlook), key="outlook", said=said)
@@ -91,11 +92,12 @@ def _outlook(proposal: Proposal) -> Section:
     return Section(key="outlook", title="What it should bring", about=about, template="figures", content=content)
 
 
-def _plate(proposal: Proposal) -> Section:
+def _plate(proposal: Proposal, sign: float) -> Section:
     orders = proposal.orders
     low, high = orders.expected.min(), orders.expected.max()
-    drawn = drawing(plate_figure(orders), key="plate", said=f"Plate map, expected scores from {low:.3g} to {high:.3g}")
-    about = "Expected score of what comes out of each well."
+    said = f"Plate map, expected scores from {low:.3g} to {high:.3g}"
+    drawn = drawing(plate_figure(orders, sign), key="plate", said=said)
+    about = f"Expected score of what comes out of each well; the {'highest' if sign > 0 else 'lowest'} are darkest."
     figures = [CaptionedDrawing(caption="Expected score by well", drawing=drawn)]
     content = [DrawingGroup(heading="", layout="fans", size="wide", figures=figures)]
     return Section(key="plate", title="Plate", about=about, template="figures", content=content)

@@ -1,0 +1,84 @@
+"""What a round says of itself, printed and on its page: like is set beside like, and the best come first."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PathCollection
+
+from sgfn.cli import main
+from sgfn.config import NoiseConfig
+from sgfn.config.tasks import ConstraintsConfig
+from sgfn.design.sessions import begin
+from sgfn.reports.design_figures import plate_figure
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Inhibitory concentrations: low ones are good, all lie above zero."""
+    generator = np.random.default_rng(0)
+    texts = sorted({"".join(generator.choice(list("ACGT"), 6)) for _ in range(70)})
+    scores = [40 * 0.6 ** (text.count("GA") + 0.5 * text.count("T")) for text in texts]
+    file = tmp_path_factory.mktemp("words") / "mic.csv"
+    pd.DataFrame({"sequence": texts, "score": scores}).to_csv(file, index=False)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages take seconds; `test_designer` writes two."""
+    monkeypatch.setattr("sgfn.reports.pages.design.write_design_page", lambda path, *_: path.write_text("a page"))
+
+
+def printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["design", "propose", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_round_says_like_with_like(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--proxy", "ridge", "--minimise", "--transform", "log", "--noise.alpha", "0.1", "--orders", "14"]
+    said = printed([str(table), *flags, "--out", str(tmp_path / "1")], capsys)
+    orders = pd.read_csv(tmp_path / "1/orders.csv").set_index("order")
+    shown = [word for word in said.split() if word in orders.index]
+    assert shown == orders.sort_values("expected", kind="stable").index[:10].tolist()  # low ones are good
+    assert "the 10 of 14 orders with the best expected scores" in said
+    found = re.search(r"by the proxy: (\S+) now, (\S+) after this plate \(best measured (\S+), luck included\)", said)
+    assert found is not None
+    assert float(found[2]) <= float(found[1])
+    assert f"--measured new.csv --out {tmp_path / '2'}" in said
+    history = json.loads((tmp_path / "1/design.json").read_text())["history"][0]
+    assert history["outlook"]["mean"] == pytest.approx(orders.expected.mean(), rel=1e-6)  # of scores, not of logarithms
+
+
+def test_the_next_round_has_as_many_orders(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed([str(table), "--proxy", "ridge", "--orders", "7", "--out", str(tmp_path / "1")], capsys)
+    printed([str(tmp_path / "1"), "--out", str(tmp_path / "2")], capsys)
+    printed([str(tmp_path / "2"), "--orders", "3", "--out", str(tmp_path / "3")], capsys)
+    assert [len(pd.read_csv(tmp_path / name / "orders.csv")) for name in "123"] == [7, 7, 3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "advised"),
+    [({"minimise": True}, True), ({}, False), ({"minimise": True, "transform": "none"}, False)],
+)
+def test_logarithms_are_advised_where_low_positive_scores_are_good(table: Path, settings: dict, advised: bool) -> None:
+    notices = begin(table, settings, NoiseConfig(alpha=0.0), ConstraintsConfig()).notices
+    assert any("--transform log" in notice for notice in notices) == advised
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_best_wells_are_darkest_and_numbers_fit(sign: float) -> None:
+    values = np.array([-1.234e-5, 0.5, 1234.5, 98765.4, 1.2345e8, -12345.6])
+    figure = plate_figure(pd.DataFrame({"expected": values}), sign)
+    axes = figure.axes[0]
+    full = [part for part in axes.collections if isinstance(part, PathCollection)][-1]
+    darkness = -np.asarray(full.get_facecolor())[:, :3].sum(1)
+    best, worst = np.argmax(sign * values), np.argmin(sign * values)
+    assert darkness[best] == darkness.max() > darkness[worst] == darkness.min()
+    FigureCanvasAgg(figure).draw()
+    disc = np.sqrt(full.get_sizes()[0]) * figure.dpi / 72
+    assert max(text.get_window_extent().width for text in axes.texts) <= disc
