@@ -55,6 +55,8 @@ def payload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Payload:
     (tmp_path / f"{name}.py").write_text(PAYLOAD.format(marker=str(mark)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(trusting, "CREATED", set())  # nothing was named in this process
+    page = "sgfn.reports.pages.design.write_design_page"  # drawing takes most of the time
+    monkeypatch.setattr(page, lambda path, *parts: path.write_text(""))
     return Payload(name, mark)
 
 
