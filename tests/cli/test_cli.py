@@ -27,6 +27,7 @@ from sgfn.landscapes import tfbind8
 POSITIONAL = {("Train", "task"), ("Sample", "run"), ("Evaluate", "run"), ("Report", "runs"), ("Data", "action")}
 POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
 POSITIONAL |= {("Order", "run"), ("DesignPropose", "source"), ("DesignSimulate", "task")}
+POSITIONAL |= {("DesignPropose", "said")}  # no flag at all
 
 
 def flags_of(kind: type, prefix: str = "") -> list[str]:

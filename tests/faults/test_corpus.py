@@ -12,7 +12,7 @@ from corpus import ROWS
 
 from sgfn.cli.commands import COMMANDS
 
-QUICK = 4
+QUICK = 3
 """Of so many rows `make test` runs one, `make faults` and `make soak` run all."""
 
 

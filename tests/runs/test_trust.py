@@ -536,7 +536,7 @@ def test_a_forecast_reads_its_own_copy(
     assert main(["sample", str(run), "-n", "2", "--out", str(tmp_path / "p.csv"), *CPU]) == 0
     with_file(run, "series.file", secret, None, "no copy")
     line = complaint(capsys, resume)
-    assert f"has no copy of a file that it names (series.file '{secret}'): name it again with --file {secret}" in line
+    assert f"has no copy of a file that it names (--file '{secret}'): name it again with --file {secret}" in line
     assert str(secret) not in opened
 
 
