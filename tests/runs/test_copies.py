@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from kills import killed_at
 from small_runs import ANYWHERE, FLAGS, complaint, contents, same_runs, small_on
 
 import sgfn
@@ -226,6 +227,20 @@ def test_after_a_kill_while_copying_the_same_command_works(place: Path) -> None:
     assert main([*words(place), "--steps", "5"]) == 0
     assert not (run / ".data.table-x.csv").exists()
     assert copy(place, "table.file").read_text() == FILES["table.file"][0]
+
+
+@pytest.mark.parametrize("change", range(8, 18, 3))
+def test_killed_before_its_copies_have_their_names_a_run_goes_on(change: int, place: Path) -> None:
+    """Three copies are named one after the other, after config.json: it is there at all of these moments."""
+    run = place / "run"
+    shutil.rmtree(run)
+    assert killed_at(change, lambda: main([*words(place), "--steps", "5"]))
+    again = ["train", "table", "--resume", "--out", str(run), "--device", "cpu"]
+    assert main(again if (run / "config.json").is_file() else [*words(place), "--steps", "5"]) == 0
+    assert {field: copy(place, field).read_text() for field in FILES} == {
+        field: old for field, (old, _) in FILES.items()
+    }
+    assert not [path for path in run.iterdir() if path.name.startswith(".data.")]
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:

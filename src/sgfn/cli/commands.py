@@ -14,6 +14,7 @@ import sgfn
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
 from sgfn.cli.forecast import Forecast, by_flags, run_forecast
+from sgfn.cli.interruptions import whole_interruptions
 from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import UsageError, check_choices, flag_value, flags_of, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
@@ -393,7 +394,8 @@ def main(words: list[str] | None = None) -> int:
     open_streams()
     words = sys.argv[1:] if words is None else words
     try:
-        act(words)
+        with whole_interruptions():
+            act(words)
         if sys.stdout is not None:  # a function of the user's may have taken it away
             sys.stdout.flush()  # a reader that has gone shows here, not when Python shuts down
     except KeyboardInterrupt as stop:
