@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+OF_LIBRARIES = (RuntimeError, SystemError, ImportError, TypeError, AttributeError, AssertionError)
+"""Errors that a library may make of an interruption; what we make of one in a user's code says so itself."""
 AGAIN = 0.02
 """Seconds after which an interruption that was lost is repeated."""
 
@@ -16,7 +18,7 @@ def whole_interruptions() -> Iterator[None]:
     """Raise KeyboardInterrupt for every Ctrl-C inside the block, also where it came as something else.
 
     In a finaliser or a callback Python prints an interruption with its traceback and goes on: here it is repeated a
-    moment later instead. An error that was raised while one was handled is one.
+    moment later instead. An error of a library that was raised while one was handled is one.
     """
     before = sys.unraisablehook
 
@@ -29,7 +31,7 @@ def whole_interruptions() -> Iterator[None]:
     sys.unraisablehook = hook
     try:
         yield
-    except Exception as error:
+    except OF_LIBRARIES as error:
         if comes_of_interruption(error):
             raise KeyboardInterrupt from error
         raise

@@ -154,6 +154,10 @@ def read_noise(data: Mapping[str, Any]) -> Noise:
         values["matrix"] = torch.tensor(values["matrix"], dtype=torch.float64)
     if "alphas" in values:
         values["alphas"] = tuple(values["alphas"])
+    for name, value in values.items():
+        wanted = bool if name == "stop" else (int, float, tuple, torch.Tensor)
+        if not isinstance(value, wanted) or (name != "stop" and isinstance(value, bool)):
+            raise TypeError(f"noise.{name} is {type(value).__name__}")
     return NOISES[data["kind"]](**values)
 
 

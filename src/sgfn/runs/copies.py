@@ -160,7 +160,8 @@ def settle_copies(folder: Path, kept: Mapping[str, KeptFile]) -> None:
     for record in kept.values():
         if record.copy is not None and (aside := _unsettled(folder, record)) is not None:
             _settle(aside, folder / record.copy)
-    sweep(folder, (DATA,))
+    if folder.is_dir():
+        sweep(folder, (DATA,))
 
 
 def _unsettled(folder: Path, record: KeptFile) -> Path | None:
