@@ -1,5 +1,7 @@
 """Models of the library evaluated, saved and loaded again."""
 
+import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -131,3 +133,17 @@ def test_trained_runs_are_models_too(words_run: Path) -> None:
     model = sgfn.load(words_run)
     assert model.step == 20
     assert torch.equal(model.sample(40, seed=5).tokens, Run(path=words_run).load(CPU).draw(40, 5).objects)
+
+
+@pytest.mark.parametrize("damage", [("noise", "alpha", "x"), ("noise", "alpha", None), ("reward", "name", ...)])
+def test_damage_of_what_is_saved_is_one_line(damage: tuple[str, str, Any], tmp_path: Path) -> None:
+    fit(noise=0.2).save(tmp_path / "run")
+    file = tmp_path / "run" / FILE
+    data = json.loads(file.read_text())
+    part, name, value = damage
+    assert name in data[part]
+    data[part] = {key: old for key, old in data[part].items() if key != name} | ({} if value is ... else {name: value})
+    file.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=re.escape(str(file))) as error:
+        sgfn.evaluate(tmp_path / "run", samples=4, device="cpu")
+    assert "\n" not in str(error.value)

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, get_args
 
-import torch
-
 from sgfn.config.checks import in_range, one_of, whole_number
 from sgfn.config.registry import Registry
 from sgfn.config.tasks import LONGEST, ScoreScale
@@ -18,7 +16,7 @@ from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.measurements import resolve_alphabet
 from sgfn.landscapes.proxies import PROXIES
 from sgfn.noise import Noise
-from sgfn.runs.parts import NOISES, describe_noise
+from sgfn.runs.parts import NOISES, describe_noise, described_noise
 
 SAMPLERS = ("auto", "on", "off")
 CODE: dict[str, Registry[Any]] = {"acquisition": ACQUISITIONS, "proxy": PROXIES}
@@ -149,16 +147,7 @@ def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, 
 def read_noise(data: Mapping[str, Any]) -> Noise:
     """A noise from its description; classes of others are never imported."""
     one_of("noise.kind", str(data["kind"]), NOISES)
-    values = {name: value for name, value in data.items() if name not in ("kind", "words")}
-    if "matrix" in values:
-        values["matrix"] = torch.tensor(values["matrix"], dtype=torch.float64)
-    if "alphas" in values:
-        values["alphas"] = tuple(values["alphas"])
-    for name, value in values.items():
-        wanted = bool if name == "stop" else (int, float, tuple, torch.Tensor)
-        if not isinstance(value, wanted) or (name != "stop" and isinstance(value, bool)):
-            raise TypeError(f"noise.{name} is {type(value).__name__}")
-    return NOISES[data["kind"]](**values)
+    return described_noise(data)
 
 
 def _read_constraints(data: Mapping[str, Any] | None) -> Constraints | None:

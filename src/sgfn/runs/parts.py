@@ -1,7 +1,7 @@
 """What a model is made of beside its settings: environment, noise, reward, objective and encoder, and their JSON."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -197,9 +197,11 @@ def read_parts(
 
 def named_parts(folder: Path) -> dict[str, str | None]:
     """The task and the reward that a saved model names; nothing where there is none."""
-    data = _read(folder / FILE) if (folder / FILE).is_file() else None
-    reward = None if data is None else data["reward"]
-    return {} if data is None else {"task": str(data["task"]), "reward": None if reward is None else reward["name"]}
+    if not (folder / FILE).is_file():
+        return {}
+    data = _read(folder / FILE)
+    with _naming_damage(folder / FILE):
+        return {"task": str(data["task"]), "reward": None if data["reward"] is None else data["reward"]["name"]}
 
 
 @contextmanager
@@ -288,13 +290,22 @@ def _read_noise(folder: Path, data: Description | None, given: Noise | None, env
         _refuse_other_noise(folder, data, env.noise)
     if data["kind"] == "own":
         raise _ask(folder, "a noise", data["label"], "noise")
+    with naming_values(folder / FILE):
+        return described_noise(data)
+
+
+def described_noise(data: Mapping[str, Any]) -> Noise:
+    """A noise of ours from its description; raises for values of another type than theirs."""
     values = {name: value for name, value in data.items() if name not in ("kind", "words")}
     if "matrix" in values:
         values["matrix"] = torch.tensor(values["matrix"], dtype=torch.float64)
     if "alphas" in values:
-        values["alphas"] = tuple(values["alphas"])
-    with naming_values(folder / FILE):
-        return NOISES[data["kind"]](**values)
+        values["alphas"] = tuple(float(alpha) for alpha in values["alphas"])
+    for name, value in values.items():
+        wanted = bool if name == "stop" else (int, float, tuple, torch.Tensor)
+        if not isinstance(value, wanted) or (name != "stop" and isinstance(value, bool)):
+            raise TypeError(f"noise.{name} is {type(value).__name__}")
+    return NOISES[data["kind"]](**values)
 
 
 def _refuse_other_noise(folder: Path, data: Description, noise: Noise) -> None:
