@@ -272,6 +272,21 @@ def test_two_trees_have_the_same_speed_and_torchs_adam_is_slower() -> None:
     assert f"takes {slower:.1f} times as long" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
+def test_the_readme_says_what_equal_compute_gives() -> None:
+    rows = read_results("published_tfbind8-equal.json")["rows"]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+    def median(method: str, alpha: float) -> float:
+        return statistics.median(row["tv"] for row in rows if (row["method"], row["alpha"]) == (method, alpha))
+
+    behind = {alpha: median("tb-equal", alpha) - median("kl-replay", alpha) for alpha in (0.1, 0.5)}
+    assert abs(behind[0.1]) < 0.001
+    assert f"level with it at 10 % noise and {behind[0.5]:.3f}".replace(" 0.", " .") in readme
+    others = {row["method"] for row in rows} - {"tb-equal", "kl-replay"}
+    assert min(median(method, 0.5) for method in others) > median("tb-equal", 0.5)
+    assert f"({len({row['seed'] for row in rows})} seeds)" in readme
+
+
 def test_the_report_of_a_million_lines_is_read_in_seconds() -> None:
     rows = [row for row in read_results("long_report_cpu.json")["rows"] if row["lines"] == 1_000_000]
     assert {row["written"] for row in rows} == {"picture", "picture and page"}
