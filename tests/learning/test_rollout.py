@@ -24,7 +24,7 @@ from torch.testing import assert_close
 from sgfn.envs import laws
 from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
-from sgfn.learning.rollout import behaviour, clocks, draw, retrace, rollout, unroll
+from sgfn.learning.rollout import behaviour, clocks, draw, retrace, rollout
 from sgfn.noise.operators import DenseKernel, Kernel
 
 every_env = pytest.mark.parametrize("name", ENVS)
@@ -184,7 +184,7 @@ def test_masks_mark_what_happened(name: str) -> None:
 
 def test_masks_of_one_short_trajectory_by_hand() -> None:
     env = TINY["stop-L3-V2"](0.0)
-    states, valid = unroll(env, torch.tensor([[1, 2, 0], [0, 0, 1]]))  # "B" and stop; "AAB"
+    states, valid = env.unrolled(torch.tensor([[1, 2, 0], [0, 0, 1]]))  # "B" and stop; "AAB"
     assert states[0].tolist() == [[2, 2, 2], [1, 2, 2], [1, 3, 2], [1, 3, 2]]
     assert states[1].tolist() == [[2, 2, 2], [0, 2, 2], [0, 0, 2], [0, 0, 1]]
     assert valid.tolist() == [[True, True, False], [True, True, True]]
@@ -194,11 +194,11 @@ def test_masks_of_one_short_trajectory_by_hand() -> None:
 def test_unroll_rebuilds_states(name: str) -> None:
     env = ENVS[name](0.7)
     batch = play(env, random_table(env, 1), 200)
-    states, valid = unroll(env, batch.realised)
+    states, valid = env.unrolled(batch.realised)
     assert torch.equal(states, batch.states)
     assert torch.equal(valid, batch.valid)
     if name != "grid-1D-4":
-        assert not torch.equal(unroll(env, batch.intended)[0], batch.states)  # outcomes matter, not intentions
+        assert not torch.equal(env.unrolled(batch.intended)[0], batch.states)  # outcomes matter, not intentions
 
 
 # Known objects
@@ -213,7 +213,7 @@ def test_retrace_reaches_its_goals(name: str, alpha: float) -> None:
     assert torch.equal(env.objects(batch.states[:, -1]), goals)
     assert not torch.equal(env.objects(batch.states[:, -1]), goals.flip(0))
     assert torch.equal(batch.final, env.done(batch.states))
-    states, valid = unroll(env, batch.realised)
+    states, valid = env.unrolled(batch.realised)
     assert torch.equal(states, batch.states)
     assert torch.equal(valid, batch.valid)
     same = torch.equal(batch.intended[batch.valid], batch.realised[batch.valid])

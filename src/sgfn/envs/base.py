@@ -185,6 +185,16 @@ class Env(ABC):
         """A state in the coding that this environment works with; raw states are their own."""
         return raw
 
+    def unrolled(self, realised: Int[Tensor, "B T"]) -> tuple[Int[Tensor, "B T+1 S"], Bool[Tensor, "B T"]]:
+        """The states that a table of outcomes passes through, and which steps are valid."""
+        state = self.initial(realised.shape[0], realised.device)
+        states, valid = [state], []
+        for outcome in realised.unbind(1):
+            valid.append(~self.done(state))
+            state = self.apply(state, outcome)
+            states.append(state)
+        return torch.stack(states, 1), torch.stack(valid, 1)
+
 
 class Enumerable(Env):
     """An environment whose states and objects can be listed and numbered, which exact answers need."""

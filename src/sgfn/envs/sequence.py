@@ -123,6 +123,28 @@ class SequenceEnv(Enumerable):
         here = torch.arange(self.length, device=state.device) == self.written(state)[..., None]
         return torch.where(here & (state == self.blank) & ~self.done(state)[..., None], symbol[..., None], state)
 
+    @property
+    def appends(self) -> bool:
+        """Whether states grow as `apply` of this class writes them, in this class and in subclasses."""
+        return all(getattr(type(self), name) is getattr(SequenceEnv, name) for name in ("initial", "done", "apply"))
+
+    def unrolled(self, realised: Int[Tensor, "B T"]) -> tuple[Int[Tensor, "B T+1 S"], Bool[Tensor, "B T"]]:
+        """All states in one operation: the first t symbols of the last one, with blanks behind."""
+        if not self.appends:
+            return super().unrolled(realised)
+        steps, device = realised.shape[1], realised.device
+        if self.stop:
+            stops = realised == self.vocab
+            valid = stops.cumsum(1) - stops.long() == 0  # no stop before it
+            symbols = torch.where(valid, torch.where(stops, self.end, realised), self.blank)
+        else:
+            valid, symbols = torch.ones_like(realised, dtype=torch.bool), realised
+        if steps < self.length:
+            blanks = torch.full((len(realised), self.length - steps), self.blank, device=device, dtype=realised.dtype)
+            symbols = torch.cat([symbols, blanks], 1)
+        written = torch.arange(self.length, device=device) < torch.arange(steps + 1, device=device)[:, None]
+        return torch.where(written, symbols[:, None], self.blank), valid
+
     def last(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
         """The outcome that led here (action V for a stop); 0 at the root."""
         position = ((state != self.blank).sum(-1) - 1).clamp(min=0)

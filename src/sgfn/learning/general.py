@@ -10,7 +10,9 @@ from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, tempered
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
+from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.mlp_actor import MLPActor, rollout_kernel
+from sgfn.learning.kernels.sequence_actor import sequence_kernel
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.optimisation import step_together
 from sgfn.learning.replay import rebuild
@@ -50,7 +52,9 @@ class GeneralBackend(Backend):
         self.env, self.nets, self.noise_model = setup.env, setup.nets, setup.noise_model
         self.learns_noise = self.config.dynamics.mode != "known"
         self.kernel = rollout_kernel(self.env, self.nets.encoder, setup.device)
-        self.form, self.reads_expected = scored_as(self.config), reads_scores(self.config, "expected")
+        self.sequences = sequence_kernel(self.env, self.nets, setup.device) if self.kernel is None else None
+        self.form = form_entry(scored_as(self.config)).scoring
+        self.reads_expected = reads_scores(self.config, "expected")
 
     # networks and noise at states
 
@@ -76,10 +80,13 @@ class GeneralBackend(Backend):
 
     def actor(self) -> CachedActor | MLPActor | LogPolicy:
         """The actor of a rollout at the present weights, with a cache or a memory where the policy has one."""
+        whole = None if self.sequences is None else self.sequences.whole_rollout
         if self.nets.reads_along:
-            return CachedActor(self.nets, self.noise_model)
+            return CachedActor(self.nets, self.noise_model, whole)
         encoder = self.nets.encoder
-        return MLPActor(self.env, encoder, self.nets.policy) if isinstance(encoder, MLP) else self.nets.log_policy
+        if not isinstance(encoder, MLP):
+            return self.nets.log_policy
+        return MLPActor(self.env, encoder, self.nets.policy, whole=whole)
 
     def levels(self, batch: int) -> int:
         """Number of first levels whose states are scored once; with a rollout kernel, only for large batches."""

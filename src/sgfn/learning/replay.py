@@ -6,7 +6,6 @@ from torch import Tensor
 
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes, Trajectories
-from sgfn.learning.rollout import unroll
 
 
 class Replay:
@@ -56,5 +55,5 @@ def rebuild(
     env: Env, intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"], log_reward: Float[Tensor, " B"]
 ) -> Trajectories:
     """Trajectories with the states they pass through, from intentions, outcomes and log-rewards."""
-    states, valid = unroll(env, realised)
+    states, valid = env.unrolled(realised)
     return Trajectories(intended=intended, realised=realised, valid=valid, states=states, log_reward=log_reward)

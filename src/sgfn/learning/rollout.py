@@ -56,6 +56,12 @@ class RolloutSteps:
     intended: Int[Tensor, "B T"]
     realised: Int[Tensor, "B T"]
     states: Int[Tensor, "B T+1 S"]
+    valid: Bool[Tensor, "B T"] | None = None
+    """Which steps happened; None where the states tell."""
+
+
+WholeRollout = Callable[[Tensor, float, float | Tensor], RolloutSteps | None]
+"""Waiting times, exploration and temperature to all steps of a batch."""
 
 
 @runtime_checkable
@@ -144,8 +150,9 @@ def act(env: Env, policy: Policy, log_reward: LogReward, draws: RolloutDraws) ->
     if draws.rate is None and isinstance(actor, WholeRolloutActor) and env.actions == env.outcomes:
         whole = actor.whole_rollout(clock, draws.explore, draws.temperature)
         if whole is not None:
-            valid = ~env.done(whole.states[:, :-1])
-            return Trajectories(**vars(whole), valid=valid, log_reward=log_reward(env.objects(whole.states[:, -1])))
+            valid = ~env.done(whole.states[:, :-1]) if whole.valid is None else whole.valid
+            reward = log_reward(env.objects(whole.states[:, -1]))
+            return Trajectories(**(vars(whole) | {"valid": valid, "log_reward": reward}))
     state = env.initial(clock.shape[2], clock.device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
@@ -193,17 +200,6 @@ def retrace(
         state = env.apply(state, outcome)
         states.append(state)
     return _stack(env, states, intended, realised, valid, log_reward)
-
-
-def unroll(env: Env, realised: Int[Tensor, "B T"]) -> tuple[Int[Tensor, "B T+1 S"], Bool[Tensor, "B T"]]:
-    """The states that a table of outcomes passes through, and which steps are valid."""
-    state = env.initial(realised.shape[0], realised.device)
-    states, valid = [state], []
-    for outcome in realised.unbind(1):
-        valid.append(~env.done(state))
-        state = env.apply(state, outcome)
-        states.append(state)
-    return torch.stack(states, 1), torch.stack(valid, 1)
 
 
 def _stack(

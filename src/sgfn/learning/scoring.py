@@ -1,7 +1,8 @@
 """Scores of trajectories by networks and noise, as objectives read them."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -15,6 +16,10 @@ from sgfn.learning.rollout import LogReward
 from sgfn.nets.heads import Heads
 from sgfn.noise.operators import Kernel
 from sgfn.objectives.scores import Scores
+
+
+Form = Callable[[Heads, Kernel, Trajectories, Tensor], Any]
+"""What the networks say, P^, trajectories and log Z to `Scores`."""
 
 
 @runtime_checkable
@@ -85,11 +90,15 @@ def kl_divergence(log_p: Float[Tensor, "*batch K"], log_q: Float[Tensor, "*batch
     return torch.where(possible, log_p.exp() * gap, 0.0).sum(-1)
 
 
-def score(scorer: Scorer, batch: Trajectories, form: str, kernel: Kernel) -> Scores:
-    """Scores of a batch in a form, by one pass over all its states; `kernel` is P^ at the states before each step."""
+def score(scorer: Scorer, batch: Trajectories, form: str | Form, kernel: Kernel) -> Scores:
+    """Scores of a batch in a form, by its name or the function itself, by one pass over all its states.
+
+    `kernel` is P^ at the states before each step.
+    """
     heads = scorer.heads(batch.states if scorer.reads_final else batch.states[:, :-1])
-    found = form_entry(form).scoring(heads, kernel.detach(), batch, scorer.log_z)
-    return found if isinstance(found, Scores) else of_kind("form", form, found, Scores)
+    scoring = form_entry(form).scoring if isinstance(form, str) else form
+    found = scoring(heads, kernel.detach(), batch, scorer.log_z)
+    return found if isinstance(found, Scores) else of_kind("form", str(form), found, Scores)
 
 
 def score_expected(env: Env, scorer: Scorer, batch: Trajectories, kernel: Kernel, log_reward: LogReward) -> Scores:

@@ -17,6 +17,7 @@ from sgfn.learning import dynamics
 from sgfn.learning.aim import AimedExponent, refuse_own_reward
 from sgfn.learning.backend import Backend, Objective, Past, Setup
 from sgfn.learning.compilation import compiled
+from sgfn.learning.compiled import CompiledBackend
 from sgfn.learning.exploration.explorer import Explorer
 from sgfn.learning.exploration.registry import chosen_ways
 from sgfn.learning.forms import form_entry
@@ -374,16 +375,24 @@ class Trainer(Learner):
 
     @property
     def compilable(self) -> bool:
-        """Whether sequences have one length and scores are in a table (compiling an edit distance takes minutes)."""
-        plain = self.explorer is None  # ways to explore are not part of a compiled step
-        return plain and self.fixed_length is not None and self.fixed_length.rewards is not None
+        """Whether a step can be compiled: ways to explore are not part of a compiled one."""
+        return self.explorer is None
+
+    @property
+    def scores_in_table(self) -> bool:
+        """Whether sequences have one length and scores are in a table, so that the whole step is compiled as one."""
+        return self.fixed_length is not None and self.fixed_length.rewards is not None
 
     def compile(self) -> None:
-        """Compile a step but for its random numbers and for rollouts by a GPU kernel."""
-        assert self.fixed_length is not None
-        self.backend, self.is_compiled = self.fixed_length, True
+        """Compile a step but for its random numbers, for rewards that are computed, and for rollouts by a GPU kernel."""
+        self.is_compiled = True
         for optimiser in self.optimisers().values():
             optimiser.update_bias_corrections()
+        if not self.scores_in_table or self.fixed_length is None:
+            self.backend = CompiledBackend(self.general)
+            self.finish = compiled(self.finish, self.device)
+            return
+        self.backend = self.fixed_length
         if not isinstance(self.fixed_length.roller, KernelSequenceRollouts):
             self.advance = compiled(self.advance, self.device)
             return

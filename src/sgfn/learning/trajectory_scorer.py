@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.learning.rollout import RolloutSteps, WholeRollout
 from sgfn.nets.dynamics import NoiseModel
 from sgfn.nets.encoders import Reader
 from sgfn.nets.heads import FlowNets, Heads
@@ -30,8 +31,8 @@ class CachedActor:
     It gives the laws that `TrajectoryScorer` gives in one pass; what it keeps has the same shape at every step.
     """
 
-    def __init__(self, nets: FlowNets, model: NoiseModel) -> None:
-        self.nets, self.model = nets, model
+    def __init__(self, nets: FlowNets, model: NoiseModel, whole: WholeRollout | None = None) -> None:
+        self.nets, self.model, self.whole = nets, model, whole
         self.tokens: Cache | None = None
         self.pairs: Cache | None = None
         self.thought: Tensor | None = None
@@ -52,6 +53,14 @@ class CachedActor:
         """Add (intention, outcome) to the history, but for the last step, after which it is not read."""
         if self.model.thought is not None and self.pairs is not None and t + 1 < self.nets.env.horizon:
             self.thought = self.model.thought.step(intended, realised, self.pairs, t + 1)
+
+    def whole_rollout(
+        self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor
+    ) -> RolloutSteps | None:
+        """The whole rollout by a GPU kernel; None where none is given, or where the policy remembers."""
+        if self.whole is None or self.model.thought is not None:
+            return None
+        return self.whole(clock, explore, temperature)
 
     def _represent(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B H"]:
         encoder = self.nets.encoder

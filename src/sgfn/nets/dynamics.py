@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from sgfn.config import DynamicsConfig, ThoughtConfig
 from sgfn.envs.base import Env
 from sgfn.nets.encoders import MLP, Join, masked_log_softmax
+from sgfn.nets.prefixes import encode_along
 from sgfn.nets.transformer import PairEncoder
 from sgfn.noise import ByPosition
 from sgfn.noise.operators import LEAST, SMALL, DenseKernel, Kernel, TableKernel, floored_log
@@ -37,6 +38,10 @@ class NoiseModel(nn.Module):
         """The learned kernel at states, and histories where the model remembers; zero for impossible outcomes."""
         raise NotImplementedError
 
+    def along(self, states: Int[Tensor, "B N S"], thought: Float[Tensor, "B N W"] | None = None) -> Kernel:
+        """`operator` of the first N states of trajectories."""
+        return self.operator(states, thought)
+
 
 class FullNoiseModel(NoiseModel):
     """P^(k|s,a) from a network that reads the state: one pass gives the whole matrix of each.
@@ -63,7 +68,9 @@ class FullNoiseModel(NoiseModel):
         self, state: Int[Tensor, "*batch S"], thought: Float[Tensor, "*batch W"] | None = None
     ) -> Float[Tensor, "*batch A K"]:
         """log P^(.|s,a) for every intention, minus infinity for outcomes that cannot happen."""
-        hidden = self.encoder(self.env.encode(state))
+        return self._log_matrix(self.encoder(self.env.encode(state)), state, thought)
+
+    def _log_matrix(self, hidden: Float[Tensor, "*batch H"], state: Tensor, thought: Tensor | None) -> Tensor:
         if self.join is not None:
             if thought is None:
                 raise ValueError("this noise model remembers: give it the thought of the history")
@@ -75,6 +82,10 @@ class FullNoiseModel(NoiseModel):
         """A matrix for every state."""
         state = self.env.embed(state)
         return DenseKernel(self.log_matrix(state, thought), log=True)
+
+    def along(self, states: Int[Tensor, "B N S"], thought: Float[Tensor, "B N W"] | None = None) -> Kernel:
+        """A matrix for every state, from codes of all prefixes at once where states are sequences."""
+        return DenseKernel(self._log_matrix(encode_along(self.encoder, self.env, states), states, thought), log=True)
 
 
 class TableNoiseModel(NoiseModel):

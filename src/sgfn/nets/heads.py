@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from sgfn.config import NetConfig
 from sgfn.envs.base import Env
-from sgfn.nets.encoders import Join, Reader, make_encoder, masked_log_softmax, width_of
+from sgfn.nets.encoders import MLP, Join, Reader, make_encoder, masked_log_softmax, width_of
+from sgfn.nets.prefixes import encode_along
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,9 @@ class FlowNets(nn.Module):
 
     def represent_along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
         """The first N states of trajectories."""
-        return self.encoder.along(states) if isinstance(self.encoder, Reader) else self.represent(states)
+        if isinstance(self.encoder, Reader):
+            return self.encoder.along(states)
+        return encode_along(self.encoder, self.env, states) if type(self.encoder) is MLP else self.represent(states)
 
     def log_policy(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
         """log pi(.|s) of raw states, or of states as the environment of these networks numbers them."""

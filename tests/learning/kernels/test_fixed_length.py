@@ -18,7 +18,6 @@ from sgfn.landscapes.tasks import make_task
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
 from sgfn.learning.kernels.fixed_length_net import SpreadRows
 from sgfn.learning.kernels.fixed_length_rollout import SequenceBatch
-from sgfn.learning.rollout import unroll
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
 from sgfn.objectives.detailed_balance import detailed_balance
@@ -72,7 +71,7 @@ def rolled(trainer: Trainer, batch: int, generator: torch.Generator, *options: A
 
 def as_trajectories(trainer: Trainer, sequences: SequenceBatch) -> Trajectories:
     batch = way_of(trainer).episodes(sequences, way_of(trainer).log_reward(sequences.realised))
-    states, valid = unroll(trainer.env, batch.realised)
+    states, valid = trainer.env.unrolled(batch.realised)
     assert torch.equal(valid, batch.valid)
     log_reward = trainer.task.log_reward(trainer.env.objects(states[:, -1]))
     assert_close(log_reward, batch.log_reward)
@@ -98,7 +97,7 @@ def as_on_a_gpu(way: FixedLengthBackend, sequences: SequenceBatch, levels: int) 
     way.compare, way.net.outputs_first = True, False
     if way.model is not None:
         way.model.outputs_first = False
-    numbers = way.env.index(unroll(way.env, sequences.realised.t())[0])
+    numbers = way.env.index(way.env.unrolled(sequences.realised.t())[0])
     codes = torch.cat([way.env.encode(level) for level in way.env.levels()])
     rows, index = SpreadRows(way.env, levels, numbers.shape[0], way.device).rows(codes, numbers)
     return replace(sequences, rows=rows, last=None, index=index)

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, WholeEpisodes, tempered
 from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
@@ -26,6 +25,7 @@ from sgfn.learning.kernels.fixed_length_rollout import (
     SequenceDraws,
     SequenceRollouts,
 )
+from sgfn.learning.kernels.sequence_actor import ASSUMED_METHODS, plain_sequence
 from sgfn.learning.kernels.sequence_noise import SequenceNoise
 from sgfn.learning.scoring import kl_divergence
 from sgfn.nets.dynamics import FullNoiseModel
@@ -35,34 +35,15 @@ from sgfn.objectives import reads_scores, scored_as
 from sgfn.objectives.parts import explain
 from sgfn.objectives.scores import Scores
 
-ASSUMED_METHODS = (
-    "kernel",
-    "operator",
-    "initial",
-    "done",
-    "legal",
-    "possible",
-    "slippable",
-    "apply",
-    "encode",
-    "objects",
-    "position",
-    "levels",
-    "index",
-    "object_index",
-    "all_objects",
-)
-"""Methods of `SequenceEnv` that this backend has put into its own formulas: a subclass that overrides one is another
-environment."""
+ASSUMED_HERE = (*ASSUMED_METHODS, "levels", "index", "object_index", "all_objects")
+"""Methods of `SequenceEnv` that this backend has put into its own formulas."""
 
 
 def fits(setup: Setup) -> bool:
     """Whether this backend gives what the general one gives: sequences of one length as `SequenceEnv` writes them, an
     MLP that reads states alone, no backward policy, and a noise model of the state, or the true kernel."""
-    env, nets, config = sequence_of(setup.env), setup.nets, setup.config
-    if env is None or env.stop or env.actions != env.outcomes or env.automaton is not None:
-        return False
-    if any(getattr(type(env), name) is not getattr(SequenceEnv, name) for name in ASSUMED_METHODS):
+    nets, config = setup.nets, setup.config
+    if plain_sequence(setup.env, ASSUMED_HERE) is None:
         return False
     plain = type(nets) is FlowNets and type(nets.encoder) is MLP and not nets.reads_along and not nets.reads_final
     modelled = config.dynamics.mode == "known" or type(setup.noise_model) is FullNoiseModel

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from sgfn.envs.base import Env
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.learning.rollout import RolloutSteps
+from sgfn.learning.rollout import RolloutSteps, WholeRollout
 from sgfn.nets.encoders import MLP, masked_log_softmax
 
 aten = torch.ops.aten
@@ -78,8 +78,10 @@ def mlp_from_sums(
 class MLPActor:
     """An actor by an MLP and a head; with `keep` it keeps the inputs of activations at each step of one rollout."""
 
-    def __init__(self, env: Env, encoder: MLP, head: nn.Linear, *, keep: bool = False) -> None:
-        self.env, self.encoder, self.head, self.keep = env, encoder, head, keep
+    def __init__(
+        self, env: Env, encoder: MLP, head: nn.Linear, *, keep: bool = False, whole: WholeRollout | None = None
+    ) -> None:
+        self.env, self.encoder, self.head, self.keep, self.made_whole = env, encoder, head, keep, whole
         self.steps: list[list[Tensor]] = [[] for _ in encoder.layers]
         self.whole: list[Tensor] | None = None
 
@@ -104,7 +106,7 @@ class MLPActor:
         """The whole rollout by a GPU kernel; None where it does not fit."""
         kernel = rollout_kernel(self.env, self.encoder, clock.device)
         if kernel is None:
-            return None
+            return None if self.made_whole is None else self.made_whole(clock, explore, temperature)
         net = (self.encoder.linear, self.head, self.encoder.activation)
         intended, realised, states, kept = kernel.whole_rollout(*net, self.env, clock, temperature, explore, self.keep)
         self.whole = None if kept is None else list(kept.unbind())

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.learning.kernels.drawing import NAMES, activate, draw_action, padded, waiting_times, weight_tile
 
 MOST_LAYERS, WIDEST, MOST_FEATURES, MOST_ACTIONS = 2, 256, 64, 64
 """Largest network that fits into the memory of one processor: features padded to 64 and layers of 256 take most."""
@@ -23,50 +24,14 @@ MAX_ACTIONS_DRAWN_AHEAD = 8
 
 
 @triton.jit
-def _activate(x, NAME: tl.constexpr):  # noqa: N803
-    if NAME == "gelu":
-        return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
-    if NAME == "silu":
-        return x * tl.sigmoid(x)
-    return tl.maximum(x, 0.0)
-
-
-@triton.jit
-def _waiting_times(addresses, there):
-    """Waiting times at addresses, 1 where masked; at least 1e-30, as a zero would win against any probability."""
-    return tl.maximum(tl.load(addresses, mask=there, other=1.0), 1e-30)
-
-
-@triton.jit
-def _draw_action(logits, legal_here, action_times, explore_share, EXPLORE: tl.constexpr):  # noqa: N803
-    """A legal action from each row: argmax of p_a / t_a, with p the policy mixed with a share of uniform."""
-    logits = tl.where(legal_here, logits, -float("inf"))
-    if EXPLORE:
-        probabilities = tl.exp(logits - tl.max(logits, 1)[:, None])
-        probabilities = probabilities / tl.sum(probabilities, 1)[:, None]
-        uniform = legal_here.to(tl.float32)
-        probabilities = probabilities + explore_share * (uniform / tl.sum(uniform, 1)[:, None] - probabilities)
-        return tl.argmax(probabilities / action_times, 1)
-    return tl.argmax(logits - tl.log(action_times), 1)  # the argmax does not depend on the normalisation
-
-
-@triton.jit
 def _draw_outcomes(kernel, clock, row, inside, state, A: tl.constexpr, BC: tl.constexpr):  # noqa: N803
     """Outcome that each intention would have [BM, BC]."""
     c = tl.arange(0, BC)
     intended, outcome = c[None, :, None], c[None, None, :]
-    outcome_times = _waiting_times(clock + row[:, None, None] * A + outcome, inside[:, None, None] & (outcome < A))
+    outcome_times = waiting_times(clock + row[:, None, None] * A + outcome, inside[:, None, None] & (outcome < A))
     addresses = kernel + (state[:, None, None] * A + intended) * A + outcome
     outcome_probabilities = tl.load(addresses, mask=(intended < A) & (outcome < A), other=0.0)
     return tl.argmax(outcome_probabilities / outcome_times, 2)
-
-
-@triton.jit
-def _columns(weight, along, across, N, K, BN: tl.constexpr, BK: tl.constexpr, TYPE: tl.constexpr):  # noqa: N803
-    """A layer's weight [N, K] with its strides, transposed and padded with zeros."""
-    n, k = tl.arange(0, BN), tl.arange(0, BK)
-    there = (n[None, :] < N) & (k[:, None] < K)
-    return tl.load(weight + n[None, :] * along + k[:, None] * across, mask=there, other=0.0).to(TYPE)
 
 
 @triton.jit
@@ -85,12 +50,12 @@ def _rollout_kernel(
     a, f, h = tl.arange(0, BA), tl.arange(0, BF), tl.arange(0, BH)
     column = a[None, :] < A
     asked = inside[:, None] & column
-    entry = _columns(w0, w0_along, w0_across, H, F, BH, BF, TYPE)
+    entry = weight_tile(w0, w0_along, w0_across, H, F, BH, BF, TYPE)
     entry_bias = tl.load(b0 + h, mask=h < H, other=0.0)[None, :]
-    head = _columns(policy, policy_along, policy_across, A, H, BA, BH, TYPE)
+    head = weight_tile(policy, policy_along, policy_across, A, H, BA, BH, TYPE)
     head_bias = tl.load(policy_bias + a, mask=a < A, other=0.0)[None, :]
     if LAYERS > 1:
-        inner = _columns(w1, w1_along, w1_across, H, H, BH, BH, TYPE)
+        inner = weight_tile(w1, w1_along, w1_across, H, H, BH, BH, TYPE)
         inner_bias = tl.load(b1 + h, mask=h < H, other=0.0)[None, :]
     if HEATED:
         temperature_value = tl.load(temperature)
@@ -100,7 +65,7 @@ def _rollout_kernel(
     tl.store(states + row * (T + 1), state, mask=inside)
     for t in range(T):
         times = clock + t * 2 * rows * A + row[:, None] * A + a[None, :]
-        action_times = _waiting_times(times, asked)
+        action_times = waiting_times(times, asked)
         x = tl.load(features + state[:, None] * F + f[None, :], mask=f[None, :] < F, other=0.0)
         legal_here = tl.load(legal + state[:, None] * A + a[None, :], mask=column, other=0) != 0
         if BC > 0:  # outcomes of all intentions, drawn while the network is evaluated
@@ -114,14 +79,14 @@ def _rollout_kernel(
         hidden = tl.dot(x.to(TYPE), entry, out_dtype=tl.float32) + entry_bias
         if KEEP:
             tl.store(sums_address, hidden, mask=stored)
-        hidden = _activate(hidden, NAME)
+        hidden = activate(hidden, NAME)
         if LAYERS > 1:
             hidden = tl.dot(hidden.to(TYPE), inner, out_dtype=tl.float32) + inner_bias
             if KEEP:
                 tl.store(sums_address + rows.to(tl.int64) * T * H, hidden, mask=stored)
-            hidden = _activate(hidden, NAME)
+            hidden = activate(hidden, NAME)
         logits = tl.dot(hidden.to(TYPE), head, out_dtype=tl.float32) + head_bias
-        action = _draw_action(logits / temperature_value, legal_here, action_times, explore_share, EXPLORE)
+        action = draw_action(logits / temperature_value, legal_here, action_times, explore_share, EXPLORE)
         if BC > 0:
             this = c[None, :] == action[:, None]
             outcome = tl.sum(tl.where(this, outcomes, 0), 1)
@@ -129,7 +94,7 @@ def _rollout_kernel(
         else:
             outcome = action
             if NOISY:
-                outcome_times = _waiting_times(times + rows * A, asked)
+                outcome_times = waiting_times(times + rows * A, asked)
                 outcome_probabilities = tl.load(
                     kernel + (state * A + action)[:, None] * A + a[None, :], mask=column, other=0.0
                 )
@@ -138,9 +103,6 @@ def _rollout_kernel(
         tl.store(intended + row * T + t, action.to(tl.int64), mask=inside)
         tl.store(realised + row * T + t, outcome.to(tl.int64), mask=inside)
         tl.store(states + row * (T + 1) + t + 1, state, mask=inside)
-
-
-NAMES: dict[type[nn.Module], str] = {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "silu"}
 
 
 def fits(layers: list[nn.Linear], actions: int) -> bool:
@@ -177,8 +139,8 @@ def whole_rollout(
         clock, temperature if heated else clock, 1.0 if heated else float(temperature), float(explore), batch,
         *weights, intended, realised, states, clock if kept is None else kept, by_row * hidden, by_step * hidden,
         T=horizon, F=features, H=hidden, A=actions, LAYERS=len(layers), NAME=NAMES[type(activation)],
-        BM=block, BF=_padded(features), BH=_padded(hidden),
-        BA=max(2 * block, _padded(actions)),  # wider than high: the warps then share the columns of every product
+        BM=block, BF=padded(features), BH=padded(hidden),
+        BA=max(2 * block, padded(actions)),  # wider than high: the warps then share the columns of every product
         BC=1 << (actions - 1).bit_length() if actions <= MAX_ACTIONS_DRAWN_AHEAD else 0,
         KEEP=keep, HEATED=heated, EXPLORE=explore > 0, NOISY=not env.noise_free,
         TYPE=tl.float16 if half else tl.float32,
@@ -189,8 +151,3 @@ def whole_rollout(
 
 def _described(layer: nn.Linear) -> tuple[Tensor, int, int, Tensor]:
     return layer.weight, layer.weight.stride(0), layer.weight.stride(1), layer.bias
-
-
-def _padded(size: int) -> int:
-    """The least power of two that a matrix unit takes."""
-    return max(16, 1 << (size - 1).bit_length())

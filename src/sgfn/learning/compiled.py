@@ -1,0 +1,131 @@
+"""The compiled backend: any environment, noise, network and objective, the loss and its gradient by `torch.compile`.
+
+Rollouts are those of the general backend, by a GPU kernel where one fits; rewards are computed as the task computes
+them. What lies between, scores, objective, gradients and optimiser, is compiled in three functions.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.envs.trajectories import Episodes, Trajectories
+from sgfn.learning import dynamics
+from sgfn.learning.backend import Backend, Learned, Past, stacked
+from sgfn.learning.compilation import compiled
+from sgfn.learning.general import BatchDraws, GeneralBackend
+from sgfn.learning.replay import rebuild
+from sgfn.learning.trajectory_scorer import TrajectoryScorer
+from sgfn.noise.operators import Kernel
+from sgfn.objectives.parts import explain
+
+
+class CompiledBackend(Backend):
+    """Scores and updates as the general backend does, in compiled functions of tensors whose shapes never change."""
+
+    def __init__(self, general: GeneralBackend) -> None:
+        super().__init__(general.setup)
+        self.general, self.env, self.device = general, general.env, general.setup.device
+        self.learns_noise = self.config.dynamics.mode == "batch"
+        setup = general.setup
+        self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]
+        self.own = self.config.batch - (self.config.offline_batch if setup.offline is not None else 0)
+        self.losses = compiled(self._losses, self.device)
+        self.past_losses = compiled(self._past_losses, self.device)
+        self.past_noise_loss = compiled(self._past_noise_loss, self.device)
+        self.apply = compiled(self._apply, self.device)
+        self.apply_nets = compiled(self._apply_nets, self.device)
+        self.apply_noise = compiled(self._apply_noise, self.device)
+
+    def draw(self, generator: torch.Generator, temperature: float | Tensor) -> BatchDraws:
+        """Random numbers of one batch of rollouts, as the general backend draws them."""
+        return self.general.draw(generator, temperature)
+
+    def learn(self, draws: BatchDraws, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
+        """Roll out a batch and update on it."""
+        own, batch = self.general.collect(self.general.nets, draws)
+        total, loss, nll, *parts = self.losses(beta, *self.tensors(batch))
+        parameters = [p for optimiser in self.optimisers for p in optimiser.parameters]
+        self.apply(rate, *torch.autograd.grad(total, parameters, materialize_grads=True))
+        found = parts[0].detach() if parts else None
+        return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=found, pending=None)
+
+    def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
+        """Update policy and flow on past trajectories."""
+        loss, optimiser = self.past_losses(beta, *past), self.setup.optimiser
+        self.apply_nets(rate, *torch.autograd.grad(loss, optimiser.parameters, materialize_grads=True))
+
+    def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
+        """Update the noise model on past outcomes; returns its loss."""
+        loss, optimiser = self.past_noise_loss(*past), self.setup.noise_optimiser
+        self.apply_noise(rate, *torch.autograd.grad(loss, optimiser.parameters, materialize_grads=True))
+        return loss.detach()
+
+    # what is compiled
+
+    def tensors(self, batch: Trajectories) -> tuple[Tensor, ...]:
+        """Trajectories as tensors; states of sequences are left out, which compiled functions build again."""
+        known = (batch.intended, batch.realised, batch.log_reward)
+        return known if self._builds_states else (*known, batch.valid, batch.states)
+
+    @property
+    def _builds_states(self) -> bool:
+        return bool(getattr(self.env, "appends", False))
+
+    def _trajectories(
+        self,
+        intended: Int[Tensor, "B T"],
+        realised: Int[Tensor, "B T"],
+        log_reward: Float[Tensor, " B"],
+        valid: Tensor | None = None,
+        states: Tensor | None = None,
+    ) -> Trajectories:
+        if valid is None or states is None:
+            return rebuild(self.env, intended, realised, log_reward)
+        return Trajectories(intended=intended, realised=realised, log_reward=log_reward, valid=valid, states=states)
+
+    def _losses(self, beta: Tensor, *known: Tensor) -> tuple[Tensor, ...]:
+        """The sum of both losses, each of them, and what is logged."""
+        batch = self._trajectories(*known)
+        with torch.set_grad_enabled(self.learns_noise):
+            thoughts, kernel = self._noise(batch)
+            nll = dynamics.negative_log_likelihood(kernel, batch, self.own)
+        scorer = TrajectoryScorer(self.general.nets, thoughts)
+        scores, raised = self.general.scored(scorer, batch, beta, kernel)
+        found = explain(self.setup.objective, scores, raised)
+        loss = found.loss.mean()
+        parts = stacked(self.setup.parts(scores, batch, raised, found.parts))
+        total = loss + nll if self.learns_noise else loss
+        return (total, loss.detach(), nll.detach(), *([] if parts is None else [parts]))
+
+    def _past_losses(self, beta: Tensor, *known: Tensor) -> Tensor:
+        batch = self._trajectories(*known)
+        with torch.no_grad():
+            thoughts, kernel = self._noise(batch)
+        scorer = TrajectoryScorer(self.general.nets, thoughts)
+        return self.setup.objective(*self.general.scored(scorer, batch, beta, kernel)).mean()
+
+    def _past_noise_loss(self, *known: Tensor) -> Tensor:
+        batch = self._trajectories(*known)
+        thoughts = self.general.thoughts(batch)
+        thoughts = None if thoughts is None else thoughts[:, :-1]
+        return dynamics.negative_log_likelihood(self.general.noise_model.along(batch.states[:, :-1], thoughts), batch)
+
+    def _noise(self, batch: Trajectories) -> tuple[Tensor | None, Kernel]:
+        """Thoughts of the histories, and P^ at the states before each step."""
+        general, states = self.general, batch.states[:, :-1]
+        if not general.learns_noise:
+            return None, self.env.operator(states)
+        thoughts = general.thoughts(batch)
+        return thoughts, general.noise_model.along(states, None if thoughts is None else thoughts[:, :-1])
+
+    def _apply(self, rate: Tensor, *gradients: Tensor) -> None:
+        for optimiser in self.optimisers:
+            count = len(optimiser.parameters)
+            optimiser.apply(gradients[:count], rate)
+            gradients = gradients[count:]
+
+    def _apply_nets(self, rate: Tensor, *gradients: Tensor) -> None:
+        self.setup.optimiser.apply(gradients, rate)
+
+    def _apply_noise(self, rate: Tensor, *gradients: Tensor) -> None:
+        self.setup.noise_optimiser.apply(gradients, rate)
