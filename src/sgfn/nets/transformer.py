@@ -11,6 +11,9 @@ rows, and no mask of valid positions is needed.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +47,19 @@ class Cache:
         return Cache(keys=self.keys[:, index], values=self.values[:, index])
 
 
+KERNEL: ModuleType | None = (
+    import_module("sgfn.nets.attention_kernel") if torch.cuda.is_available() and find_spec("triton") else None
+)
+"""The module with attention as a GPU kernel, where there is a GPU; imported ahead, as a compiler cannot."""
+
+
+def attention_kernel(rows: Float[Tensor, "B M H"], heads: int) -> ModuleType | None:
+    """The module with attention as a GPU kernel; None without a GPU or Triton, or where rows are too many or too wide."""
+    if KERNEL is None or not rows.is_cuda or rows.dtype != torch.float32:
+        return None
+    return KERNEL if rows.shape[1] <= KERNEL.LONGEST and rows.shape[2] <= heads * KERNEL.WIDEST else None
+
+
 class Attention(nn.Module):
     r"""Multi-head self-attention, $\mathrm{softmax}(q k^\top / \sqrt D)\, v$ over a row and those before it."""
 
@@ -55,7 +71,10 @@ class Attention(nn.Module):
 
     def forward(self, rows: Float[Tensor, "B M H"], store: StoreItems | None = None) -> Float[Tensor, "B M H"]:
         """Attention over whole sequences; with a cache, over its first rows, or of one new row over all rows stored."""
-        query, key, value = self.read(rows).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # B heads M D
+        read = self.read(rows)
+        if store is None and (kernel := attention_kernel(rows, self.heads)) is not None:
+            return self.write(kernel.causal_attention(read, self.heads))
+        query, key, value = read.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # B heads M D
         if store is not None:
             key, value = store(key, value)
         mixed = F.scaled_dot_product_attention(query, key, value, is_causal=rows.shape[1] > 1)

@@ -30,6 +30,7 @@ MOST_MLP_LAYERS, WIDEST_MLP, MOST_MLP_ACTIONS = 2, 256, 64
 """Largest MLP whose weights fit into the memory of one processor."""
 WIDEST_TRANSFORMER, MOST_HEADS, MOST_ACTIONS = 128, 16, 256
 """Widest transformer whose weight matrices fit there one by one, most heads and most letters."""
+TUNE = {"BP": 128, "STAGES": 3, "W": 8, "EACH": 0}  # tuned below
 PROCESSORS = 132
 """Programs beyond which a program takes more than one sequence: the multiprocessors of a large GPU."""
 
@@ -124,6 +125,7 @@ def _decoding_kernel(
     intended, realised,
     T: tl.constexpr, H: tl.constexpr, D: tl.constexpr, A: tl.constexpr, LAYERS: tl.constexpr,  # noqa: N803
     BM: tl.constexpr, EACH: tl.constexpr, BA: tl.constexpr, BN: tl.constexpr, BP: tl.constexpr,  # noqa: N803
+    STAGES: tl.constexpr,  # noqa: N803
     HEATED: tl.constexpr, EXPLORE: tl.constexpr, NOISY: tl.constexpr, TYPE: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     # A program makes EACH sequences; its products have BM rows, of which the others are padding.
@@ -162,7 +164,7 @@ def _decoding_kernel(
             x += tl.dot(mixed.to(TYPE), out, out_dtype=tl.float32) + tl.load(write_bias + s + h)[None, :]
             y = _normalised(x, norm2 + s, norm2_bias + s, h, H).to(TYPE)
             x += tl.load(down_bias + s + h)[None, :]
-            for part in tl.static_range(4):
+            for part in tl.range(4, num_stages=STAGES):
                 wide = weight_tile(up + s + part * H * up_along, up_along, up_across, H, H, H, H, TYPE)
                 narrow = weight_tile(down + s + part * H * down_across, down_along, down_across, H, H, H, H, TYPE)
                 inner = tl.dot(y, wide, out_dtype=tl.float32) + tl.load(up_bias + s + part * H + h)[None, :]
@@ -235,7 +237,7 @@ def transformer_rollout(
     flat = _flat(policy.weight, kind)
     cache = torch.empty(2, len(blocks), batch, horizon, width, dtype=kind, device=clock.device)
     items = torch.cat([encoder.token.weight[:actions], encoder.begin[None]])
-    each = min(16, max(1, 1 << (triton.cdiv(batch, PROCESSORS) - 1).bit_length()))
+    each = TUNE["EACH"] or min(16, max(1, 1 << (triton.cdiv(batch, PROCESSORS) - 1).bit_length()))
     first = blocks[0]
     _decoding_kernel[(triton.cdiv(batch, each),)](
         *_inputs(clock, table, temperature, explore),
@@ -245,8 +247,8 @@ def transformer_rollout(
         *_described(first.feed_forward.read, flat), *_described(first.feed_forward.write, flat), _stride(blocks),
         core.norm.weight, core.norm.bias, *_described(policy, flat), *found,
         T=horizon, H=width, D=width // core.heads, A=actions, LAYERS=len(blocks),
-        BM=16, EACH=each, BA=padded(actions), BN=padded(core.heads), BP=min(128, padded(horizon)),
-        **_switches(table, temperature, explore, half), num_warps=4 if width <= 64 else 8, num_stages=1,
+        BM=16, EACH=each, BA=padded(actions), BN=padded(core.heads), BP=min(TUNE["BP"], padded(horizon)), STAGES=TUNE["STAGES"],
+        **_switches(table, temperature, explore, half), num_warps=TUNE["W"], num_stages=1,
     )  # fmt: skip
     return found
 
