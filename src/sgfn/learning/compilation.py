@@ -20,13 +20,16 @@ LEAN = {"size_asserts": False, "alignment_asserts": False, "max_pointwise_cat_in
 OPTIONS = {"cpu": {"cpp_wrapper": True}, "cuda": {"combo_kernels": True}}
 """On a CPU the calls between kernels are compiled too: interpreted, they take a tenth of a small step. On a GPU kernels
 that do not wait for each other are joined: most take a microsecond, and launching one takes as long."""
+KEPT = {"realize_reads_threshold": 2, "realize_opcount_threshold": 12}
+"""For large batches: what several operations read is computed once, such as the gradient of a GELU."""
 
 
-def compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], device: torch.device, **more: Any) -> Callable[..., Any]:
     """A function compiled for a device, for good at its first call: later ones must bring tensors of the same shapes.
 
     What the compiler assumed is not checked again, which would cost as much as the small operations that are saved.
-    That is sound as long as each function has a cache of its own, and caches go by code: hence a copy of it.
+    That is sound as long as each function has a cache of its own, and caches go by code: hence a copy of it. `more` are
+    further options of the compiler.
     """
 
     def call(*args: Any) -> Any:
@@ -35,7 +38,7 @@ def compiled(function: Callable[..., Any], device: torch.device) -> Callable[...
     code = call.__code__.replace(co_name=f"compiled_{next(NUMBERS)}")
     own = types.FunctionType(code, call.__globals__, code.co_name, None, call.__closure__)
     options: dict[str, Any] = {"guard_filter_fn": lambda guards: [False] * len(guards)}
-    return torch.compile(own, fullgraph=True, dynamic=False, options=options | LEAN | OPTIONS[device.type])
+    return torch.compile(own, fullgraph=True, dynamic=False, options=options | LEAN | OPTIONS[device.type] | more)
 
 
 def compiler_missing(device: torch.device) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, Past, stacked
-from sgfn.learning.compilation import compiled
+from sgfn.learning.compilation import KEPT, compiled
 from sgfn.learning.general import BatchDraws, GeneralBackend
 from sgfn.learning.replay import rebuild
 from sgfn.learning.trajectory_scorer import TrajectoryScorer
@@ -29,8 +29,8 @@ class CompiledBackend(Backend):
         setup = general.setup
         self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]
         self.own = self.config.batch - (self.config.offline_batch if setup.offline is not None else 0)
-        self.losses = compiled(self._losses, self.device)
-        self.past_losses = compiled(self._past_losses, self.device)
+        self.losses = compiled(self._losses, self.device, **KEPT)
+        self.past_losses = compiled(self._past_losses, self.device, **KEPT)
         self.past_noise_loss = compiled(self._past_noise_loss, self.device)
         self.apply = compiled(self._apply, self.device)
         self.apply_nets = compiled(self._apply_nets, self.device)

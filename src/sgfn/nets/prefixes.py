@@ -16,6 +16,9 @@ from sgfn.envs.base import Env, one_hot
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.nets.encoders import MLP
 
+MOST_CODED = 256
+"""Features up to which a GPU is faster at one product with the codes of all prefixes."""
+
 
 def sums_prefixes(env: Env) -> bool:
     """Whether states are prefixes of sequences, coded as `SequenceEnv` codes them."""
@@ -26,6 +29,8 @@ def sums_prefixes(env: Env) -> bool:
 def encode_along(encoder: MLP, env: Env, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
     """`encoder(env.encode(states))` of the first N states of trajectories."""
     if not (isinstance(env, SequenceEnv) and sums_prefixes(env)):
+        return encoder(env.encode(states))
+    if states.is_cuda and env.features <= MOST_CODED:
         return encoder(env.encode(states))
     first, *layers = encoder.linear
     hidden = encoder.activation(first_layer(first, env, states))
@@ -45,7 +50,7 @@ def first_layer(layer: nn.Linear, env: SequenceEnv, states: Int[Tensor, "B N S"]
     if env.stop:
         added, start = added - table[:steps, None, env.blank], start + table[:, env.blank].sum(0)
     sums = torch.cat([torch.zeros_like(added[:1]), added.cumsum(0)]) if steps else added.new_zeros(1, *added.shape[1:])
-    sums = sums.transpose(0, 1) + start
+    sums, lengths = sums.transpose(0, 1), lengths + start  # one sum over the batch in the gradient, not two
     if not env.stop:
         return sums + lengths[: steps + 1]
     written = (symbols < env.vocab).long().cumsum(1)
