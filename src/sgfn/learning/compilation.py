@@ -12,6 +12,11 @@ from typing import Any
 import torch
 from torch.torch_version import TorchVersion
 
+
+class NotCompilableError(ValueError):
+    """A step could not be compiled; the message says why, in one line."""
+
+
 NUMBERS = itertools.count()
 OLDEST = "2.8"
 """Before that, torch.compile cannot be told to check nothing again."""

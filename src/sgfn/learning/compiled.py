@@ -8,11 +8,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, Past, stacked
-from sgfn.learning.compilation import KEPT, compiled
+from sgfn.learning.compilation import KEPT, NotCompilableError, compiled
 from sgfn.learning.general import BatchDraws, GeneralBackend
+from sgfn.learning.letters import CompiledLetters, letters_fit
 from sgfn.learning.replay import rebuild
 from sgfn.learning.trajectory_scorer import TrajectoryScorer
 from sgfn.noise.operators import Kernel
@@ -25,6 +27,8 @@ class CompiledBackend(Backend):
     def __init__(self, general: GeneralBackend) -> None:
         super().__init__(general.setup)
         self.general, self.env, self.device = general, general.env, general.setup.device
+        if general.sequences is None and isinstance(self.env, SequenceEnv) and letters_fit(self.env, general.nets):
+            general.sequences = CompiledLetters(self.env, general.nets, self.device)
         self.learns_noise = self.config.dynamics.mode == "batch"
         setup = general.setup
         self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]
@@ -48,6 +52,18 @@ class CompiledBackend(Backend):
         self.apply(rate, *torch.autograd.grad(total, parameters, materialize_grads=True))
         found = parts[0].detach() if parts else None
         return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=found, pending=None)
+
+    def try_out(self, generator: torch.Generator, temperature: float | Tensor, beta: Float[Tensor, ""]) -> None:
+        """Compile loss and rollouts by one batch that changes nothing; raises `NotCompilableError` where it fails."""
+        copy = torch.Generator(generator.device)
+        copy.set_state(generator.get_state())
+        try:
+            _, batch = self.general.collect(self.general.nets, self.draw(copy, temperature))
+            total, *_ = self.losses(beta, *self.tensors(batch))
+            torch.autograd.grad(total, self.optimisers[0].parameters, materialize_grads=True)
+        except Exception as error:
+            first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            raise NotCompilableError(f"the compiler refused this step ({first})") from error
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """Update policy and flow on past trajectories."""

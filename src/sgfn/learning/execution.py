@@ -6,19 +6,19 @@ import torch
 
 from sgfn.config import Accelerate
 from sgfn.config.checks import one_of
-from sgfn.learning.compilation import compiler_missing
+from sgfn.learning.compilation import NotCompilableError, compiler_missing
 from sgfn.learning.learner import Learner
 
 COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
-"""Steps of a run from which compiling saves time, by device. It takes half a minute, and saves two milliseconds a step
-on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
+"""Steps of a run from which compiling saves time where scores are in a table, by device. It takes half a minute, and
+saves two milliseconds a step on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
+COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cuda": 20_000}
+"""The same where scores are computed: on a CPU it saves a tenth of a second a step of a transformer (an MLP is faster
+uncompiled), on a GPU a millisecond of either."""
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
 COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
-COMPILABLE = (
-    "flow networks with an mlp, by other forms than published and eflow, without known objects in their batches, "
-    "on sequences of one length whose scores fit in a table"
-)
+COMPILABLE = "flow networks without ways to explore"
 REPLAY_LENGTHS, MAX_CAPTURED_ENV_STEPS = (25, 5, 1), 400
 """Steps in one replay of a CUDA graph (intervals of metrics and checkpoints are mostly multiples of them), and most
 steps of the environment in one graph, which holds every operation of each."""
@@ -53,9 +53,8 @@ def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> t
     that is not available is an error; without `insist`, it is a notice and the default without compiling.
     """
     one_of("accelerate", accelerate, get_args(Accelerate))
-    config, kind = learner.config, learner.device.type
-    narrow = kind == "cuda" or config.net.hidden <= WIDEST_COMPILED
-    pays = learner.compilable and narrow and config.steps >= COMPILE_FROM_STEPS[kind]
+    kind = learner.device.type
+    pays = learner.compilable and _pays(learner, kind)
     wanted = accelerate if accelerate != "auto" else "compile" if pays else _default_without_compiling(learner)
     why = _obstacle(learner, wanted)
     if why and insist and accelerate != "auto":
@@ -65,6 +64,16 @@ def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> t
         if why
         else (wanted, "")
     )
+
+
+def _pays(learner: Learner, kind: str) -> bool:
+    """Whether compiling saves more time in the whole run than it takes."""
+    config = learner.config
+    if learner.scores_in_table:
+        narrow = kind == "cuda" or config.net.hidden <= WIDEST_COMPILED
+        return narrow and config.steps >= COMPILE_FROM_STEPS[kind]
+    suits = kind == "cuda" or config.net.encoder == "transformer"
+    return suits and config.steps >= COMPILE_LONG_FROM_STEPS[kind]
 
 
 def _default_without_compiling(learner: Learner) -> str:
@@ -91,8 +100,13 @@ def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> 
     if cuda:
         torch.set_float32_matmul_precision("high")
     if chosen == "compile":
-        learner.compile()
-        notice = COMPILING
+        try:
+            learner.compile()
+            notice = COMPILING
+        except NotCompilableError as error:
+            if insist and accelerate == "compile":
+                raise ValueError(f"accelerate 'compile': {error}: use auto") from error
+            chosen, notice = _default_without_compiling(learner), f"{error}: steps run without compiling"
     captured = chosen == "graph" or (chosen == "compile" and cuda and learner.capturable)
     return GraphedStep(learner, notice) if captured else PlainStep(learner, notice)
 

@@ -16,7 +16,7 @@ from sgfn.learning.kernels.sequence_actor import sequence_kernel
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.optimisation import step_together
 from sgfn.learning.replay import rebuild
-from sgfn.learning.rollout import KernelOf, LogPolicy, RolloutDraws, act, clocks, retrace, rollout_draws
+from sgfn.learning.rollout import KernelOf, LogPolicy, MakesRollouts, RolloutDraws, act, clocks, retrace, rollout_draws
 from sgfn.learning.scoring import Scorer, score, score_expected
 from sgfn.learning.trajectory_scorer import CachedActor, TrajectoryScorer
 from sgfn.nets.dynamics import FullNoiseModel
@@ -52,7 +52,9 @@ class GeneralBackend(Backend):
         self.env, self.nets, self.noise_model = setup.env, setup.nets, setup.noise_model
         self.learns_noise = self.config.dynamics.mode != "known"
         self.kernel = rollout_kernel(self.env, self.nets.encoder, setup.device)
-        self.sequences = sequence_kernel(self.env, self.nets, setup.device) if self.kernel is None else None
+        self.sequences: MakesRollouts | None = None
+        if self.kernel is None:
+            self.sequences = sequence_kernel(self.env, self.nets, setup.device)
         self.form = form_entry(scored_as(self.config)).scoring
         self.reads_expected = reads_scores(self.config, "expected")
 

@@ -128,6 +128,11 @@ class Learner(ABC):
         """Whether `compile` may be called."""
         return False
 
+    @property
+    def scores_in_table(self) -> bool:
+        """Whether the scores of all objects are in a table, so that a whole step is compiled as one."""
+        return True
+
     def compile(self) -> None:
         """Compile the expensive parts of a step; compilation happens in the next step."""
         raise NotImplementedError(f"{type(self).__name__} cannot be compiled")

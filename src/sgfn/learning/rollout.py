@@ -64,6 +64,16 @@ WholeRollout = Callable[[Tensor, float, float | Tensor], RolloutSteps | None]
 """Waiting times, exploration and temperature to all steps of a batch."""
 
 
+class MakesRollouts(Protocol):
+    """Makes all steps of a batch in one call."""
+
+    def whole_rollout(
+        self, clock: Float[Tensor, "T 2 B W"], explore: float, temperature: float | Tensor
+    ) -> RolloutSteps | None:
+        """All steps; None where they have to be made one by one."""
+        ...
+
+
 @runtime_checkable
 class WholeRolloutActor(Actor, Protocol):
     """An actor that may make all steps in one call, with the same random numbers and the same result."""

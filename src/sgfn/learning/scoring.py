@@ -17,7 +17,6 @@ from sgfn.nets.heads import Heads
 from sgfn.noise.operators import Kernel
 from sgfn.objectives.scores import Scores
 
-
 Form = Callable[[Heads, Kernel, Trajectories, Tensor], Any]
 """What the networks say, P^, trajectories and log Z to `Scores`."""
 

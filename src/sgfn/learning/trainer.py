@@ -384,14 +384,20 @@ class Trainer(Learner):
         return self.fixed_length is not None and self.fixed_length.rewards is not None
 
     def compile(self) -> None:
-        """Compile a step but for its random numbers, for rewards that are computed, and for rollouts by a GPU kernel."""
+        """Compile a step but for its random numbers, for rewards that are computed, and for rollouts by a GPU kernel.
+
+        Raises `NotCompilableError`, with nothing changed, where a part of the user's own cannot be compiled.
+        """
+        if not self.scores_in_table or self.fixed_length is None:
+            backend = CompiledBackend(self.general)
+            backend.try_out(self.generator, self.temperature, self.schedule_values[0])
+            self.backend, self.finish = backend, compiled(self.finish, self.device)
         self.is_compiled = True
         for optimiser in self.optimisers().values():
             optimiser.update_bias_corrections()
-        if not self.scores_in_table or self.fixed_length is None:
-            self.backend = CompiledBackend(self.general)
-            self.finish = compiled(self.finish, self.device)
+        if isinstance(self.backend, CompiledBackend):
             return
+        assert self.fixed_length is not None
         self.backend = self.fixed_length
         if not isinstance(self.fixed_length.roller, KernelSequenceRollouts):
             self.advance = compiled(self.advance, self.device)

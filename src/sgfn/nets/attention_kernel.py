@@ -6,10 +6,12 @@ A program has one head of one sequence: queries, keys and values of up to 128 ro
           dV = P^\top dO,\ dS = P \circ (dO V^\top - \mathrm{rowsum}(dO \circ O))/\sqrt D,\ dQ = dS\,K,\ dK = dS^\top Q
 
 are computed at once (Dao et al. 2022, FlashAttention, NeurIPS, for one tile). The twin in plain PyTorch is
-`scaled_dot_product_attention`, whose kernels for long sequences take several times as long on short ones of few columns.
+`scaled_dot_product_attention`, whose kernels for long sequences take several times as long on short ones.
 """
 
 # pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportCallIssue=false
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -38,19 +40,21 @@ def _shares(
 
 @triton.jit
 def _forward(
-    qkv, mixed, T, heads,
+    qkv, mixed, T, heads,  # noqa: N803
     H: tl.constexpr, D: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr, HOW: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     b, head = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads
     _, _, v, shares = _shares(qkv, b, head, T, H, D, BT, BD, HOW)
     m, d = tl.arange(0, BT), tl.arange(0, BD)
     there = (m[:, None] < T) & (d[None, :] < D)
-    tl.store(mixed + (b * T + m[:, None]) * H + head * D + d[None, :], tl.dot(shares, v, input_precision=HOW), mask=there)
+    tl.store(
+        mixed + (b * T + m[:, None]) * H + head * D + d[None, :], tl.dot(shares, v, input_precision=HOW), mask=there
+    )
 
 
 @triton.jit
 def _backward(
-    qkv, slope, gradient, T, heads,
+    qkv, slope, gradient, T, heads,  # noqa: N803
     H: tl.constexpr, D: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr, HOW: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     b, head = (tl.program_id(0) // heads).to(tl.int64), tl.program_id(0) % heads
@@ -95,12 +99,12 @@ def causal_attention_backward(qkv: Tensor, slope: Tensor, heads: int) -> Tensor:
     return gradient
 
 
-def _keep(ctx, inputs, output) -> None:  # noqa: ANN001
+def _keep(ctx: Any, inputs: Any, output: Tensor) -> None:
     ctx.save_for_backward(inputs[0])
     ctx.heads = inputs[1]
 
 
-def _gradients(ctx, slope: Tensor) -> tuple[Tensor, None]:  # noqa: ANN001
+def _gradients(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
     return causal_attention_backward(ctx.saved_tensors[0], slope, ctx.heads), None
 
 

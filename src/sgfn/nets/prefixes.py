@@ -1,7 +1,7 @@
 r"""MLPs on every prefix of a sequence at once: the first layer by cumulative sums instead of one code per prefix.
 
-The code of a prefix is one-hot by position, so that the first layer of prefix t is that of the empty one plus one row of
-the weights for each symbol written:
+The code of a prefix is one-hot by position, so that the first layer of prefix t is that of the empty one plus one row
+of the weights for each symbol written:
 
 .. math:: z_t = z_\varnothing + \sum_{p<t} \big(W_{p,x_p} - W_{p,\mathrm{blank}}\big) + l_{n_t} - l_0
 

@@ -54,7 +54,7 @@ KERNEL: ModuleType | None = (
 
 
 def attention_kernel(rows: Float[Tensor, "B M H"], heads: int) -> ModuleType | None:
-    """The module with attention as a GPU kernel; None without a GPU or Triton, or where rows are too many or too wide."""
+    """The module with attention as a GPU kernel; None without a GPU or Triton, or where rows are too many or wide."""
     if KERNEL is None or not rows.is_cuda or rows.dtype != torch.float32:
         return None
     return KERNEL if rows.shape[1] <= KERNEL.LONGEST and rows.shape[2] <= heads * KERNEL.WIDEST else None
@@ -167,6 +167,31 @@ class CausalTransformer(nn.Module):
         for layer, block in enumerate(self.blocks):
             row = block(row, partial(cache.store, layer, position))
         return self.norm(row)[:, 0]
+
+    def start_static(self, batch: int, device: torch.device) -> tuple[Tensor, ...]:
+        """Empty keys [B, heads, D, M] and values [B, heads, M, D] of each layer in turn, for `step_static`."""
+        each, like = self.width // self.heads, {"device": device, "dtype": self.positions.dtype}
+        shapes = ((batch, self.heads, each, self.length), (batch, self.heads, self.length, each))
+        return tuple(torch.zeros(shape, **like) for _ in self.blocks for shape in shapes)
+
+    def step_static(
+        self, item: Float[Tensor, "B H"], memory: tuple[Tensor, ...], position: Int[Tensor, " 1"]
+    ) -> Float[Tensor, "B H"]:
+        """`step` at a position that is a tensor, so that one compiled function serves all."""
+        row = item + self.positions.index_select(0, position)
+        later = torch.arange(self.length, device=position.device) > position
+        for block, keys, values in zip(self.blocks, memory[::2], memory[1::2], strict=True):
+            assert isinstance(block, Block)
+            read = block.attention.read(block.attention_norm(row)).unflatten(-1, (3, self.heads, -1))
+            query, key, value = read.unbind(1)  # B heads D
+            keys.index_copy_(3, position, key[..., None])
+            values.index_copy_(2, position, value[:, :, None])
+            scores = (query[..., None] * keys).sum(2) * query.shape[-1] ** -0.5  # B heads M
+            share = torch.softmax(scores.masked_fill(later, -torch.inf), -1)
+            mixed = (share[..., None] * values).sum(2)
+            row = row + block.attention.write(mixed.flatten(1))
+            row = row + block.feed_forward(block.forward_norm(row))
+        return self.norm(row)
 
 
 class PrefixEncoder(nn.Module):

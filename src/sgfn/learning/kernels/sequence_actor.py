@@ -47,7 +47,9 @@ def plain_sequence(env: Env, methods: tuple[str, ...] = ASSUMED_METHODS) -> Sequ
 class SequenceKernel:
     """Whole rollouts of a plain sequence environment by a network that the GPU kernels take."""
 
-    def __init__(self, env: Env, sequence: SequenceEnv, nets: FlowNets, module: ModuleType, device: torch.device) -> None:
+    def __init__(
+        self, env: Env, sequence: SequenceEnv, nets: FlowNets, module: ModuleType, device: torch.device
+    ) -> None:
         self.env = env
         noise = SequenceNoise(sequence, device)
         self.table = None if noise.noise_free else noise.table  # T A K

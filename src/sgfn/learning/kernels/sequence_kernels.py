@@ -8,6 +8,8 @@ plain PyTorch is `learning.rollout.act`: given the same waiting times the two ta
 """
 
 # pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportCallIssue=false
+from itertools import pairwise
+
 import torch
 import triton
 import triton.language as tl
@@ -30,7 +32,6 @@ MOST_MLP_LAYERS, WIDEST_MLP, MOST_MLP_ACTIONS = 2, 256, 64
 """Largest MLP whose weights fit into the memory of one processor."""
 WIDEST_TRANSFORMER, MOST_HEADS, MOST_ACTIONS = 128, 16, 256
 """Widest transformer whose weight matrices fit there one by one, most heads and most letters."""
-TUNE = {"BP": 128, "STAGES": 3, "W": 8, "EACH": 0}  # tuned below
 PROCESSORS = 132
 """Programs beyond which a program takes more than one sequence: the multiprocessors of a large GPU."""
 
@@ -237,7 +238,7 @@ def transformer_rollout(
     flat = _flat(policy.weight, kind)
     cache = torch.empty(2, len(blocks), batch, horizon, width, dtype=kind, device=clock.device)
     items = torch.cat([encoder.token.weight[:actions], encoder.begin[None]])
-    each = TUNE["EACH"] or min(16, max(1, 1 << (triton.cdiv(batch, PROCESSORS) - 1).bit_length()))
+    each = min(16, max(1, 1 << (triton.cdiv(batch, PROCESSORS) - 1).bit_length()))
     first = blocks[0]
     _decoding_kernel[(triton.cdiv(batch, each),)](
         *_inputs(clock, table, temperature, explore),
@@ -247,8 +248,8 @@ def transformer_rollout(
         *_described(first.feed_forward.read, flat), *_described(first.feed_forward.write, flat), _stride(blocks),
         core.norm.weight, core.norm.bias, *_described(policy, flat), *found,
         T=horizon, H=width, D=width // core.heads, A=actions, LAYERS=len(blocks),
-        BM=16, EACH=each, BA=padded(actions), BN=padded(core.heads), BP=min(TUNE["BP"], padded(horizon)), STAGES=TUNE["STAGES"],
-        **_switches(table, temperature, explore, half), num_warps=TUNE["W"], num_stages=1,
+        BM=16, EACH=each, BA=padded(actions), BN=padded(core.heads), BP=min(128, padded(horizon)), STAGES=3,
+        **_switches(table, temperature, explore, half), num_warps=4 if width <= 64 and each == 16 else 8, num_stages=1,
     )  # fmt: skip
     return found
 
@@ -296,6 +297,6 @@ def _stride(blocks: list[Block]) -> int:
 def _even(blocks: nn.ModuleList) -> bool:
     """Whether all weights lie in one buffer, those of each block at the same distance from the block before."""
     each = [[(p.storage_offset(), p.stride(), p.data_ptr()) for p in block.parameters()] for block in blocks]
-    steps = {tuple(b[0] - a[0] for a, b in zip(one, two, strict=True)) for one, two in zip(each, each[1:], strict=False)}
+    steps = {tuple(b[0] - a[0] for a, b in zip(one, two, strict=True)) for one, two in pairwise(each)}
     pointers = {p[2] - p[0] * 4 for block in each for p in block}
     return len(pointers) == 1 and all(len(set(step)) == 1 for step in steps) and len(steps) <= 1

@@ -1,0 +1,173 @@
+"""The compiled backend: the same numbers as the general one, with a user's own parts too, and refusals in one line."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from sgfn.config import TrainConfig
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.landscapes.tasks import Task, make_task
+from sgfn.learning import compiled as compiled_module
+from sgfn.learning import letters as letters_module
+from sgfn.learning import trainer as trainer_module
+from sgfn.learning.compilation import NotCompilableError
+from sgfn.learning.compiled import CompiledBackend
+from sgfn.learning.execution import choose, stepper
+from sgfn.learning.letters import CompiledLetters, letters_fit
+from sgfn.learning.rollout import act
+from sgfn.learning.trainer import Trainer
+from sgfn.noise import UniformSlip
+from sgfn.objectives.scores import Scores
+
+CPU = torch.device("cpu")
+SMALL = {"net__hidden": 16, "net__layers": 1, "batch": 6, "explore": 0.1, "noise__alpha": 0.25}
+TRANSFORMER = {"net__encoder": "transformer", "net__heads": 2, "net__layers": 2}
+LONG = {"motif__length": 20}
+CASES = {
+    "mlp": ("motif", LONG),
+    "transformer": ("motif", LONG | TRANSFORMER),
+    "detailed balance": ("motif", LONG | TRANSFORMER | {"objective": "db"}),
+    "subtb": ("motif", LONG | {"objective": "subtb"}),
+    "kl": ("motif", LONG | {"objective": "kl"}),
+    "kl-entropy": ("motif", LONG | {"objective": "kl-entropy"}),
+    "published": ("motif", LONG | {"form": "published", "objective": "db"}),
+    "known noise": ("motif", LONG | {"dynamics__mode": "known"}),
+    "many letters": ("ehrlich", {"ehrlich__vocab": 20, "ehrlich__length": 15}),
+    "replay": ("motif", LONG | {"replay__updates": 1, "replay__capacity": 40, "dynamics__mode": "replay"}),
+    "variable length": ("words", {}),
+    "graph": ("grid", {}),
+}
+
+
+def as_it_is(function: Callable[..., object], *_: object, **__: object) -> Callable[..., object]:
+    """The function itself in place of a compiled one: what is compared is what would be compiled."""
+    return function
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (compiled_module, letters_module, trainer_module):
+        monkeypatch.setattr(module, "compiled", as_it_is)
+
+
+def trained(task: Task, *, compiling: bool, steps: int = 3, objective: object = None) -> Trainer:
+    trainer = Trainer(task, CPU)
+    trainer.backend = trainer.general
+    if objective is not None:
+        trainer.objective = objective  # pyright: ignore[reportAttributeAccessIssue]
+        trainer.backend = trainer.general
+    if compiling:
+        monkey = trainer.fixed_length
+        trainer.fixed_length = None  # as where scores are computed
+        trainer.compile()
+        trainer.fixed_length = monkey
+        assert isinstance(trainer.backend, CompiledBackend)
+    for _ in range(steps):
+        trainer.step()
+    return trainer
+
+
+def assert_same(first: Trainer, second: Trainer) -> None:
+    for (name, one), two in zip(first.state().items(), second.state().values(), strict=True):
+        if name != "self.generator":
+            assert_close(one, two, rtol=2e-4, atol=2e-5, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("case", CASES)
+def test_it_trains_as_the_general_backend_does(case: str) -> None:
+    name, changes = CASES[case]
+    task = make_task(name, TrainConfig().with_(**SMALL | changes))
+    plain, quick = trained(task, compiling=False), trained(task, compiling=True)
+    assert_same(plain, quick)
+    moved = trained(task, compiling=True, steps=4)
+    with pytest.raises(AssertionError):
+        assert_same(plain, moved)
+
+
+def own_objective(scores: Scores, batch: object) -> Tensor:
+    """Absolute trajectory balance."""
+    total = scores.log_z + scores.log_pf.sum(1)
+    return (total - batch.log_reward).abs()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class Sticky(SequenceEnv):
+    """Noise that depends on the letter before."""
+
+    def kernel(self, state: Tensor, dtype: torch.dtype = torch.float32, rate: object = None) -> Tensor:
+        last = torch.nn.functional.one_hot(self.last(state), self.outcomes).to(dtype)
+        eye = torch.eye(self.actions, dtype=dtype).expand(*state.shape[:-1], -1, -1)
+        return 0.7 * eye + 0.3 * last[..., None, :]
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("encoder", [{}, TRANSFORMER])
+def test_ones_own_objective_and_noise_pass_through_it(encoder: dict[str, object]) -> None:
+    config = TrainConfig().with_(**SMALL | {"motif__length": 20} | encoder)
+    task = make_task("motif", config)
+    env = Sticky(length=20, alphabet="ACGT", noise=UniformSlip(alpha=0.25))
+    task = Task(**{**vars(task), "env": env})
+    plain, quick = (trained(task, compiling=c, objective=own_objective) for c in (False, True))
+    assert_same(plain, quick)
+    other = trained(make_task("motif", config), compiling=True, objective=own_objective)
+    with pytest.raises(AssertionError):
+        assert_same(other, quick)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("task", ["motif", "words"])
+def test_letters_are_those_of_the_plain_rollout(task: str) -> None:
+    changes = LONG if task == "motif" else {}
+    trainer = Trainer(make_task(task, TrainConfig().with_(**SMALL | TRANSFORMER | changes)), CPU)
+    env = trainer.task.env
+    assert isinstance(env, SequenceEnv)
+    nets = trainer.nets
+    if trainer.env is not env:
+        pytest.skip("states are numbered") if not letters_fit(trainer.env, nets) else None
+    for parameter in nets.policy.parameters():
+        torch.nn.init.normal_(parameter, std=0.3, generator=torch.Generator().manual_seed(1))
+    draws = trainer.general.draw(trainer.generator, 0.7).rollout
+    plain = act(env, trainer.actor(), trainer.task.log_reward, draws)
+    found = CompiledLetters(env, nets, CPU).whole_rollout(draws.clock, draws.explore, 0.7)
+    for name in ("intended", "realised", "states", "valid"):
+        assert_close(getattr(found, name), getattr(plain, name))
+    other = CompiledLetters(env, nets, CPU).whole_rollout(draws.clock.flip(0), draws.explore, 0.7)
+    assert not torch.equal(other.intended, plain.intended)
+
+
+def refused(*_: object, **__: object) -> Callable[..., object]:
+    def fail(*_: object) -> object:
+        raise RuntimeError("Unsupported: a call of somebody's own\nand much more")
+
+    return fail
+
+
+def test_what_cannot_be_compiled_is_told_and_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_module, "compiled", refused)
+    task = make_task("motif", TrainConfig().with_(**SMALL | LONG | TRANSFORMER | {"steps": 5000}))
+    trainer = Trainer(task, CPU)
+    before = trainer.state()["self.generator"].clone()
+    with pytest.raises(NotCompilableError, match=r"refused this step \(Unsupported: a call of somebody's own\)"):
+        trainer.compile()
+    assert torch.equal(trainer.state()["self.generator"], before)
+    with pytest.raises(ValueError, match="accelerate 'compile': the compiler refused"):
+        stepper(trainer, "compile")
+    chosen = stepper(trainer, "auto")
+    chosen(1)
+    assert "steps run without compiling" in chosen.notice
+
+
+@pytest.mark.parametrize(("changes", "steps", "wanted"), [
+    (TRANSFORMER, 2_000, "compile"),
+    (TRANSFORMER, 1_999, "eager"),
+    ({}, 100_000, "eager"),
+])  # fmt: skip
+def test_auto_compiles_where_it_saves_time(
+    changes: dict[str, object], steps: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgfn.learning.execution.compiler_missing", lambda _: "")
+    trainer = Trainer(make_task("motif", TrainConfig().with_(**SMALL | LONG | changes | {"steps": steps})), CPU)
+    assert choose(trainer)[0] == wanted
