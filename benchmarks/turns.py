@@ -8,6 +8,7 @@ from benchmarks.speed_peers.environments import MODULES, OURS, enter
 
 WAYS: dict[str, dict[str, Any]] = {name: {"accelerate": way} for name, way in OURS.items()}
 
+
 class Turns:
     """Contestants at one job, each in a process of its own."""
 
