@@ -15,10 +15,10 @@ TASKS = {
 JAX = ("jax", "jax-loop")
 INTRODUCTION = """\
 Measured on long sequences, large alphabets and transformers: 25 % slips and a noise model to learn, trajectory balance
-in the marginal form (cells without noise are for those who have none). JAX is our own scan of the same networks and noise
-model (benchmarks/speed_peers/jax_real.py: key/value cache, one causal pass for the update, TF32 on a GPU), with an
-additive reward of its own, which is cheaper than the tasks'; it decodes one letter in a round of its loop or several,
-and the faster counts. "sgfn" is not compiled: eager on a CPU, captured on a GPU."""
+in the marginal form (cells without noise are for those who have none). JAX is our own scan of the same networks and
+noise model (benchmarks/speed_peers/jax_real.py: key/value cache, one causal pass for the update, TF32 on a GPU), with
+an additive reward of its own, which is cheaper than the tasks'; it decodes one letter in a round of its loop or
+several, and the faster counts. "sgfn" is not compiled: eager on a CPU, captured on a GPU."""
 SLOPES = "Slopes of these lines, both axes logarithmic; 1 is in proportion:"
 
 
