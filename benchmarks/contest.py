@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, cast
+from typing import Any, Protocol, TypedDict, cast, runtime_checkable
 
 import numpy as np
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class Job(TypedDict):
-    """Training job of a contestant: TFBind8 by trajectory balance."""
+    """Training job of a contestant by trajectory balance: TFBind8, or what the last fields say."""
 
     objective: str  # tb: no noise; stochastic: uniform slip and a learned noise model
     batch: int
@@ -38,6 +38,13 @@ class Job(TypedDict):
     device: str
     accelerate: str
     table: str  # a .npy with the score of every sequence, smallest scores raised
+    task: str
+    settings: str  # further settings of ours, as JSON
+    vocab: int
+    length: int
+    encoder: str
+    heads: int
+    unroll: int  # letters that JAX decodes in one round of its inner loop
 
 
 DEFAULT: Job = {
@@ -55,6 +62,13 @@ DEFAULT: Job = {
     "device": "cpu",
     "accelerate": "auto",
     "table": "",
+    "task": "tfbind8",
+    "settings": "{}",
+    "vocab": 4,
+    "length": 8,
+    "encoder": "mlp",
+    "heads": 4,
+    "unroll": 1,
 }
 
 
@@ -65,12 +79,17 @@ class Loop(Protocol):
         """Run some updates to their end; returns how many."""
         ...
 
-    def law(self) -> np.ndarray:
-        """Exact law of the policy over all sequences, without noise."""
-        ...
-
     def memory(self) -> int:
         """Peak bytes on an accelerator, 0 where there is none."""
+        ...
+
+
+@runtime_checkable
+class Racer(Loop, Protocol):
+    """A loop that tells how near it is to the target."""
+
+    def law(self) -> np.ndarray:
+        """Exact law of the policy over all sequences, without noise."""
         ...
 
 
@@ -92,6 +111,7 @@ def race(make: Callable[[Job], Loop], job: Job, goal: float, limit: float) -> di
     """Seconds of training, with set-up and compilation, until the exact law is as near to the target as asked."""
     started = time.perf_counter()
     loop, looking, updates, curve = make(job), 0.0, 0, []
+    assert isinstance(loop, Racer)
     target = np.load(job["table"]).astype(np.float64) ** job["beta"]
     target /= target.sum()
     while True:

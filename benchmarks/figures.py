@@ -32,6 +32,7 @@ from benchmarks.figures_speed import (
     speed_table,
     two_trees_table,
 )
+from benchmarks.figures_speed_real import TABLES as REAL_SPEED_TABLES
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from benchmarks.forecast_breadth.table import breadth_tables
 from benchmarks.forecast_cost import cost_table
@@ -153,6 +154,7 @@ TABLES = {
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,
+    **REAL_SPEED_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),

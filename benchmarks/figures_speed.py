@@ -1,5 +1,6 @@
 """Tables and a figure of speed, from committed results."""
 
+from itertools import product
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -11,6 +12,7 @@ AXES = {"length": "tokens of a sequence", "vocab": "tokens to choose from", "bat
 NAMES = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan"}
 """Contestants as the tables call them; others by what they say of themselves."""
 LOOKS = {"cpu": ("#0b3d91", "o"), "cuda": ("#c53030", "s")}
+LINES = {"mlp": "-", "transformer": "--"}
 
 
 def name_of(row: dict[str, Any]) -> str:
@@ -190,14 +192,18 @@ def scaling_figure() -> Figure:
     kinds = [kind for kind in LOOKS if (RESULTS / f"scaling_{kind}.json").is_file()]
     results = {kind: read_results(f"scaling_{kind}.json") for kind in kinds}
     for axis, (name, label) in zip(panels, AXES.items(), strict=True):
-        sizes: list[int] = []
-        for kind, result in results.items():
-            rows = [row for row in result["rows"] if row["axis"] == name]
+        ticks: set[int] = set()
+        for (kind, result), (encoder, line) in product(results.items(), LINES.items()):
+            rows = [row for row in result["rows"] if (row["axis"], row.get("encoder", "mlp")) == (name, encoder)]
+            rows = [row for row in rows if "error" not in row]
             sizes, (colour, marker) = [row[name] for row in rows], LOOKS[kind]
-            times = [1e3 * row["seconds"] for row in rows]
-            axis.plot(sizes, times, color=colour, marker=marker, linewidth=1.8, label=result["machine"]["device"])
+            ticks |= set(sizes)
+            if rows:
+                label_of = f"{result['machine']['device']}, {encoder}"
+                times = [1e3 * row["seconds"] for row in rows]
+                axis.plot(sizes, times, line, color=colour, marker=marker, linewidth=1.8, label=label_of)
         axis.set(xscale="log", yscale="log", xlabel=label)
-        axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+        axis.set_xticks(sorted(ticks), [f"{size:,}" for size in sorted(ticks)], fontsize=8)
         axis.minorticks_off()
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(color="#e4e7eb", linewidth=0.8)

@@ -3,6 +3,7 @@
     python -m benchmarks.speed contest --device cpu      updates/s, trajectories/s and memory by batch and width
     python -m benchmarks.speed race --device cpu         seconds to TV .20 without noise, compilation included
     python -m benchmarks.speed all --device cuda         all of it on a GPU, beside JAX where it can be imported
+    python -m benchmarks.speed real --device cuda        long sequences, large alphabets, transformers: see speed_real
 
 `tb` is without noise; `stochastic` has uniform slip .25 and a learned noise model, which of the others only our JAX
 reference has. On a CPU torchgfn and gfnx are installed into environments of their own under benchmarks/.peers. Machines
@@ -13,7 +14,6 @@ measured again.
 import argparse
 import itertools
 import math
-import statistics
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,9 +21,10 @@ from typing import Any
 
 import torch
 
+from benchmarks import speed_real
 from benchmarks.common import RESULTS, device_here, positive, write_results
-from benchmarks.contest import Contestant
 from benchmarks.speed_peers.environments import OURS, enter, present, python_of, table_file
+from benchmarks.turns import Turns
 from sgfn.config.files import read_json
 from sgfn.learning.execution import replayed
 
@@ -55,59 +56,6 @@ def chunk_of(batch: int, hidden: int, device: str) -> int:
     if device == "cpu":
         return max(1, min(200, int(2e10 / work)))
     return max(2 * BURST, min(200, int(4e12 / work)) // BURST * BURST)
-
-
-class Turns:
-    """Contestants at one job, each in a process of its own."""
-
-    def __init__(self, job: dict[str, Any], names: list[str]) -> None:
-        self.job, self.names = job, names
-        self.entered: list[Contestant] = []
-        self.ready: dict[str, dict[str, Any]] = {}
-
-    def prepare(self, name: str) -> None:
-        """Let one contestant build and compile what the job needs."""
-        contestant = enter(name)
-        self.entered.append(contestant)
-        self.ready[name] = contestant.ask(do="prepare", job=self.job | {"accelerate": OURS.get(name, "")})
-
-    def take(self, rounds: int, seconds: float) -> list[dict[str, Any]]:
-        """One row for each contestant: rates over the rounds, and how many times as fast ours is."""
-        contestants = sorted(self.entered, key=lambda contestant: self.names.index(contestant.name))
-        turns: dict[str, list[dict[str, Any]]] = {name: [] for name in self.names}
-        for _ in range(rounds):
-            for contestant in contestants:
-                if "error" not in self.ready[contestant.name]:
-                    turns[contestant.name].append(contestant.ask(do="run", seconds=seconds))
-        for contestant in contestants:
-            contestant.leave()
-        return [row_of(c, self.job, self.ready[c.name], turns) for c in contestants]
-
-
-def row_of(who: Contestant, job: dict[str, Any], ready: dict[str, Any], turns: dict[str, Any]) -> dict[str, Any]:
-    """Row of a contestant: medians over the rounds."""
-    shown = {key: job[key] for key in ("objective", "batch", "hidden")}
-    failed = next((turn["error"] for turn in [ready, *turns[who.name]] if "error" in turn), None)
-    if failed:
-        return {"who": who.name, "about": who.about, **shown, "error": failed}
-    mine, ours = ([t["updates"] / t["seconds"] for t in turns[name] if "error" not in t] for name in (who.name, "ours"))
-    times = [o / m for o, m in zip(ours, mine, strict=False)]
-    rate = statistics.median(mine)
-    per_core = statistics.median(turn["updates"] / turn["core_seconds"] for turn in turns[who.name])
-    return {
-        "who": who.name,
-        "about": who.about,
-        **shown,
-        "updates_per_second": round(rate, 2),
-        "lowest": round(min(mine), 2),
-        "highest": round(max(mine), 2),
-        "trajectories_per_second": round(rate * job["batch"]),
-        "ours_is_times": round(statistics.median(times), 3) if times else None,
-        "updates_per_core_second": round(per_core, 2),
-        "memory_mib": turns[who.name][-1]["memory"],
-        "device_memory_mib": turns[who.name][-1]["device_memory"],
-        "start_seconds": round(ready["seconds"], 2),
-    }
 
 
 def tell(row: dict[str, Any]) -> None:
@@ -145,13 +93,14 @@ def contests(args: argparse.Namespace, table: str) -> None:
         print(f"{out} has all of these sizes already: give --out another folder to measure them anew")
     for name in {name for job in jobs for name in job.names}:
         python_of(name)  # installs what is missing before anybody starts
-    for first in range(0, len(jobs), args.at_once):
-        group = jobs[first : first + args.at_once]
-        with ThreadPoolExecutor(1 if args.at_once == 1 else None) as pool:  # one job: one start after the other
+    at_once = args.at_once or 1
+    for first in range(0, len(jobs), at_once):
+        group = jobs[first : first + at_once]
+        with ThreadPoolExecutor(1 if at_once == 1 else None) as pool:  # one job: one start after the other
             entries = [(job, name) for job in group for name in job.names]
             list(pool.map(lambda entry: entry[0].prepare(entry[1]), entries))
         for job in group:
-            found = job.take(args.rounds, args.seconds)
+            found = job.take(args.rounds or ROUNDS, args.seconds or SECONDS)
             for row in found:
                 tell(row)
             rows += found
@@ -177,23 +126,27 @@ def races(device: str, table: str, rounds: int) -> list[dict[str, Any]]:
 def parse() -> argparse.Namespace:
     """Parse the flags of the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["all", "contest", "race"])
+    parser.add_argument("part", choices=["all", "contest", "race", "real"])
     parser.add_argument("--device", type=device_here, default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--widths", nargs="+", type=int, default=WIDTHS, help="layers of these sizes")
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="batches of these sizes")
-    parser.add_argument("--rounds", type=positive, default=ROUNDS, help="turns of each contestant")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each turn")
+    parser.add_argument("--rounds", type=positive, default=0, help=f"turns of each contestant, {ROUNDS} but for real")
+    parser.add_argument("--seconds", type=float, default=0.0, help=f"of each turn, {SECONDS:.0f} but for real")
     parser.add_argument(
-        "--at-once", type=positive, default=1, help="sizes whose contestants start together, for many cores"
+        "--at-once", type=positive, default=0, help="sizes whose contestants start together, for many cores"
     )
     parser.add_argument("--seeds", type=positive, default=5, help="races")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
+    speed_real.add_flags(parser)
     return parser.parse_args()
 
 
 def main() -> None:
     """Run what is missing of the contest, or the races."""
     args = parse()
+    if args.part == "real":
+        speed_real.measure(args)
+        return
     with tempfile.TemporaryDirectory() as folder:
         table = table_file(Path(folder))
         if args.part in ("all", "contest"):

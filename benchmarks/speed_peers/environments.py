@@ -30,6 +30,7 @@ OURS = {"ours": "compile", "uncompiled": "auto"}
 
 def python_of(name: str) -> str:
     """The interpreter of a contestant: our own, or one in an environment made for it."""
+    name = {"jax-loop": "jax"}.get(name, name)
     if name in OURS or (name == "jax" and find_spec("jax") is not None):
         return sys.executable
     python, stamp = FOLDER / name / "bin" / "python", FOLDER / name / "installed"
@@ -43,12 +44,13 @@ def python_of(name: str) -> str:
     return str(python)
 
 
-def enter(name: str) -> Contestant:
+def enter(name: str, modules: dict[str, str] = MODULES) -> Contestant:
     """Start a contestant's process, without the compilation caches of earlier runs."""
-    source = str(ROOT / "src") if name in OURS else ""
+    here = python_of(name) == sys.executable
+    source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]) if here else ""
     settings = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
     environment = {**os.environ, **settings, "PYTHONPATH": source}
-    return Contestant(name, python_of(name), MODULES[name], environment)
+    return Contestant(name, python_of(name), modules[name], environment)
 
 
 def present(device: str) -> list[str]:

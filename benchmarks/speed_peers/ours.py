@@ -1,5 +1,8 @@
 """This package as a contestant: the loop that `sgfn train` runs."""
 
+import json
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -13,19 +16,20 @@ from sgfn.learning.trainer import Trainer
 def settings(job: Job) -> TrainConfig:
     """The job as a configuration: without noise nothing is learned of it."""
     noisy = job["objective"] == "stochastic"
-    return TrainConfig().with_(
-        batch=job["batch"],
-        steps=job["steps"],
-        seed=job["seed"],
-        beta=job["beta"],
-        noise__alpha=job["alpha"] if noisy else 0.0,
-        dynamics__mode="batch" if noisy else "known",
-        form="marginal" if noisy else "blind",
-        net__hidden=job["hidden"],
-        net__layers=job["layers"],
-        net__activation=job["activation"],
-        optim__lr=job["lr"],
-    )
+    common: dict[str, Any] = {
+        "batch": job["batch"],
+        "steps": job["steps"],
+        "seed": job["seed"],
+        "beta": job["beta"],
+        "noise__alpha": job["alpha"] if noisy else 0.0,
+        "dynamics__mode": "batch" if noisy else "known",
+        "form": "marginal" if noisy else "blind",
+        "net__hidden": job["hidden"],
+        "net__layers": job["layers"],
+        "net__activation": job["activation"],
+        "optim__lr": job["lr"],
+    }
+    return TrainConfig().with_(**common | json.loads(job["settings"]))
 
 
 class Ours:
@@ -33,7 +37,7 @@ class Ours:
 
     def __init__(self, job: Job) -> None:
         self.device, self.chunk = torch.device(job["device"]), job["chunk"]
-        self.trainer = Trainer(make_task("tfbind8", settings(job)), self.device)
+        self.trainer = Trainer(make_task(job["task"], settings(job)), self.device)
         self.step = stepper(self.trainer, job["accelerate"])
 
     def advance(self) -> int:

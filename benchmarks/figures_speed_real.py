@@ -1,0 +1,105 @@
+"""Tables of speed on long sequences and large alphabets, and of growth; empty where nothing was measured."""
+
+from typing import Any
+
+from benchmarks.common import RESULTS, read_results
+from benchmarks.figures_speed import AXES, rate_of
+
+MACHINES = {"cuda": "On a GPU", "cpu": "On a CPU"}
+NAMES = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan", "gfnx": "gfnx", "torchgfn": "torchgfn"}
+TASKS = {
+    "bits": "bits, {vocab} letters, length {length}",
+    "motif": "motif, length {length}",
+    "ehrlich": "Ehrlich, {vocab} letters, length {length}",
+}
+JAX = ("jax", "jax-loop")
+INTRODUCTION = """\
+Measured on long sequences, large alphabets and transformers: 25 % slips and a noise model to learn, trajectory balance
+in the marginal form (cells without noise are for those who have none). JAX is our own scan of the same networks and
+noise model (benchmarks/speed_peers/jax_real.py: key/value cache, one causal pass for the update, TF32 on a GPU), with
+an additive reward of its own, which is cheaper than the tasks'; it decodes one letter in a round of its loop or
+several, and the faster counts. "sgfn" is not compiled: eager on a CPU, captured on a GPU."""
+SLOPES = "Slopes of these lines, both axes logarithmic; 1 is in proportion:"
+
+
+def real_table() -> str:
+    """Updates per second of each contestant, on the machines that were measured."""
+    results = {kind: read_results(f"speed_real_{kind}.json") for kind in MACHINES if _exists(f"speed_real_{kind}.json")}
+    tables = [table_of(kind, result) for kind, result in results.items()]
+    return "\n\n".join([INTRODUCTION, *tables]) if tables else ""
+
+
+def _exists(name: str) -> bool:
+    return (RESULTS / name).is_file()
+
+
+def table_of(kind: str, result: dict[str, Any]) -> str:
+    """The table of one machine, with a line before it and one behind."""
+    cells: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in result["rows"]:
+        keep_faster(cells.setdefault((row["cell"], row["batch"]), {}), row)
+    names = {who: name for who, name in NAMES.items() if any(who in found for found in cells.values())}
+    heads = ["task", "network", "batch", *(f"{name}, updates/s" for name in names.values())]
+    heads += ["MiB, compiled / not / JAX", "start, s, compiled / not / JAX"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for found in cells.values():
+        lines.append("| " + " | ".join(cells_of(found, list(names), kind)) + " |")
+    about = f"{result['machine']['device']}, torch {result['machine']['torch']}; {abouts(result['rows'])}."
+    head = f"{MACHINES[kind]}, `{result['command']}`:"
+    return "\n".join(
+        [head, "", *lines, "", f"[slowest, fastest turn]; (n x): compiled sgfn is n times as fast. {about}"]
+    )
+
+
+def keep_faster(found: dict[str, Any], row: dict[str, Any]) -> None:
+    """Add a row to those of its size, by contestant; of both ways in which JAX decodes, the faster one stays."""
+    who = "jax" if row["who"] in JAX else row["who"]
+    if who not in found or found[who].get("updates_per_second", 0) < row.get("updates_per_second", 0):
+        found[who] = row
+
+
+def cells_of(found: dict[str, Any], names: list[str], kind: str) -> list[str]:
+    """Entries of one line."""
+    row = next(iter(found.values()))
+    task = TASKS[row["task"]].format(**row) + ("" if row["objective"] == "stochastic" else ", no noise")
+    memory, trio = "device_memory_mib" if kind == "cuda" else "memory_mib", ("ours", "uncompiled", "jax")
+    network = f"{ {'mlp': 'MLP'}.get(row['encoder'], row['encoder']) } {row['hidden']} x {row['layers']}"
+    shown = [_rate(found[who]) if who in found else "" for who in names]
+    more = [" / ".join(_number(found.get(who, {}).get(key)) for who in trio) for key in (memory, "start_seconds")]
+    return [task, network, f"{row['batch']:,}", *shown, *more]
+
+
+def _rate(row: dict[str, Any]) -> str:
+    if "error" in row or row["ours_is_times"] is None:
+        return "out of memory" if "emory" in row.get("error", "") else "failed"
+    return rate_of(row)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def abouts(rows: list[dict[str, Any]]) -> str:
+    """What contestants say of themselves, without our own."""
+    told = dict.fromkeys(row["about"].partition(" on ")[0] for row in rows if row["who"] not in ("ours", "uncompiled"))
+    return ", ".join(told) or "nobody else"
+
+
+def growth_table() -> str:
+    """Slopes of the cost of an update on the machines whose file has both networks."""
+    lines = ["| machine | network | along | slope over all sizes | between the last two |", "|---" * 5 + "|"]
+    for kind in MACHINES:
+        found = read_results(f"scaling_{kind}.json") if _exists(f"scaling_{kind}.json") else {}
+        for row in found.get("slopes", []):
+            cells = [
+                found["machine"]["device"],
+                row["encoder"],
+                AXES[row["axis"]],
+                f"{row['all']:.2f}",
+                f"{row['last']:.2f}",
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([SLOPES, "", *lines]) if len(lines) > 2 else ""
+
+
+TABLES = {"speed-real": real_table, "growth": growth_table}
