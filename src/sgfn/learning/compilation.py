@@ -26,7 +26,10 @@ OPTIONS = {"cpu": {"cpp_wrapper": True}, "cuda": {"combo_kernels": True}}
 """On a CPU the calls between kernels are compiled too: interpreted, they take a tenth of a small step. On a GPU kernels
 that do not wait for each other are joined: most take a microsecond, and launching one takes as long."""
 KEPT = {"realize_reads_threshold": 2, "realize_opcount_threshold": 12}
-"""For large batches: what several operations read is computed once, such as the gradient of a GELU."""
+"""For small batches: what several operations read is computed once, such as the gradient of a GELU; in large ones
+reading it again from memory takes longer."""
+MOST_KEPT = 65536
+"""Most states of a batch for which that is faster."""
 
 
 def compiled(function: Callable[..., Any], device: torch.device, **more: Any) -> Callable[..., Any]:

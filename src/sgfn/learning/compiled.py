@@ -12,7 +12,7 @@ from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, Past, stacked
-from sgfn.learning.compilation import KEPT, NotCompilableError, compiled
+from sgfn.learning.compilation import KEPT, MOST_KEPT, NotCompilableError, compiled
 from sgfn.learning.general import BatchDraws, GeneralBackend
 from sgfn.learning.letters import CompiledLetters, letters_fit
 from sgfn.learning.replay import rebuild
@@ -33,8 +33,9 @@ class CompiledBackend(Backend):
         setup = general.setup
         self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]
         self.own = self.config.batch - (self.config.offline_batch if setup.offline is not None else 0)
-        self.losses = compiled(self._losses, self.device, **KEPT)
-        self.past_losses = compiled(self._past_losses, self.device, **KEPT)
+        kept = KEPT if self.config.batch * self.env.horizon <= MOST_KEPT else {}
+        self.losses = compiled(self._losses, self.device, **kept)
+        self.past_losses = compiled(self._past_losses, self.device, **kept)
         self.past_noise_loss = compiled(self._past_noise_loss, self.device)
         self.apply = compiled(self._apply, self.device)
         self.apply_nets = compiled(self._apply_nets, self.device)
