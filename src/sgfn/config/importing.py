@@ -1,7 +1,6 @@
 """Things by the name `module:name`: finding them, and the name under which a later process finds one again."""
 
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sgfn.config.checks import nearest
 from sgfn.config.user_code import IN_COMMAND, NAMED, brief, in_user_code, libraries, note_users
 
 
@@ -122,8 +122,8 @@ def _attribute(owner: Any, part: str, who: str) -> Any:
     if hasattr(owner, part):
         return getattr(owner, part)
     public = [known for known in dir(owner) if not known.startswith("_") and _own(owner, known)]
-    near = difflib.get_close_matches(part, public, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(public[:8]) or 'nothing'}"
+    near = nearest(part, public)
+    hint = f"did you mean {near}?" if near else f"it has {', '.join(public[:8]) or 'nothing'}"
     where = getattr(owner, "__file__", None) or getattr(owner, "__name__", owner)
     if getattr(owner, "__name__", "") == "__main__":
         hint = "it was part of the script that ran: move it to a module of its own and name that"
