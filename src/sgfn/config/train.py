@@ -442,12 +442,14 @@ def _changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
 
 def _check_field(config: Any, prefix: str, name: str, known: Iterable[str]) -> None:
     """Raise unless a field is known; one that only components have is suggested with theirs."""
+    if name in known:
+        return
     parts = {f.name: getattr(config, f.name) for f in fields(config)}
     inner = [(part, f.name) for part, value in parts.items() if is_dataclass(value) for f in fields(value)]
     end = name if nearest(name, parts) else nearest(name, [own for _, own in inner])
     suggested = [f"'{part}.{own}'" for part, own in inner if own in (name, end)]
-    suggested.sort(key=lambda whole: not whole.startswith(("'net.", "'optim.")))  # what is meant most often
-    if name not in parts and suggested:
+    if suggested:
+        suggested.sort(key=lambda whole: not whole.startswith(("'net.", "'optim.")))  # what is meant most often
         raise ValueError(f"config: field {name!r} is unknown; did you mean {' or '.join(suggested[:3])}?")
     one_of("config: field", prefix + name, (prefix + one for one in known))
 
