@@ -79,7 +79,7 @@ def _import(home: str, who: str) -> ModuleType:
     except BaseException as error:  # a module may call sys.exit
         raise ValueError(f"{who}: importing {home} failed ({brief(error)}){in_user_code(error)}") from error
     if not home.startswith("sgfn."):
-        NAMED.update([found.__file__] if found.__file__ else [])
+        NAMED.update([file] if (file := getattr(found, "__file__", None)) else [])  # what is built in has none
         note_users(sys.modules.get(name) for name in set(sys.modules) - before)
     return found
 
