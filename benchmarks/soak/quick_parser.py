@@ -19,7 +19,7 @@ KEPT = (
 
 def install() -> None:
     """Let the parser remember the sources of classes, and not test itself."""
-    _unsafe_cache.sys = SimpleNamespace(modules={})  # pyright: ignore[reportAttributeAccessIssue]
+    _unsafe_cache.sys = SimpleNamespace(modules={})  # pyright: ignore[reportAttributeAccessIssue, reportPrivateImportUsage]
     for module, name in KEPT:
         kept = getattr(module, name)
         setattr(module, name, functools.cache(getattr(kept, "__wrapped__", kept)))
