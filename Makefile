@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := runs/demo
 BROWSERS := $(or $(SGFN_BROWSER),chromium chromium-browser google-chrome)
 
-.PHONY: install browser demo test tests faults check style types fast lint figures figures-train speed soak clean
+.PHONY: install browser demo test tests test-long faults check style types fast lint figures figures-train speed soak clean
 
 install: $(VENV)/.installed
 
@@ -38,8 +38,8 @@ style: install
 types: install
 	$(BIN)/pyright
 
-# one thread per process: more would wait for each other
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
+# one thread per process: more would wait for each other; what is compiled is kept, as tests start many processes
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest
 
 # pyright has one core for most of a minute: tests run beside it
 test: style browser
@@ -47,6 +47,10 @@ test: style browser
 
 tests: install
 	$(PYTEST) -n 2 --dist worksteal -m "not long"  # what a module shares is made once, and no worker is idle at the end
+
+# what `make test` leaves out: what takes long and has a quicker sibling there, and more of the same faults
+test-long: install
+	$(PYTEST) -n 2 --dist worksteal -m long
 
 # every bad input, three kills of each command, all pairs of writers, ten damaged folders a question
 faults: install

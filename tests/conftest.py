@@ -1,5 +1,6 @@
 """Trained runs, made once; each test gets a copy of its own."""
 
+import gc
 import shutil
 from pathlib import Path
 
@@ -18,7 +19,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load shared fixtures where tests run: a process that only hands tests out to workers need not wait for torch."""
     hands_out = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if not hands_out:
+        from benchmarks.soak import quick_parser
+
+        quick_parser.install()
         config.pluginmanager.import_plugin("stub_workers")
+
+
+def pytest_collection_finish() -> None:
+    """What is there when tests begin stays: the collector of garbage need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

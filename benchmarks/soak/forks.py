@@ -250,7 +250,10 @@ def _import_everything() -> None:
     import torch
 
     import sgfn.cli.commands
+    from benchmarks.soak import quick_parser
     from sgfn.compare import workers
+
+    quick_parser.install()
 
     for name in LIBRARIES:
         with contextlib.suppress(ImportError):  # an extra that is not installed

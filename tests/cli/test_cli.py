@@ -388,6 +388,7 @@ def test_a_process_fails_in_one_line() -> None:
     assert re.fullmatch(r"sgfn: task 'gird' is unknown: .*\n", done.stderr)
 
 
+@pytest.mark.long  # tests/faults has a reader that goes away
 def test_nobody_is_told_of_a_pipe_that_is_closed() -> None:
     """As in `sgfn tasks | head -1`, with the reader gone from the start."""
     reader, writer = os.pipe()
@@ -420,23 +421,15 @@ def test_a_closed_pipe_is_noticed_before_python_shuts_down(words: list[str], mon
     assert told.getvalue() == ""
 
 
-CLOSED = [
-    *(("data list --json", closed) for closed in (">&-", ">&- 2>&-", "<&- >&-")),
-    *(("tasks grid", ">&-"), ("--help", "<&- >&-"), ("tasks --help", ">&- 2>&-")),
-]
-
-
-@pytest.mark.parametrize(("words", "closed"), CLOSED)
+@pytest.mark.parametrize(("words", "closed"), [("data list --json", "<&- >&-")])
 def test_streams_that_are_closed(words: str, closed: str) -> None:
-    """As in `sgfn tasks >&-`: nothing is printed, and nothing else is lost."""
+    """As in `sgfn tasks >&-`: nothing is printed, and nothing else is lost; tests/faults closes more of them."""
     command = f"{sys.executable} -m sgfn.cli {words} {closed}"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize(
-    ("words", "closed"), [("tasks gird", "2>&-"), ("train --steps abc", ">&- 2>&-"), ("data fetch x", "2>/dev/full")]
-)
+@pytest.mark.parametrize(("words", "closed"), [("data fetch x", "2>/dev/full")])
 def test_an_error_without_a_place_to_say_it(words: str, closed: str) -> None:
     command = f"{sys.executable} -m sgfn.cli {words} {closed}"
     assert subprocess.run(command, shell=True, capture_output=True, check=False).returncode == 2

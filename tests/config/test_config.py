@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sgfn import config as module
 from sgfn.config import OfflineConfig, OptimConfig, TrainConfig, from_dict, to_dict
-from sgfn.config.checks import in_range, one_of
+from sgfn.config.checks import _slips, in_range, nearest, one_of
 from sgfn.config.presets import PRESETS
 from sgfn.learning.forms import FORMS
 from sgfn.objectives import OBJECTIVES
@@ -315,6 +315,52 @@ def test_with_reaches_into_components_and_leaves_the_rest() -> None:
             base.with_(**{name: value})
     with pytest.raises(ValueError, match=r"^optim\.lr must"):
         base.with_(optim__lr=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("hiden", "'net.hidden' or 'dynamics.hidden' or 'novelty.hidden'"),
+        ("lr", "'optim.lr' or 'dynamics.lr' or 'novelty.lr'"),  # not 'rl', which is as near
+        ("alpha", "'noise.alpha'"),
+    ],
+)
+def test_a_field_of_a_component_is_suggested_with_it(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=rf"^config: field '{name}' is unknown; did you mean {said}\?$"):
+        TrainConfig().with_(**{name: 1})
+
+
+SLIPS = {
+    "hiden": "hidden",
+    "stepz": "steps",
+    "lenght": "length",
+    "HIDDEN": "hidden",
+    "len": "length",
+    "zteps": "steps",
+    "chian": "",
+    "epochs": "",
+    "rn": "",
+    "": "",
+    "x" * 10_000: "",
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_name_is_suggested_only_when_it_is_near(slip: str) -> None:
+    assert nearest(slip, ["steps", "hidden", "length", "gamma"]) == SLIPS[slip]
+
+
+@PROPERTY
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_slips_are_a_distance(one: str, other: str) -> None:
+    found = _slips(one, other)
+    assert found == _slips(other, one)
+    assert (found == 0) == (one == other)
+    assert abs(len(one) - len(other)) <= found <= max(len(one), len(other))
+    if one:
+        assert _slips(one, one[1:]) == _slips(one, one + "x") == 1
+    if len(one) > 1 and one[0] != one[1]:
+        assert _slips(one, one[1] + one[0] + one[2:]) == 1
 
 
 def test_presets_equal_the_config() -> None:

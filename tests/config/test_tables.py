@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import re
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from datetime import datetime
@@ -206,6 +207,16 @@ def test_a_workbook_that_is_another_zip(tmp_path: Path) -> None:
     assert complaint(write(tmp_path, data.getvalue(), "a.xlsx")).startswith(": not a readable Excel workbook (")
 
 
+def peak_of(call: Callable[[], object]) -> int:
+    """Bytes of memory that Python asks for at the most during a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("kind", ["csv.gz", "parquet", "xlsx"])
 def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Five megabytes in a few kilobytes: read below the limit, refused above it."""
@@ -214,6 +225,8 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest
     path = write_kind(tmp_path, frame, kind)
     monkeypatch.setattr(reading, "LARGEST", 2**22 if kind == "csv.gz" else path.stat().st_size + 1000)
     monkeypatch.setattr(reading, "CHUNK", 2**16)
+    if kind == "csv.gz":
+        assert peak_of(lambda: complaint(path)) < 2**20 < reading.LARGEST
     assert re.search(r": unpacks to more than \S+ GiB; keep only the columns and rows you need$", complaint(path))
     monkeypatch.setattr(reading, "LARGEST", 2**30)
     assert len(read_table(path).frame) == len(frame)

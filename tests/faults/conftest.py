@@ -9,10 +9,6 @@ from benchmarks.soak.forks import ForkServer
 from benchmarks.soak.kills import Kills
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "long: more of the same faults; `make faults` runs them, `make test` does not")
-
-
 @pytest.fixture(scope="session")
 def server() -> Iterator[ForkServer]:
     with ForkServer() as process:

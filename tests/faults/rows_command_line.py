@@ -215,6 +215,9 @@ LETTERS = [
 ]
 
 NAMES = [
+    row("name: of a list of tables", "data list extra", "data list takes no name, got 'extra'"),
+    row("name: missing behind its flag", "train grid --objective kl --kl.flow {tiny}", "--kl.flow"),
+    row("name: far from all", "train grid --objective balance", "--objective 'balance' is unknown", hides=("did you mean",)),
     row("name: objective", "train grid --objective tbb", "--objective 'tbb' is unknown", "did you mean 'tb'?"),
     row("name: form", "train grid --form=margnal", "--form 'margnal'", "did you mean 'marginal'?"),
     row("name: method", "train grid --method pppo", "--method 'pppo'", "did you mean 'ppo'?"),

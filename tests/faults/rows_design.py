@@ -77,6 +77,8 @@ ROWS = [
     simulated("a task of a module that is not there", "nowhere:f", "nowhere"),
     simulated("a colon alone", ":", ":"),
     simulated("noise of nan", "words --noise.alpha nan", "noise.alpha"),
+    row("design: noise above 1", "design propose t.csv --orders 2 --noise.alpha 2 --out run", "noise.alpha must lie in [0, 1)",
+        base="", files={"t.csv": "sequence,score\nACG,1\nCAT,0.5\n"}, hides=("Error parsing",)),
     simulated("noise in words", "words --noise.alpha some", "noise.alpha"),
     simulated("noise of an unknown kind", "words --noise.kind unifrom", "noise.kind"),
     simulated("gc in words", "words --gc some", "gc"),

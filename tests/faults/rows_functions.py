@@ -150,6 +150,8 @@ OWN = [
     row("own: function that ends a comparison's worker",
         f"compare callable --callable.function mine:f {SHORT} --methods tb --seeds 1 {{tiny}}", "cells failed",
         files={"mine.py": "import sys\ndef f(texts): sys.exit(0)\n"}, leaves=True, talks=True),
+    row("own: function that is built in", f"train callable --callable.function builtins:len {SHORT} {{tiny}} --out run",
+        "builtins:len", leaves=True),
     row("own: tilt that is not there", "forecast s.csv --tilt mine:g {short}", "mine",
         files={"mine.py": "def f(paths): return 1\n", "s.csv": "ds,y\n2024-01-01,1\n"}),
 ]

@@ -57,6 +57,7 @@ NOT_FILES = [
     row("table: not there", "train table --table.file t.csv {tiny}", "table.file", "t.csv", "no such file"),
     row("table: not there, to look at", "tasks table --table.file t.csv", "table.file", "t.csv", "no such file"),
     row("table: not there, to compare", "compare table --table.file t.csv {tiny}", "t.csv", "no such file"),
+    row("table: a file that breaks off", "train table --table.file /proc/self/mem {tiny}", "/mem: Input/output error"),
     row("table: an empty name", ["train", "table", "--table.file", ""], "table.file"),
     row("table: below a file", "train table --table.file t.csv/x.csv {tiny}", "t.csv/x.csv", files={"t.csv": GOOD}),
     row("table: a name that is too long", ["tasks", "table", "--table.file", "x" * 300], "x" * 20),

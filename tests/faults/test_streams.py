@@ -18,6 +18,13 @@ CLOSED = {
     "output of help": (["train", "--help"], [1]),
     "error": (["evaluate", "nowhere"], [2]),
     "error of training": (["train", "grid", "--resume", "--device", "cpu", "--out", "run"], [2]),
+    "output of data": (["data", "list", "--json"], [1]),
+    "output and error of data": (["data", "list", "--json"], [1, 2]),
+    "output of one task": (["tasks", "grid"], [1]),
+    "input and output of help": (["--help"], [0, 1]),
+    "output and error of help": (["tasks", "--help"], [1, 2]),
+    "error of a misspelt task": (["tasks", "gird"], [2]),
+    "output and error of a wrong number": (["train", "--steps", "abc"], [1, 2]),
     "all": (["evaluate", "run", "--samples", "8", "--device", "cpu"], [0, 1, 2]),
     "all of a mistake": (["train", "gird"], [0, 1, 2]),
 }
@@ -32,8 +39,8 @@ def test_a_closed_stream_is_no_traceback(name: str, server: ForkServer, bases: B
     assert "Traceback" not in ended.err
     if ended.code == 2 and 2 not in closed:
         one_line(ended.err)
-    if words == ["evaluate", "nowhere"] or words == ["train", "gird"]:
-        assert ended.code == 2
+    wrong = (["evaluate", "nowhere"], ["train", "gird"], ["tasks", "gird"], ["train", "--steps", "abc"])
+    assert ended.code == 2 * (words in wrong) or "run" in words
 
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:

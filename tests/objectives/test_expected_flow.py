@@ -97,7 +97,7 @@ def test_the_recursion_is_the_closed_form_under_uniform_slip(alpha: float) -> No
 @pytest.mark.slow
 def test_training_approaches_the_closed_form_and_a_graph_is_refused() -> None:
     config = TrainConfig().with_(
-        objective="eflow", steps=400, batch=64, noise__alpha=0.5, dynamics__mode="known", optim__lr=5e-3, net__hidden=64
+        objective="eflow", steps=150, batch=32, noise__alpha=0.5, dynamics__mode="known", optim__lr=5e-3, net__hidden=64
     )
     trainer = Trainer(make_task("words", config), torch.device("cpu"))
     env, task = trainer.task.env, trainer.task

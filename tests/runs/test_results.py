@@ -79,7 +79,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=8)
 @given(name=st.integers(0, 10**6), junk=JUNK)
 def test_whatever_a_field_holds_there_is_a_page_or_one_line(
     name: int, junk: Any, words_run: Path, evaluated: dict[str, Any]

@@ -32,6 +32,8 @@ def run_data(args: Data) -> None:
     from sgfn.landscapes import tfbind8
 
     if args.action == "list":
+        if args.name is not None:
+            raise ValueError(f"data list takes no name, got {args.name!r}: `sgfn data fetch` gets one")
         have = set(tfbind8.available())
         names = [{"table": name, "here": name in have} for name in tfbind8.known_names()]
         return print_json(names) if args.json else out.print("\n".join(n["table"] for n in names))

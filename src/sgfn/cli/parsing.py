@@ -139,12 +139,12 @@ def check_choices(kind: type, words: list[str]) -> None:
     """Names with a known set of values: suggest the nearest before the parser lists them all."""
     for name, allowed in literal_fields(kind):
         value = flag_value(words, name)
-        if value is not None:
+        if value is not None and not value.startswith("--"):  # a flag without its value is the parser's to tell
             one_of(f"--{name}", value, allowed)
     own = get_type_hints(kind)
     for name in (name for name in choices() if name not in own):  # a flag of its own may have other names
         value = flag_value(words, name)
-        if value is not None:
+        if value is not None and not value.startswith("--"):
             check_name(name, value, "--")
 
 
@@ -168,7 +168,7 @@ def one_line(box: str, words: list[str]) -> str:
         "",
         text,
     )
-    text = re.sub(r"Error parsing (config)?(\.\w+)?: (?=\S)", "", text)
+    text = re.sub(r"Error parsing [\w.]*: (?=\S)", "", text)
     text = re.sub(r" Perhaps you meant: (--[\w.-]+).*", r"; did you mean \1?", text)
     text = re.split(r" Argument helptext:| Similar arguments:| For full helptext| sgfn \w+ --help", text)[0].strip(" -")
     text = unread_value(text, words) or missing_value(text, words) or text

@@ -1,9 +1,11 @@
 """Checks of single fields: each raises one line that names the field, the wanted range and the value."""
 
-import difflib
 import math
 from collections.abc import Iterable
 from numbers import Integral
+
+LONGEST_NAME, LONGEST_SLIP = 100, 30
+"""Letters of a name that is still compared with others, and by which it may be longer or shorter."""
 
 
 def require(condition: bool, name: str, wanted: str, value: object) -> None:
@@ -37,9 +39,46 @@ def one_of(name: str, value: str, allowed: Iterable[str]) -> None:
     """Check a choice by name, and suggest the nearest."""
     allowed = list(allowed)
     if value not in allowed:
-        near = difflib.get_close_matches(value, allowed, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(value, allowed)
+        hint = f"; did you mean {near!r}?" if near else ""
         raise ValueError(f"{name} {value!r} is unknown: choose from {', '.join(allowed)}{hint}")
+
+
+def nearest(text: str, known: Iterable[str]) -> str:
+    """The known name that a text may be a slip of, in any case; empty where none is near.
+
+    A name is near where it begins the text or is begun by it (three letters at least), or where a third of its letters
+    at most were left out, put in, changed or swapped with the next.
+
+    >>> nearest("hiden", ["chain", "hidden"]), nearest("hiden", ["chain"]), nearest("seq", ["Sequence"])
+    ('hidden', '', 'Sequence')
+    """
+    slips = {name: _slips(text.lower(), name.lower()) for name in known}
+    few = {name: (max(len(text), len(name)) + 1) // 3 for name in slips}
+    found = [name for name, slip in slips.items() if slip <= few[name] or _begins(text, name)]
+    return min(found, key=lambda name: (slips[name], -len(name)), default="")
+
+
+def _begins(one: str, other: str) -> bool:
+    """Whether the shorter of two names begins the longer."""
+    short, long = sorted((one.lower(), other.lower()), key=len)
+    return len(short) >= 3 and long.startswith(short)
+
+
+def _slips(one: str, other: str) -> int:
+    """Letters left out, put in, changed or swapped with the next that lead from one text to the other."""
+    if abs(len(one) - len(other)) > LONGEST_SLIP or max(len(one), len(other)) > LONGEST_NAME:
+        return max(len(one), len(other))
+    before, last = list[int](), list(range(len(other) + 1))
+    for i, letter in enumerate(one):
+        row = [i + 1]
+        for j, known in enumerate(other):
+            steps = [last[j + 1] + 1, row[j] + 1, last[j] + (letter != known)]
+            if i and j and letter == other[j - 1] and known == one[i - 1]:
+                steps.append(before[j - 1] + 1)
+            row.append(min(steps))
+        before, last = last, row
+    return last[-1]
 
 
 def shorten(text: str, width: int = 40) -> str:

@@ -1,7 +1,6 @@
 """Things by the name `module:name`: finding them, and the name under which a later process finds one again."""
 
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from sgfn.config.checks import nearest
 from sgfn.config.user_code import IN_COMMAND, NAMED, brief, in_user_code, libraries, note_users
 
 
@@ -79,7 +79,7 @@ def _import(home: str, who: str) -> ModuleType:
     except BaseException as error:  # a module may call sys.exit
         raise ValueError(f"{who}: importing {home} failed ({brief(error)}){in_user_code(error)}") from error
     if not home.startswith("sgfn."):
-        NAMED.update([found.__file__] if found.__file__ else [])
+        NAMED.update([file] if (file := getattr(found, "__file__", None)) else [])  # what is built in has none
         note_users(sys.modules.get(name) for name in set(sys.modules) - before)
     return found
 
@@ -122,8 +122,8 @@ def _attribute(owner: Any, part: str, who: str) -> Any:
     if hasattr(owner, part):
         return getattr(owner, part)
     public = [known for known in dir(owner) if not known.startswith("_") and _own(owner, known)]
-    near = difflib.get_close_matches(part, public, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(public[:8]) or 'nothing'}"
+    near = nearest(part, public)
+    hint = f"did you mean {near}?" if near else f"it has {', '.join(public[:8]) or 'nothing'}"
     where = getattr(owner, "__file__", None) or getattr(owner, "__name__", owner)
     if getattr(owner, "__name__", "") == "__main__":
         hint = "it was part of the script that ran: move it to a module of its own and name that"

@@ -4,7 +4,6 @@ Every problem is a ValueError of one line that begins with what the file is call
 """
 
 import gzip
-import io
 import json
 import re
 import stat
@@ -108,17 +107,30 @@ def read_bytes(path: Path, name: str) -> bytes:
     return data
 
 
-def _unpacked(data: bytes, name: str) -> bytearray:
-    """What gzip packed, read in pieces so that a small file cannot fill the memory."""
-    whole = bytearray()
+def _unpacked(path: Path, name: str) -> bytearray:
+    """What gzip packed; a first pass finds the size and keeps nothing, so that a small file cannot fill the memory."""
+    check_size(name, check_file(path, name), "has")
+    with _found(name):
+        path.open("rb").close()
     try:
-        with gzip.open(io.BytesIO(data)) as file:
-            while part := file.read(CHUNK):
-                whole += part
-                check_size(name, len(whole))
+        whole, filled = bytearray(sum(len(part) for part in _pieces(path, name))), 0
+        for part in _pieces(path, name):
+            whole[filled : filled + len(part)] = part
+            filled += len(part)
     except (OSError, EOFError, zlib.error) as error:
         raise located(name, f"cannot be read as gzip ({brief(error)}); pack the table again") from None
+    del whole[filled:]  # it may have changed meanwhile
     return whole
+
+
+def _pieces(path: Path, name: str) -> Iterator[bytes]:
+    """Piece after piece of what gzip packed; raises as soon as they are too many."""
+    size = 0
+    with gzip.open(path) as file:
+        while part := file.read(CHUNK):
+            size += len(part)
+            check_size(name, size)
+            yield part
 
 
 # Text
@@ -126,8 +138,7 @@ def _unpacked(data: bytes, name: str) -> bytearray:
 
 def read_text(path: Path, name: str) -> str:
     """The whole text of a file, unpacked, less the mark of byte order that spreadsheets put at its beginning."""
-    found = read_bytes(path, name)
-    data = _unpacked(found, name) if path.suffix.lower() == PACKED else found
+    data = _unpacked(path, name) if path.suffix.lower() == PACKED else read_bytes(path, name)
     if other := next((kind for mark, kind in MARKS.items() if data.startswith(mark)), None):
         raise located(name, f"the text is in {other}; save the table as CSV in UTF-8")
     try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
@@ -96,8 +97,8 @@ def leaves(config: Any, prefix: str = "") -> Iterator[str]:
 
 def unread_fields(lines: Iterable[Reads], config: Any, facts: Mapping[str, Any]) -> list[str]:
     """Fields that no line reads under a configuration."""
-    open_lines = [line for line in lines if not line.missing(config, facts)]
-    return [name for name in leaves(config) if not any(line.covers(name) for line in open_lines)]
+    read = {own for line in lines if not line.missing(config, facts) for own in line.names}
+    return [name for name in leaves(config) if read.isdisjoint(accumulate(name.split("."), "{}.{}".format))]
 
 
 def readers(lines: Iterable[Reads], name: str, config: Any, facts: Mapping[str, Any]) -> str:

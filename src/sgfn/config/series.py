@@ -3,11 +3,10 @@
 import math
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from sgfn.config.checks import in_range, one_of, require
+from sgfn.config.checks import in_range, nearest, one_of, require
 from sgfn.config.extras import optional
 
 Dataset = Literal["births", "weather", "glucose"]
@@ -253,6 +252,6 @@ def check_country(name: str, code: str) -> None:
     if code in package.list_supported_countries():
         return
     codes = {word.upper(): entry[1] for entry in package.registry.COUNTRIES.values() for word in entry}
-    near = get_close_matches(code.strip().upper(), codes, n=1, cutoff=0.5)
-    hint = f"; did you mean {codes[near[0]]!r}?" if near else ""
+    near = nearest(code.strip(), codes)
+    hint = f"; did you mean {codes[near]!r}?" if near else ""
     raise ValueError(f"{name} {code!r} is unknown: write none, or a country's code such as US, DE or JP{hint}")

@@ -2,11 +2,12 @@
 
 import types
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from sgfn.config.checks import divides, in_range, one_of, quoted, require
+from sgfn.config.checks import divides, in_range, nearest, one_of, quoted, require
 from sgfn.config.exploration import (
     ArchiveConfig,
     LocalConfig,
@@ -433,10 +434,24 @@ def _changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
     """A copy with some fields changed; unknown or ill-typed ones are named."""
     hints = typing.get_type_hints(type(config))
     for name, value in values.items():
-        one_of("config: field", prefix + name, (prefix + known for known in hints))
+        _check_field(config, prefix, name, hints)
         if not isinstance(value, Path) and not is_dataclass(value):
             values = {**values, name: _value(hints[name], value, prefix + name)}
     return replace(typing.cast(Any, config), **values)
+
+
+def _check_field(config: Any, prefix: str, name: str, known: Iterable[str]) -> None:
+    """Raise unless a field is known; one that only components have is suggested with theirs."""
+    if name in known:
+        return
+    parts = {f.name: getattr(config, f.name) for f in fields(config)}
+    inner = [(part, f.name) for part, value in parts.items() if is_dataclass(value) for f in fields(value)]
+    end = name if nearest(name, parts) else nearest(name, [own for _, own in inner])
+    suggested = [f"'{part}.{own}'" for part, own in inner if own in (name, end)]
+    if suggested:
+        suggested.sort(key=lambda whole: not whole.startswith(("'net.", "'optim.")))  # what is meant most often
+        raise ValueError(f"config: field {name!r} is unknown; did you mean {' or '.join(suggested[:3])}?")
+    one_of("config: field", prefix + name, (prefix + one for one in known))
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:

@@ -7,14 +7,13 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from sgfn.config.checks import shorten
+from sgfn.config.checks import nearest, shorten
 from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
 from sgfn.landscapes.replicates import merge_replicates
 from sgfn.landscapes.transforms import ScoreTransform
@@ -81,8 +80,8 @@ def resolve_alphabet(text: str, field: str = "table.alphabet") -> str:
     if named := ALPHABETS.get(text.lower()):
         return named
     fix = f"give {', '.join(ALPHABETS)}, or two or more different letters"
-    if len(text) > 4 and (near := get_close_matches(text.lower(), ALPHABETS, n=1, cutoff=0.7)):
-        raise ValueError(f"{field} {shorten(text)!r} is unknown, did you mean {near[0]}; {fix}")
+    if len(text) > 4 and (near := nearest(text, ALPHABETS)):
+        raise ValueError(f"{field} {shorten(text)!r} is unknown, did you mean {near}; {fix}")
     if len(text) < 2:
         raise ValueError(f"{field} {text!r} is too short; {fix}")
     if len(text) > MOST_LETTERS:
@@ -261,10 +260,9 @@ class _Scores:
         """What to say of a column that is not there."""
         header = self.table.columns
         what = f"not in the header ({shorten(', '.join(header))})"
-        folded = {column.lower(): column for column in header}
-        near = get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
+        near = nearest(name, header)
         if near:
-            return f"{what}; did you mean {shorten(folded[near[0]])!r}? Choose it with {flag}"
+            return f"{what}; did you mean {shorten(near)!r}? Choose it with {flag}"
         return f"{what}; name the columns in the first line, or choose one with {flag}"
 
     def sequence(self, row: int, text: str) -> str:

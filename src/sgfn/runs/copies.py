@@ -33,7 +33,10 @@ class KeptFile:
 def checksum(file: Path) -> str:
     """SHA-256 of a file."""
     with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+        try:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+        except OSError as error:  # of a broken disk, say; it names no file
+            raise OSError(error.errno, error.strerror, str(file)) from None
 
 
 def files_there(config: TrainConfig) -> dict[str, Path]:

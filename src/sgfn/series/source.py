@@ -5,13 +5,13 @@ Every problem is a ValueError of one line, `FILE, line N, column 'C': what; fix`
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float64, Shaped
 
+from sgfn.config.checks import nearest
 from sgfn.config.shell import flag
 from sgfn.config.tables import Table, read_table, spell
 from sgfn.series.number_text import comma_numbers, decimal_commas, not_a_number, with_points
@@ -73,9 +73,8 @@ class SeriesTable(Table):
     def nearest(self, column: str) -> str:
         """A column that may be meant by a name; empty where there is none."""
         folded = {str(name).lower(): str(name) for name in self.frame.columns}
-        near = [name for name in ALIASES.get(column, ()) if name in folded]
-        near += get_close_matches(column.lower(), folded, n=1, cutoff=0.5)
-        return folded[near[0]] if near else ""
+        known = [folded[name] for name in ALIASES.get(column, ()) if name in folded]
+        return known[0] if known else nearest(column, folded.values())
 
     def numbers(self, column: str, *, target: bool = False) -> Float64[np.ndarray, " R"]:
         """A column as finite numbers, nan where it is empty; errors offer no way without a `target`."""
