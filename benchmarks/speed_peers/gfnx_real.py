@@ -64,7 +64,7 @@ class Gfnx(GfnxLoop):
     """gfnx's environment of a task, with an MLP on its tokens."""
 
     def __init__(self, job: Job) -> None:
-        env, log_z = environment(job), jnp.asarray(job["length"] * math.log(job["vocab"]))
+        env, log_z = environment(job), jnp.asarray(job["length"] * math.log(job["vocab"]), jnp.float32)
         policy = network(random.split(random.key(job["seed"]))[0], job, env)
         super().__init__(job, env, policy, log_z)
 
