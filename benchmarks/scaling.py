@@ -13,6 +13,7 @@ import math
 import resource
 import statistics
 import time
+from dataclasses import replace
 from itertools import pairwise, product, zip_longest
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ import torch
 from benchmarks.common import RESULTS, device_here, positive, write_results
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
-from sgfn.landscapes.tasks import make_task
+from sgfn.config.tasks import LONGEST
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.landscapes.bits import Bits
+from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.execution import stepper
 from sgfn.learning.trainer import Trainer
 
@@ -39,14 +43,30 @@ ENCODERS: dict[str, dict[str, Any]] = {
 ROUNDS, SECONDS, MINUTES = 3, {"cpu": 0.5, "cuda": 0.2}, {"cpu": 20.0, "cuda": 2.75}
 MOST_ON_CPU = 4096
 """Largest batch of a transformer on a CPU, which takes seconds for an update of it."""
+MODES = 25
 Size = dict[str, Any]
 
 
 def configured(encoder: str, length: int, vocab: int, batch: int) -> TrainConfig:
     """Configuration of a run of a given size."""
     bits = vocab.bit_length() - 1  # of a token
-    size = {"bits__k": bits, "bits__length": bits * length, "bits__distance": "hamming", "bits__modes": 25}
+    size = {
+        "bits__k": bits,
+        "bits__length": min(bits * length, LONGEST),
+        "bits__distance": "hamming",
+        "bits__modes": MODES,
+    }
     return TrainConfig().with_(batch=batch, noise__alpha=0.1, **size, **ENCODERS[encoder])
+
+
+def task_of(size: Size) -> Task:
+    """The task of a given size; strings of more bits than a configuration takes are put in by hand."""
+    task, bits = make_task("bits", configured(**size)), size["vocab"].bit_length() - 1
+    if bits * size["length"] <= LONGEST:
+        return task
+    landscape = Bits(length=bits * size["length"], k=bits, modes=MODES, distance="hamming")
+    env = SequenceEnv(length=size["length"], alphabet=landscape.alphabet, noise=task.env.noise)
+    return replace(task, env=env, landscape=landscape)
 
 
 def sizes(device: str) -> list[tuple[str, Size]]:
@@ -68,7 +88,7 @@ def cost(size: Size, device: torch.device, rounds: int) -> dict[str, Any]:
 
 def _cost(size: Size, device: torch.device, rounds: int) -> dict[str, float]:
     started = time.perf_counter()
-    trainer = Trainer(make_task("bits", configured(**size)), device)
+    trainer = Trainer(task_of(size), device)
     advance = stepper(trainer)
     steps = max(1, advance.burst)
     timed(trainer, advance, 2 * steps + 3)

@@ -183,16 +183,22 @@ def measure(args: argparse.Namespace) -> None:
         if time.monotonic() - began > 60.0 * minutes:
             print(f"{minutes} minutes are over: {len(jobs) - first} sizes are left, the same command goes on with them")
             break
-        for job in (group := jobs[first : first + at_once]):
-            job.names = [name for name in job.names if name not in lacking]
+        group = jobs[first : first + at_once]
+        absent = [absentees(job, lacking) for job in group]
         start(group, together=at_once > 1)
-        for job in group:
-            found = job.take(args.rounds or ROUNDS[device], args.seconds or SECONDS[device])
-            found += [{"who": name, "about": name, **job.shown, "error": why} for name, why in lacking.items()]
+        for job, without in zip(group, absent, strict=True):
+            found = job.take(args.rounds or ROUNDS[device], args.seconds or SECONDS[device]) + without
             for row in found:
                 tell(row)
             rows += found
             write_results(out, "speed", torch.device(device), rows, versions=versions())
+
+
+def absentees(job: Turns, lacking: dict[str, str]) -> list[dict[str, Any]]:
+    """Take contestants that did not install out of a job; returns a row that says so for each."""
+    without = [name for name in job.names if name in lacking]
+    job.names = [name for name in job.names if name not in lacking]
+    return [{"who": name, "about": name, **job.shown, "error": lacking[name]} for name in without]
 
 
 def start(group: list[Turns], together: bool) -> None:

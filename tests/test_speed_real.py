@@ -73,3 +73,12 @@ def test_slopes_are_exponents_and_cut_off_studies_are_balanced() -> None:
         (a, e) for a in scaling.AXES for e in scaling.ENCODERS
     }
     assert len(order) == 42 > len(scaling.sizes("cpu"))
+
+
+def test_sizes_of_the_growth_study_can_be_built() -> None:
+    sizes = {tuple(size.items()): size for _, size in scaling.sizes("cuda")}
+    for size in sizes.values():
+        if size["encoder"] == "mlp" and size["batch"] == scaling.BASE["batch"]:
+            task = scaling.task_of(size)
+            assert (task.env.horizon, task.env.actions) == (size["length"], size["vocab"])
+            assert task.landscape.scores(task.env.initial(2) * 0).shape == (2,)

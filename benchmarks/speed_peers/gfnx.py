@@ -51,20 +51,19 @@ def logits(weights: Any, tokens: Any, activation: str) -> Any:
     return hidden @ weights[-1][0] + weights[-1][1]
 
 
-class Gfnx:
-    """Runs so many updates per call, compiled as one."""
+class GfnxLoop:
+    """Runs so many updates per call, compiled as one; `_act` and `_loss` are those of a task."""
 
-    def __init__(self, job: Job) -> None:
-        self.job, self.chunk = job, job["chunk"]
-        rewards = np.load(job["table"]) ** job["beta"]
-        self.env = gfnx.TFBind8Environment(TableReward(rewards))
-        self.params = self.env.init(random.key(0))
-        keys = random.split(random.key(job["seed"]))
-        parts = {"policy": network(keys[0], job["hidden"], job["layers"]), "log_z": jnp.log(rewards.mean() * 65536)}
+    _act: Any
+    _loss: Any
+
+    def __init__(self, job: Job, env: Any, policy: Any, log_z: Any) -> None:
+        self.job, self.chunk, self.env, self.params = job, job["chunk"], env, env.init(random.key(0))
+        parts = {"policy": policy, "log_z": log_z}
         labels = {"policy": "policy", "log_z": "log_z"}
         adams = {"policy": optax.adam(job["lr"]), "log_z": optax.adam(20 * job["lr"])}
         self.adam = optax.multi_transform(adams, labels)
-        self.carry = (parts, self.adam.init(parts), keys[1])
+        self.carry = (parts, self.adam.init(parts), random.split(random.key(job["seed"]))[1])
         self.many = jax.jit(lambda carry: lax.scan(self._update, carry, None, self.chunk))
 
     def _update(self, carry: Any, _: None) -> Any:
@@ -74,6 +73,26 @@ class Gfnx:
         loss, gradient = jax.value_and_grad(self._loss)(parts, batch)
         moved, moments = self.adam.update(gradient, moments, parts)
         return (optax.apply_updates(parts, moved), moments, key), loss
+
+    def advance(self) -> int:
+        """So many updates, done when this returns."""
+        self.carry, loss = self.many(self.carry)
+        self.loss = float(loss[-1])
+        return self.chunk
+
+    def memory(self) -> int:
+        """Peak bytes on the device, where it counts them; else 0."""
+        return int((jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0))
+
+
+class Gfnx(GfnxLoop):
+    """gfnx's TFBind8 with a given table."""
+
+    def __init__(self, job: Job) -> None:
+        rewards = np.load(job["table"]) ** job["beta"]
+        policy = network(random.split(random.key(job["seed"]))[0], job["hidden"], job["layers"])
+        env = gfnx.TFBind8Environment(TableReward(rewards))
+        super().__init__(job, env, policy, jnp.log(rewards.mean() * 65536))
 
     def _act(self, key: Any, obs: Any, weights: Any) -> Any:
         found = logits(weights, obs[:, 1:], self.job["activation"])
@@ -86,12 +105,6 @@ class Gfnx:
         reward = jnp.where(batch.pad, 0.0, batch.log_gfn_reward).sum(1)
         return jnp.square(parts["log_z"] + log_pf.sum(1) - reward).mean()
 
-    def advance(self) -> int:
-        """So many updates, done when this returns."""
-        self.carry, loss = self.many(self.carry)
-        float(loss[-1])
-        return self.chunk
-
     def law(self) -> np.ndarray:
         """Exact law of the policy network over all sequences."""
         law = np.ones(1)
@@ -103,10 +116,6 @@ class Gfnx:
             policy = jax.nn.softmax(logits(self.carry[0]["policy"], tokens, self.job["activation"]))
             law = (law[:, None] * np.asarray(policy, dtype=np.float64)).reshape(-1)
         return law
-
-    def memory(self) -> int:
-        """Peak bytes on the device, where it counts them; else 0."""
-        return int((jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,11 @@ from typing import Any
 import gfnx
 import jax
 import jax.numpy as jnp
-import optax
-from gfnx.utils import forward_rollout
-from jax import lax, random
+from jax import random
 
 from benchmarks.contest import Job, serve
-from benchmarks.jax_reference import ACTIVATIONS, EXPLORE, LOG_Z_FACTOR, Weights, linear
+from benchmarks.jax_reference import ACTIVATIONS, EXPLORE, Weights, linear
+from benchmarks.speed_peers.gfnx import GfnxLoop
 
 
 class Additive(gfnx.EqxProxyAMPRewardModule):
@@ -53,24 +52,21 @@ def environment(job: Job) -> Any:
     return env
 
 
-class Gfnx:
-    """Runs so many updates per call, compiled as one."""
+def network(key: Any, job: Job, env: Any) -> Weights:
+    """Layers on one-hot tokens by position."""
+    sizes = [(job["length"] + 1) * env.ntoken, *[job["hidden"]] * job["layers"]]
+    keys = random.split(key, len(sizes))
+    body = [linear(k, a, b) for k, a, b in zip(keys[:-1], sizes[:-1], sizes[1:], strict=True)]
+    return [*body, linear(keys[-1], sizes[-1], env.action_space.n, 0.1)]
+
+
+class Gfnx(GfnxLoop):
+    """gfnx's environment of a task, with an MLP on its tokens."""
 
     def __init__(self, job: Job) -> None:
-        self.job, self.chunk, self.env = job, job["chunk"], environment(job)
-        self.params = self.env.init(random.key(0))
-        keys = random.split(random.key(job["seed"]))
-        parts = {"policy": self._network(keys[0]), "log_z": jnp.asarray(job["length"] * math.log(job["vocab"]))}
-        adams = {"policy": optax.adam(job["lr"]), "log_z": optax.adam(LOG_Z_FACTOR * job["lr"])}
-        self.adam = optax.multi_transform(adams, {"policy": "policy", "log_z": "log_z"})
-        self.carry = (parts, self.adam.init(parts), keys[1])
-        self.many = jax.jit(lambda carry: lax.scan(self._update, carry, None, self.chunk))
-
-    def _network(self, key: Any) -> Weights:
-        sizes = [(self.job["length"] + 1) * self.env.ntoken, *[self.job["hidden"]] * self.job["layers"]]
-        keys = random.split(key, len(sizes))
-        body = [linear(k, a, b) for k, a, b in zip(keys[:-1], sizes[:-1], sizes[1:], strict=True)]
-        return [*body, linear(keys[-1], sizes[-1], self.env.action_space.n, 0.1)]
+        env, log_z = environment(job), jnp.asarray(job["length"] * math.log(job["vocab"]), jnp.float32)
+        policy = network(random.split(random.key(job["seed"]))[0], job, env)
+        super().__init__(job, env, policy, log_z)
 
     def _logits(self, weights: Weights, obs: Any) -> Any:
         hidden = jax.nn.one_hot(obs, self.env.ntoken).reshape(*obs.shape[:-1], -1)
@@ -89,24 +85,6 @@ class Gfnx:
         forward, reward = jnp.where(batch.pad, 0.0, jnp.stack([taken, batch.log_gfn_reward]))
         backward = -math.lgamma(self.job["length"] + 1) if self.job["task"] == "bits" else 0.0
         return jnp.square(parts["log_z"] + forward.sum(1) - reward.sum(1) - backward).mean()
-
-    def _update(self, carry: Any, _: None) -> Any:
-        parts, moments, key = carry
-        key, now = random.split(key)
-        batch, _ = forward_rollout(now, self.job["batch"], self._act, parts["policy"], self.env, self.params)
-        loss, gradient = jax.value_and_grad(self._loss)(parts, batch)
-        moved, moments = self.adam.update(gradient, moments, parts)
-        return (optax.apply_updates(parts, moved), moments, key), loss
-
-    def advance(self) -> int:
-        """So many updates, done when this returns."""
-        self.carry, loss = self.many(self.carry)
-        self.loss = float(loss.mean())
-        return self.chunk
-
-    def memory(self) -> int:
-        """Peak bytes on the device, where it counts them; else 0."""
-        return int((jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0))
 
 
 if __name__ == "__main__":

@@ -37,26 +37,23 @@ class Sequences(BitSequence):
 class OneHot(Preprocessor):
     """Preprocessor: one-hot symbols by position."""
 
-    def __init__(self) -> None:
-        super().__init__(output_dim=LENGTH * SYMBOLS)
+    def __init__(self, length: int, symbols: int) -> None:
+        super().__init__(output_dim=length * symbols)
+        self.symbols = symbols
 
     def preprocess(self, states: Any) -> torch.Tensor:
         """One-hot codes of states, whose blanks are -1."""
-        return torch.nn.functional.one_hot(states.tensor + 1, SYMBOLS).flatten(-2).float()
+        return torch.nn.functional.one_hot(states.tensor + 1, self.symbols).flatten(-2).float()
 
 
-class TorchGFN:
-    """torchgfn's trajectory balance, with its sampler and Adam."""
+class TorchLoop:
+    """torchgfn's trajectory balance at an environment, with its sampler and Adam."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, env: Any, coded: OneHot) -> None:
         torch.manual_seed(job["seed"])
-        self.job, self.chunk = job, max(1, job["chunk"] // 10)
-        table = torch.from_numpy(np.load(job["table"]))
-        self.env = Sequences(job["beta"] * table.log())
-        module = MLP(
-            LENGTH * SYMBOLS, self.env.n_actions, job["hidden"], job["layers"], activation_fn=job["activation"]
-        )
-        policy = DiscretePolicyEstimator(module, self.env.n_actions, preprocessor=OneHot())
+        self.job, self.chunk, self.env = job, max(1, job["chunk"] // 10), env
+        module = MLP(coded.output_dim, env.n_actions, job["hidden"], job["layers"], activation_fn=job["activation"])
+        policy = DiscretePolicyEstimator(module, env.n_actions, preprocessor=coded)
         self.model = TBGFlowNet(pf=policy, pb=None, constant_pb=True)
         groups = [
             {"params": self.model.pf_pb_parameters(), "lr": job["lr"]},
@@ -74,6 +71,18 @@ class TorchGFN:
             self.adam.step()
         return self.chunk
 
+    def memory(self) -> int:
+        """0: there is no accelerator on a CPU."""
+        return 0
+
+
+class TorchGFN(TorchLoop):
+    """torchgfn's bit sequences as DNA, scored by a table."""
+
+    def __init__(self, job: Job) -> None:
+        table = torch.from_numpy(np.load(job["table"]))
+        super().__init__(job, Sequences(job["beta"] * table.log()), OneHot(LENGTH, SYMBOLS))
+
     @torch.no_grad()
     def law(self) -> np.ndarray:
         """Exact law of the policy network over all sequences."""
@@ -86,10 +95,6 @@ class TorchGFN:
             policy = self.model.pf.module(states)[:, :VOCAB].double().softmax(-1)
             law = (law[:, None] * policy).flatten()
         return law.numpy()
-
-    def memory(self) -> int:
-        """0: there is no accelerator on a CPU."""
-        return 0
 
 
 if __name__ == "__main__":
