@@ -146,7 +146,8 @@ def refused(*_: object, **__: object) -> Callable[..., object]:
 
 
 def test_what_cannot_be_compiled_is_told_and_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_module, "compiled", refused)
+    for module in (compiled_module, letters_module):
+        monkeypatch.setattr(module, "compiled", refused)
     task = make_task("motif", TrainConfig().with_(**SMALL | LONG | TRANSFORMER | {"steps": 5000}))
     trainer = Trainer(task, CPU)
     before = trainer.state()["self.generator"].clone()

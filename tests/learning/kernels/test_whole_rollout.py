@@ -1,16 +1,11 @@
 """The GPU kernel for whole rollouts, in Triton's interpreter: the same steps as plain PyTorch takes."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from twins import beside_its_twin
 
-import sgfn
 from sgfn.config import TrainConfig
 from sgfn.envs.tabulated import tabulate
 from sgfn.landscapes.tasks import make_task
@@ -36,24 +31,9 @@ CASES = (
 GRADIENT_CASES = ("kept", "shared", "crowded", "kl, kept", "kl, shared", "detailed balance", "blind")
 
 
-def beside_its_twin() -> dict[str, Any]:
-    """What the script finds; it takes as long as two hundred other tests, so one test asks for all of it."""
-    script = Path(__file__).parent / "whole_rollout_beside_its_twin.py"
-    package = str(Path(sgfn.__file__).parents[1])
-    run = subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": package},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-2000:]
-    return json.loads(run.stdout)
-
-
 @pytest.mark.slow
 def test_the_kernel_makes_the_same_rollouts_and_gradients_as_plain_pytorch() -> None:
-    found = beside_its_twin()
+    found = beside_its_twin("whole_rollout_beside_its_twin.py")
     assert set(found["rollouts"]) == set(CASES)
     for case, compared in found["rollouts"].items():
         check_rollout(case, compared)
