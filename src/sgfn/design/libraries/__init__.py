@@ -1,0 +1,1 @@
+"""Libraries of degenerate codons: the intention is a mixture, the outcome a residue."""
