@@ -1,13 +1,13 @@
 """A library: a degenerate codon for each site, the law of what comes out of it, and libraries read from text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int
 
 from sgfn.config.checks import shorten
-from sgfn.design.libraries.codons import NAMED, RESIDUES, STOP, Supply, entropy
+from sgfn.design.libraries.codons import NAMED, STOP, Supply, entropy
 
 Laws = Float64[np.ndarray, "m 21"]
 """Law of the residue at each site."""
@@ -78,16 +78,3 @@ def parse_library(text: str, sites: int, supply: Supply | None = None) -> Librar
         return make_library(words, supply, text)
     except ValueError as error:
         raise ValueError(f"library {shorten(text)!r}: {error}") from None
-
-
-def spell(outcome: Sequence[int]) -> str:
-    """Residues of an outcome."""
-    return "".join(RESIDUES[k] for k in outcome)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LibraryMixture:
-    """Libraries that are pooled, with the share of each."""
-
-    libraries: tuple[Library, ...]
-    weights: Float64[np.ndarray, " N"] = field()

@@ -98,11 +98,11 @@ class TableScore(LibraryScore):
         self.members = np.stack([_with_stops(one, stop) for one in kept])
 
     def expected(self, laws: Float64[np.ndarray, "B m 21"]) -> Float64[np.ndarray, " B"]:
-        """Site by site, the last first."""
-        found = np.einsum("...k,bk->b...", self.table, laws[:, -1])
-        for site in range(self.sites - 2, -1, -1):
-            found = np.einsum("b...k,bk->b...", found, laws[:, site])
-        return found
+        """Site by site, the first as a product of matrices."""
+        found = laws[:, 0] @ self.table.reshape(OUTCOMES, -1)  # B 21^(m-1)
+        for site in range(1, self.sites):
+            found = (laws[:, site, None] @ found.reshape(len(laws), OUTCOMES, -1))[:, 0]
+        return found[:, 0]
 
     def given_one(self, laws: Laws, site: int) -> Float64[np.ndarray, " 21"]:
         """The table, averaged over the other sites."""
