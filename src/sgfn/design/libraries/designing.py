@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 
 from sgfn.config.checks import in_range, one_of, whole_number
 from sgfn.config.files import check_target, check_writable
@@ -22,6 +23,7 @@ from sgfn.design.libraries.sources import ScoreSource, Unseen, is_table, table_s
 from sgfn.design.libraries.supplies import read_supply
 from sgfn.design.libraries.template import Template
 from sgfn.design.libraries.values import LibraryValue, PoolValue, value_library, value_pool
+from sgfn.design.measured import Source
 
 COMPARED = tuple(NAMED)
 PERCENT_STARTS = 4
@@ -170,7 +172,7 @@ class LibraryDesign:
 
 
 def design_library(
-    source: str | Path,
+    source: Source,
     *,
     template: str | None = None,
     positions: Sequence[int] | None = None,
@@ -206,8 +208,14 @@ def design_library(
     sites = None if placed is None else len(placed.positions)
     for text in config.compare:  # wrong ones are told before anything is fitted
         parse_library(text, sites or max(1, text.count(",") + 1), supply)
-    if is_table(str(source)):
-        scores = table_source(Path(source), placed, stop_score, unseen, {"seed": config.seed} | (table or {}))
+    if is_table(source):
+        scores = table_source(
+            source if isinstance(source, pd.DataFrame) else Path(source),
+            placed,
+            stop_score,
+            unseen,
+            {"seed": config.seed} | (table or {}),
+        )
     else:
         if table:
             raise ValueError(f"{', '.join(table)}: settings of a table, and {source} is a task; leave them out")

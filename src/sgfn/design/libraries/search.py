@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Float32, Float64, Int
 
 from sgfn.config.checks import in_range, one_of, whole_number
 from sgfn.design.libraries.codons import STOP, Menu, entropy
@@ -20,7 +20,7 @@ from sgfn.design.libraries.scores import OUTCOMES, LibraryScore, TableScore, joi
 from sgfn.design.libraries.values import best_of
 
 GoalKind = Literal["mean", "best"]
-BINS = 256
+BINS = 128
 """Levels at which the law of the scores is known in a search for the best of n clones."""
 SLACK = 1e-9
 MOST_CLONES = 1_000_000
@@ -92,10 +92,10 @@ def choose_row(
     """Number of the best row at a site given all other sites; where none is feasible, of the one that lacks least."""
     others = np.delete(laws, site, 0)
     lacking = np.maximum(goal.least - sums - goal.lack(others).sum(0), 0.0).sum(1)
-    allowed = lacking == 0.0
-    if not allowed.any():
+    allowed = np.flatnonzero(lacking == 0.0)
+    if not len(allowed):
         return int(lacking.argmin())
-    return int(np.where(allowed, row_values(score, goal, laws, site, rows), -np.inf).argmax())
+    return int(allowed[row_values(score, goal, laws, site, rows[allowed]).argmax()])
 
 
 def row_values(score: LibraryScore, goal: Goal, laws: Laws, site: int, rows: Rows) -> Float64[np.ndarray, " A"]:
@@ -143,9 +143,23 @@ def _best_by_levels(
         place = np.minimum(((member - low) / width).astype(np.int64), BINS - 1) + residue
         weights = np.broadcast_to(probability, place.shape).ravel()
         mass = np.bincount(place.ravel(), weights, minlength=OUTCOMES * BINS).reshape(OUTCOMES, BINS)
-        below = np.minimum((rows @ mass.cumsum(1)).astype(np.float32), 1.0) ** np.float32(clones)
+        below = whole_power(np.minimum((rows @ mass.cumsum(1)).astype(np.float32), 1.0), clones)
         found += high - width * below[:, :-1].sum(1) - width / 2
     return found / len(values)
+
+
+def whole_power(base: Float32[np.ndarray, "..."], exponent: int) -> Float32[np.ndarray, "..."]:
+    """Power by squaring, several times as fast as numpy's.
+
+    >>> float(whole_power(np.full(1, 0.5, dtype=np.float32), 6)[0])
+    0.015625
+    """
+    found = np.ones_like(base)
+    while exponent:
+        if exponent & 1:
+            found = found * base
+        base, exponent = base * base, exponent >> 1
+    return found
 
 
 def coordinate_ascent(score: LibraryScore, menu: Menu, goal: Goal, start: Places) -> Places:

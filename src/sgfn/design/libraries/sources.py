@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float64, Int
 
@@ -23,6 +24,7 @@ from sgfn.design.libraries.scores import (
     Values,
 )
 from sgfn.design.libraries.template import Template
+from sgfn.design.measured import Source
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.proxies.ridge import Ridge
 from sgfn.landscapes.tasks import make_task
@@ -66,20 +68,20 @@ def task_source(name: str, sites: int | None, stop: float | None) -> ScoreSource
 
 
 def table_source(
-    table: Path, template: Template | None, stop: float | None, unseen: Unseen, settings: dict[str, Any]
+    table: Source, template: Template | None, stop: float | None, unseen: Unseen, settings: dict[str, Any]
 ) -> ScoreSource:
     """Scores by a proxy of a user's table, or of the table as it is with the worst score for what it does not hold."""
-    designer = Designer("protein", **settings).fit(table, flags=True)
-    length, sites = _lengths(table, designer, template)
+    designer, name = Designer("protein", **settings).fit(table, flags=True), name_of(table)
+    length, sites = _lengths(name, designer, template)
     sign, scores = designer.sign, designer.measured.score.to_numpy(dtype=float)
     worst = float((sign * scores).min()) if stop is None else sign * stop
     parent = "" if template is None or length == sites else template.protein
     positions = range(1, sites + 1) if not parent or template is None else template.positions
     places = np.array(positions) - 1
-    notices = [f"{table}: columns not read: {', '.join(designer.ignored[:8])}"] if designer.ignored else []
+    notices = [f"{name}: columns not read: {', '.join(designer.ignored[:8])}"] if designer.ignored else []
     if unseen == "lowest":
         found = _whole_table(designer, parent, places, worst)
-        return ScoreSource(score=found, name=str(table), sign=sign, notices=notices)
+        return ScoreSource(score=found, name=name, sign=sign, notices=notices)
     proxy = designer.fitted()
     base = proxy.tokens([parent or RESIDUES[0] * sites])[0]
 
@@ -93,10 +95,10 @@ def table_source(
     if sites > MOST_SITES and designer.config.transform == "none" and isinstance(proxy.model, Ridge):
         pairs = pair_score(proxy.model, base.numpy(), places, proxy.shift, proxy.scale, worst)
     score = pairs or score_of(predict, sites, worst)
-    return ScoreSource(score=score, name=str(table), sign=sign, proxy=report_of(proxy), notices=notices)
+    return ScoreSource(score=score, name=name, sign=sign, proxy=report_of(proxy), notices=notices)
 
 
-def _lengths(table: Path, designer: Designer, template: Template | None) -> tuple[int, int]:
+def _lengths(table: str, designer: Designer, template: Template | None) -> tuple[int, int]:
     """Letters of the table's sequences, and number of sites."""
     lengths = sorted({*designer.measured.sequence.str.len()})
     if len(lengths) > 1:
@@ -189,7 +191,14 @@ def _restricted(
     return PairScore(single=scale * own, pair=scale * kept, constant=shift + scale * constant, stop=stop)
 
 
-def is_table(source: str) -> bool:
-    """Whether a source is a file; a task's name has no ending and no file of that name lies here."""
+def is_table(source: Source) -> bool:
+    """Whether a source is a frame or a file; a task's name has no ending and no file of that name lies here."""
+    if isinstance(source, pd.DataFrame):
+        return True
     path = Path(source)
-    return path.exists() or path.suffix != "" or "/" in source
+    return path.exists() or path.suffix != "" or "/" in str(source)
+
+
+def name_of(source: Source) -> str:
+    """What messages call a source."""
+    return "table" if isinstance(source, pd.DataFrame) else str(source)
