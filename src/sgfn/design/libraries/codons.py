@@ -159,7 +159,7 @@ def degeneracy(codon: str) -> int:
 class Menu:
     """Codons to choose from, of different laws over residues and stop."""
 
-    codons: tuple[str, ...]
+    codons: tuple[str, ...] = field(repr=False)
     laws: Float64[np.ndarray, "A 21"]
     supply: Supply = field(default_factory=Supply)
 
@@ -196,4 +196,4 @@ def standard_menu() -> Menu:
 
 def entropy(laws: Float64[np.ndarray, "*batch K"]) -> Float64[np.ndarray, "*batch"]:
     """Entropy of laws along the last axis, in nats."""
-    return -(laws * np.log(np.where(laws > 0, laws, 1.0))).sum(-1)
+    return np.asarray(-(laws * np.log(np.where(laws > 0, laws, 1.0))).sum(-1))

@@ -191,9 +191,10 @@ def design_library(
     `template` is the coding DNA and `positions` the residues to vary in it. `table` has settings of `sgfn.Designer` for
     the table (score_column, minimise, transform, proxy), the others are fields of `LibraryConfig`.
 
-    >>> found = design_library("gb1", goal="mean", starts=2, compare=("NNK",))
-    >>> round(found.compared[0].expected, 4), found.values[0].expected > 0.2
-    (0.0089, True)
+    >>> table = pd.DataFrame({"sequence": ["AC", "AS", "WC"], "score": [3.0, 2.0, 1.0]})
+    >>> found = design_library(table, unseen="lowest", goal="mean", size=2.0, starts=4, compare=("NNK",))
+    >>> found.values[0].codons, found.values[0].expected
+    (('GCA', 'TSC'), 2.5)
     """
     config = LibraryConfig(**settings)
     if out is not None:

@@ -157,12 +157,15 @@ def choose_pool(
 ) -> FoundPool:
     """The nearest pool of so many libraries that is found from several starts, one library added after the other.
 
-    `first`: libraries that starts begin with, before those that are drawn from the target.
+    `first`: libraries that starts begin with; then one begins with the broadest codon, and others where a draw from the
+    target falls.
     """
     whole_number("libraries", count, 1, MOST_LIBRARIES)
     target, levels = log_target(score, beta), Levels(menu)
     generator = np.random.default_rng(seed)
-    ends = [_grow(menu, levels, target, count, generator, given) for given in [*first, *[None] * (starts - len(first))]]
+    broad = np.full((1, score.sites), menu.entropies.argmax())
+    begun = [*first, broad, *[np.zeros((0, score.sites), dtype=np.int64)] * (starts - len(first) - 1)]
+    ends = [_grow(menu, levels, target, count, generator, given) for given in begun]
     chosen, weights, kl = min(ends, key=lambda end: end[2])
     return found_pool(menu, target, chosen, weights, "coordinate descent", [end[2] for end in ends], kl)
 
@@ -192,10 +195,15 @@ def found_pool(
 
 
 def _grow(
-    menu: Menu, levels: Levels, target: Target, count: int, generator: np.random.Generator, given: Chosen | None
+    menu: Menu,
+    levels: Levels,
+    target: Target,
+    count: int,
+    generator: np.random.Generator,
+    given: Int[np.ndarray, "G m"],
 ) -> tuple[Chosen, Float64[np.ndarray, " N"], float]:
     """Libraries added one by one where the target is least covered, all of them descending each time."""
-    chosen = np.zeros((0, target.ndim), dtype=np.int64) if given is None else given[:count]
+    chosen = given[:count]
     weights = np.full(len(chosen), 1.0 / max(1, len(chosen)))
     kl = np.inf
     if len(chosen):
@@ -210,6 +218,6 @@ def _grow(
         added = np.array([[certain[int(residue)] for residue in outcome]])
         chosen = np.concatenate([chosen, added])
         share = 1.0 / len(chosen)
-        weights = np.append(weights * (1.0 - share), share)
+        weights = best_weights(menu, target, chosen, np.append(weights * (1.0 - share), share), rounds=100)
         chosen, weights, kl = descend(menu, levels, target, chosen, weights)
     return chosen, weights, kl

@@ -89,7 +89,7 @@ def table_source(
         tokens = base.repeat(len(rows), 1)
         tokens[:, places] = torch.from_numpy(rows)
         found = torch.cat([proxy.mean_tokens(tokens)[None], proxy.member_tokens(tokens)]).numpy()
-        return sign * designer.transform.scores(found)
+        return sign * designer.transform.scores(found.ravel()).reshape(found.shape)
 
     pairs = None
     if sites > MOST_SITES and designer.config.transform == "none" and isinstance(proxy.model, Ridge):

@@ -141,7 +141,7 @@ def probability_levels(laws: Laws) -> tuple[Float64[np.ndarray, " N"], Float64[n
         levels, counts = (levels[:, None] + own).ravel(), (counts[:, None] * times).ravel()
         digits = 9 if len(levels) <= MOST_LEVELS else 3
         levels, place = np.unique(levels.round(digits), return_inverse=True)
-        counts = np.bincount(place, counts, minlength=len(levels))
+        counts = np.bincount(place, counts, minlength=len(levels)).astype(np.float64)
     return levels, counts
 
 
