@@ -40,7 +40,6 @@ ROUNDS: dict[str, dict[str, Any]] = {
     "best of 96": {"goal": "best"},
     "mean, size 96": {"goal": "mean", "size": 96.0},
     "mean, size 400": {"goal": "mean", "size": 400.0},
-    "mean, size 2000": {"goal": "mean", "size": 2000.0},
 }
 """Second libraries by name, with the settings of `design_library`."""
 TABLE = {"proxy": "ridge"}

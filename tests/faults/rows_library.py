@@ -10,7 +10,9 @@ FAST = "--unseen lowest --starts 1 --clones 2"
 def chosen(name: str, flags: str, *says: str, table: Content = GOOD, file: str = "t.csv", **more: object) -> Row:
     """`design library` on a table of two sites."""
     files = {file: table} | more.pop("files", {})  # type: ignore[operator]
-    return row(f"library: {name}", f"design library {file} {FAST} {flags}", *says, files=files, **({"limit": 60} | more))
+    return row(
+        f"library: {name}", f"design library {file} {FAST} {flags}", *says, files=files, **({"limit": 60} | more)
+    )
 
 
 def supplied(name: str, rows: str, *says: str) -> Row:
@@ -41,7 +43,12 @@ ROWS = [
     chosen("a template out of frame", "--template ATGGC --positions 1,2", "5 bases", "out of frame"),
     chosen("a template with a stop inside", "--template ATGTAAGCT --positions 1,3", "codon 2"),
     chosen("a template of other letters", "--template ATGNNK --positions 1,2", "base 4"),
-    chosen("a template of two sequences", "--template g.fasta --positions 1,2", "g.fasta", files={"g.fasta": ">a\nATG\n>b\nATG\n"}),
+    chosen(
+        "a template of two sequences",
+        "--template g.fasta --positions 1,2",
+        "g.fasta",
+        files={"g.fasta": ">a\nATG\n>b\nATG\n"},
+    ),
     chosen("an empty template", "--template g.txt --positions 1,2", "g.txt", files={"g.txt": ""}),
     chosen("a template that is a folder", "--template g --positions 1,2", "g", files={"g": a_folder}),
     chosen("positions outside", "--template ATGGCT --positions 1,9", "position 9", "1 to 2"),
@@ -79,13 +86,19 @@ ROWS = [
     chosen("below a file", "--out x/y.csv", "x", files={"x": "mine"}),
     chosen("a page that is there", "--page p.html", "p.html exists", files={"p.html": "mine"}),
     chosen("one file for both", "--out x --page ./x", "--page"),
-    chosen("a sheet on a full disk", "--compare NNK", "library.csv", file_size=10),
+    chosen("a sheet on a full disk", "--codons NNK NDT --goal mean", "library.csv", file_size=10),
     chosen("an empty table", "", "t.csv", "empty", table=""),
     chosen("a header alone", "", "t.csv", "no rows", table="sequence,score\n"),
     chosen("a letter that is no residue", "", "t.csv, line 3", "B", table="sequence,score\nAC,1\nAB,2\n"),
     chosen("a score in words", "", "t.csv, line 3", "high", table="sequence,score\nAC,1\nAD,high\n"),
     chosen("two lengths", "", "t.csv", "one length", table="sequence,score\nAC,1\nACD,2\n"),
-    chosen("whole proteins without a template", "", "t.csv", "--template", table=f"sequence,score\n{'A' * 60},1\n{'C' * 60},2\n"),
+    chosen(
+        "whole proteins without a template",
+        "",
+        "t.csv",
+        "--template",
+        table=f"sequence,score\n{'A' * 60},1\n{'C' * 60},2\n",
+    ),
     chosen("too many sites for a table as it is", "", "--unseen", table="sequence,score\nACDEFG,1\nCCDEFG,2\n"),
     chosen("every score alike", "--unseen proxy", "score", table="sequence,score\nAC,1\nAD,1\nAE,1\n"),
     chosen("a link to itself", "", "t.csv", table=a_link("t.csv")),

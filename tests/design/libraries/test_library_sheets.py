@@ -16,6 +16,7 @@ from sgfn.design.libraries.template import hand_mixed, parse_positions
 from sgfn.reports.pages.library import write_library_page
 
 DNA = "ATGGCTTGTGATAAATAA"  # MACDK and a stop
+SMALL = ("NNK", "NDT", "TGG", "TTC", "WGG", "TKK", "KKG", "NTT", "VHG", "TKB")
 LETTERS_20 = "ACDEFGHIKLMNPQRSTVWY"
 
 
@@ -74,6 +75,7 @@ def test_a_table_to_an_order_sheet(tmp_path: Path) -> None:
         out=out,
         table={"proxy": "ridge"},
         starts=4,
+        codons=SMALL,
         clones=10,
         compare=("NNK",),
     )
@@ -89,10 +91,11 @@ def test_a_table_to_an_order_sheet(tmp_path: Path) -> None:
         frame().assign(score=-frame().score),
         table={"proxy": "ridge", "minimise": True},
         starts=4,
+        codons=SMALL,
         clones=10,
         compare=(),
     )
-    plain = design_library(frame(), table={"proxy": "ridge"}, starts=4, clones=10, compare=())
+    plain = design_library(frame(), table={"proxy": "ridge"}, starts=4, clones=10, compare=(), codons=SMALL)
     assert worst.values[0].best == pytest.approx(-plain.values[0].best, rel=1e-6)
     assert plain.dna(plain.libraries[0].codons) == ""
     page = write_library_page(tmp_path / "page.html", found).read_text()
