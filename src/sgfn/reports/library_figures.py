@@ -58,18 +58,12 @@ def scores_figure(design: LibraryDesign) -> Figure:
             label=name,
             linewidth=2 - 0.6 * (number > 0),
         )
-    axes.axhline(1.0 / design.config.clones, color=MUTED, linewidth=1, linestyle=(0, (5, 2)))
-    axes.text(
-        axes.get_xlim()[1],
-        1.0 / design.config.clones,
-        f"one of {design.config.clones} ",
-        ha="right",
-        va="bottom",
-        fontsize=8,
-        color=MUTED,
-    )
+    clones, start = design.config.clones, axes.get_xlim()[0]
+    axes.axhline(1.0 / clones, color=MUTED, linewidth=1, linestyle=(0, (5, 2)))
+    axes.text(start, 1.0 / clones, f" one of {clones}", ha="left", va="top", fontsize=8, color=MUTED)
     axes.set_yscale("log")
-    axes.set_ylim(1e-4, 1.1)
+    axes.set_ylim(0.01 / clones, 10.0)  # room for the legend
+    axes.set_yticks([1e-3, 1e-2, 1e-1, 1.0], ["0.1 %", "1 %", "10 %", "100 %"])
     name_axes(axes, "score", "clones at or above" if design.sign > 0 else "clones at or below")
     add_legend(axes, columns=2)
     return figure
@@ -88,5 +82,5 @@ def survival(design: LibraryDesign, library: Library) -> tuple[Float64[np.ndarra
     found = design.score.outcomes(library.laws, design.config.seed)
     order = np.argsort(-found.values[0], kind="stable")
     share = np.cumsum(found.probability[order])
-    kept = np.unique(np.linspace(0, len(order) - 1, 2000).astype(int))
+    kept = np.unique(np.geomspace(1, len(order), 1000).astype(int) - 1)  # the best ones are all drawn
     return design.sign * found.values[0][order][kept], np.clip(share[kept], 1e-9, 1.0)
