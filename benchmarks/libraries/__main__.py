@@ -184,8 +184,13 @@ def fill(out: Path, cells: list[Cell], key: str, figures: tuple[str, ...], **mor
             continue
         rows.append(compute())
         print({k: v for k, v in rows[-1].items() if not isinstance(v, list)}, flush=True)
-        told = {"command": command("libraries"), "machine": machine(torch.device("cpu")), **more}
-        write_json(out, told | {"summary": summary(rows, key, figures), "rows": rows})
+        _write(out, rows, key, figures, more)
+    _write(out, rows, key, figures, more)
+
+
+def _write(out: Path, rows: list[dict[str, Any]], key: str, figures: tuple[str, ...], more: dict[str, Any]) -> None:
+    facts = {"command": command("libraries"), "machine": machine(torch.device("cpu")), **more}
+    write_json(out, facts | {"summary": summary(rows, key, figures), "rows": rows})
 
 
 def main() -> None:

@@ -120,6 +120,7 @@ def test_sums_over_pairs_are_exact_without_a_table() -> None:
     score = pairwise(3)
     rows = np.array(list(product(range(20), repeat=3)))
     table = TableScore(score.predict(rows)[0].reshape(20, 20, 20), stop=-3.0)
+    np.testing.assert_allclose(score.table(), table.table[:20, :20, :20])
     laws = parse_library("NNK,WDB,NNN", 3).laws
     assert score.expected(laws[None])[0] == pytest.approx(table.expected(laws[None])[0])
     np.testing.assert_allclose(score.given_one(laws, 1), table.given_one(laws, 1))
@@ -140,8 +141,7 @@ def test_a_ridge_proxy_is_a_sum_over_pairs() -> None:
     )
     assert isinstance(proxy.model, Ridge)
     base, places = proxy.tokens([texts[0]])[0].numpy(), np.array([1, 2, 5, 6, 7, 0])
-    found = pair_score(proxy.model, base, places, proxy.shift, proxy.scale, -9.0)
-    assert found is not None
+    found = pair_score(proxy.model, base, places, (proxy.shift, proxy.scale, -9.0))
     rows = generator.integers(20, size=(12, 6))
     whole = [list(texts[0]) for _ in rows]
     for text, row in zip(whole, rows, strict=True):
@@ -150,6 +150,9 @@ def test_a_ridge_proxy_is_a_sum_over_pairs() -> None:
     predicted = proxy.predict(["".join(text) for text in whole]).mean
     np.testing.assert_allclose(found.predict(rows)[0], predicted, atol=1e-4)
     assert np.abs(found.predict(rows[::-1])[0] - predicted).max() > 1e-2
+    drawn = pair_score(proxy.model, base, places, (proxy.shift, proxy.scale, -9.0), 3)
+    members = proxy.members(["".join(text) for text in whole])
+    np.testing.assert_allclose(drawn.predict(rows)[0], members[2], atol=1e-4)
 
 
 def test_whole_proteins_are_read_at_their_positions() -> None:

@@ -205,6 +205,15 @@ class PairScore(LibraryScore):
                 found = found + ((laws[:, first] @ self.pair[first, second]) * laws[:, second]).sum(1)
         return found
 
+    def table(self) -> Float64[np.ndarray, "..."]:
+        """Scores of all outcomes without a stop, one axis for each site."""
+        found, each = np.full([RESIDUE_COUNT] * self.sites, self.constant), range(self.sites)
+        for i in each:
+            found += self.single[i].reshape([-1 if axis == i else 1 for axis in each])
+            for j in range(i + 1, self.sites):
+                found += self.pair[i, j].reshape([RESIDUE_COUNT if axis in (i, j) else 1 for axis in each])
+        return found
+
     def expected(self, laws: Float64[np.ndarray, "B m 21"]) -> Float64[np.ndarray, " B"]:
         """The formula above."""
         kept = 1.0 - laws[..., STOP]  # B m

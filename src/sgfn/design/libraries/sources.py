@@ -91,10 +91,10 @@ def table_source(
         found = torch.cat([proxy.mean_tokens(tokens)[None], proxy.member_tokens(tokens)]).numpy()
         return sign * designer.transform.scores(found.ravel()).reshape(found.shape)
 
-    pairs = None
-    if sites > MOST_SITES and designer.config.transform == "none" and isinstance(proxy.model, Ridge):
-        pairs = pair_score(proxy.model, base.numpy(), places, proxy.shift, proxy.scale, worst)
-    score = pairs or score_of(predict, sites, worst)
+    score = None
+    if designer.config.transform == "none" and isinstance(proxy.model, Ridge):
+        score = ridge_score(proxy.model, base.numpy(), places, (sign * proxy.shift, sign * proxy.scale, worst))
+    score = score or score_of(predict, sites, worst)
     return ScoreSource(score=score, name=name, sign=sign, proxy=report_of(proxy), notices=notices)
 
 
@@ -145,15 +145,32 @@ def _whole_table(designer: Designer, parent: str, places: Int[np.ndarray, " m"],
     return TableScore(found, stop=worst)
 
 
-def pair_score(
-    model: Ridge, base: Int[np.ndarray, " L"], places: Int[np.ndarray, " m"], shift: float, scale: float, stop: float
-) -> PairScore | None:
-    """The mean of a ridge proxy as a sum over the sites and pairs of them; None where lengths vary."""
-    features, sites = model.features, len(places)
-    if features.variable:
+Units = tuple[float, float, float]
+"""Shift and scale from a proxy's values to scores, and the score of a stop."""
+
+
+def ridge_score(
+    model: Ridge, base: Int[np.ndarray, " L"], places: Int[np.ndarray, " m"], units: Units
+) -> LibraryScore | None:
+    """Scores of a ridge proxy, a sum over pairs of sites: exact at any number of them; None where lengths vary."""
+    if model.features.variable:
         return None
+    if len(places) > MOST_SITES:
+        return pair_score(model, base, places, units)
+    most = max(1, MOST_CELLS // len(RESIDUES) ** len(places))
+    tables = [
+        pair_score(model, base, places, units, number).table() for number in range(len(model.weights[: most + 1]))
+    ]
+    return TableScore(tables[0], stop=units[2], members=np.stack(tables[1:]))
+
+
+def pair_score(
+    model: Ridge, base: Int[np.ndarray, " L"], places: Int[np.ndarray, " m"], units: Units, number: int = 0
+) -> PairScore:
+    """The mean of a ridge proxy, or a draw from its posterior by its number, as a sum over sites and pairs of them."""
+    features, sites = model.features, len(places)
     length, letters = features.length, features.letters
-    weights = model.weights[0].double().numpy()
+    weights = model.weights[number].double().numpy()
     single = weights[: length * letters].reshape(length, letters) / length**0.5
     pair = np.zeros((length, length, letters, letters))
     if features.pairs:
@@ -166,7 +183,7 @@ def pair_score(
             pair[np.arange(length - apart), np.arange(apart, length)] = block
             begin = end
     constant = float(model.offset) - float(model.centre.double().numpy() @ weights)
-    return _restricted(single, pair, constant, base, places, (shift, scale, stop), sites)
+    return _restricted(single, pair, constant, base, places, units, sites)
 
 
 def _restricted(
@@ -175,7 +192,7 @@ def _restricted(
     constant: float,
     base: Int[np.ndarray, " L"],
     places: Int[np.ndarray, " m"],
-    units: tuple[float, float, float],
+    units: Units,
     sites: int,
 ) -> PairScore:
     """The sum with all other positions at the parent's letters, in the units of the scores."""
