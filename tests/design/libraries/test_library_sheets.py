@@ -137,7 +137,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.chdir(tmp_path)
     frame().to_csv("t.csv", index=False)
     Path("gene.fasta").write_text(f">gene\n{DNA}\n")
-    words = "design library t.csv --proxy ridge --starts 2 --clones 5 --compare NNK --json"
+    words: str = "design library t.csv --proxy ridge --starts 2 --clones 5 --compare NNK --json"
     assert main([*words.split(), "--template", "gene.fasta", "--positions", "2,3", "--page", "p.html"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["positions"] == [2, 3]

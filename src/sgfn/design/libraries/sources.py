@@ -93,7 +93,7 @@ def table_source(
 
     score = None
     if designer.config.transform == "none" and isinstance(proxy.model, Ridge):
-        score = ridge_score(proxy.model, base.numpy(), places, (sign * proxy.shift, sign * proxy.scale, worst))
+        score = ridge_score(proxy.model, base.numpy(), places, (proxy.shift, proxy.scale, worst))
     score = score or score_of(predict, sites, worst)
     return ScoreSource(score=score, name=name, sign=sign, proxy=report_of(proxy), notices=notices)
 
