@@ -114,12 +114,16 @@ def draw_libraries(
 
 
 def _learner(env: SequenceEnv, landscape: Landscape, beta: float, config: FlowConfig, seed: int) -> Learner:
-    settings = TrainConfig(objective="vargrad", steps=config.steps, batch=config.batch, seed=seed).with_(
-        net__hidden=config.hidden, log__exact_every=0, explore=0.05, optim__lr=3e-3, dynamics__mode="known"
-    )
+    settings = _settings(config, "vargrad", seed)
     settings = settings.with_(exploration="local+best", replay__updates=1, replay__capacity=2000)
     task = Task(name="library", summary="codons", env=env, landscape=landscape, beta=beta, config=settings)
     return build(task, torch.device("cpu"), None)
+
+
+def _settings(config: FlowConfig, objective: str, seed: int) -> TrainConfig:
+    return TrainConfig(objective=objective, steps=config.steps, batch=config.batch, seed=seed).with_(
+        net__hidden=config.hidden, log__exact_every=0, explore=0.05, optim__lr=3e-3, dynamics__mode="known"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -158,11 +162,10 @@ def stepwise_law(menu: Menu, target: Target, config: FlowConfig | None = None, s
     """What the stochastic flow network over codons reaches when it is trained on p*: its law is computed exactly."""
     config = config or FlowConfig()
     env = SequenceEnv(length=target.ndim, alphabet=RESIDUES, noise=Mixtures(matrix=torch.from_numpy(menu.laws)))
-    settings = TrainConfig(objective="tb", steps=config.steps, batch=config.batch, seed=seed).with_(
-        net__hidden=config.hidden, log__exact_every=0, explore=0.05, optim__lr=3e-3, dynamics__mode="known"
-    )
     landscape = TargetLandscape(target)
-    task = Task(name="codons", summary="residues", env=env, landscape=landscape, beta=1.0, config=settings)
+    task = Task(
+        name="codons", summary="residues", env=env, landscape=landscape, beta=1.0, config=_settings(config, "tb", seed)
+    )
     learner = build(task, torch.device("cpu"), None)
     for _ in range(config.steps):
         learner.step()
