@@ -35,6 +35,7 @@ from benchmarks.figures_speed import (
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from benchmarks.forecast_breadth.table import breadth_tables
 from benchmarks.forecast_cost import cost_table
+from benchmarks.libraries.tables import TABLES as LIBRARY_TABLES
 from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -153,10 +154,11 @@ TABLES = {
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,
+    **LIBRARY_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
-    *("docs/exploration.md", "docs/design.md"),
+    *("docs/exploration.md", "docs/design.md", "docs/libraries.md"),
 )
 
 

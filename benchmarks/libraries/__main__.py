@@ -189,7 +189,9 @@ def fill(out: Path, cells: list[Cell], key: str, figures: tuple[str, ...], **mor
 
 
 def _write(out: Path, rows: list[dict[str, Any]], key: str, figures: tuple[str, ...], more: dict[str, Any]) -> None:
-    facts = {"command": command("libraries"), "machine": machine(torch.device("cpu")), **more}
+    before = read_json(out).get("commands", []) if out.exists() else []
+    commands = list(dict.fromkeys([*before, command("libraries")]))  # cells may come from several of them
+    facts = {"commands": commands, "machine": machine(torch.device("cpu")), **more}
     write_json(out, facts | {"summary": summary(rows, key, figures), "rows": rows})
 
 
