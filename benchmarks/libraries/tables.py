@@ -43,7 +43,7 @@ def rounds_table() -> str:
     for name in dict.fromkeys(row["library"] for row in rows):
         here = [row for row in rows if row["library"] == name]
         mean, half = interval([row["best"] for row in here])
-        figures = [f"{mean:.3f}" + (f" ± {half:.3f}" if half else "")]
+        figures = [f"{mean:.3f}" + (f" ± {half:.3f}" if half > 5e-4 else "")]
         figures += [spread(rows, "library", name, figure) for figure in ("best", "clones_best", "all_best")]
         lines.append([name, str(len(here)), *figures])
     heads = ["second library", "seeds", "E[best of 96], mean", "median (range)", "best of 96 clones drawn"]

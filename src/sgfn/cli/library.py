@@ -30,8 +30,8 @@ class DesignLibrary:
     """DNA before the template that stays as it is."""
     right_flank: str = ""
     """DNA behind the template that stays as it is."""
-    goal: Literal["best", "mean"] = "best"
-    """best: highest expected best score of --clones; mean: highest expected score of a clone."""
+    goal: Literal["mean", "best"] = "mean"
+    """mean: highest expected score of a clone; best: highest expected best score of --clones."""
     clones: int = 96
     """Clones that will be measured."""
     size: float | None = None

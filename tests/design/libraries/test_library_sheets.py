@@ -144,7 +144,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert told["libraries"][0]["dna"].startswith("ATG")
     assert told["compared"][0]["name"] == "NNK"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gene.fasta", "library.csv", "p.html", "t.csv"]
-    assert main(words.removesuffix(" --json").split()) == 2
+    assert main([*words.removesuffix(" --json").split()]) == 2
     assert "library.csv exists" in capsys.readouterr().err
     assert main([*words.removesuffix(" --json").split(), "--overwrite"]) == 0
     assert "ascent over pairs of sites" in capsys.readouterr().out

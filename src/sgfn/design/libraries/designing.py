@@ -36,8 +36,8 @@ FLOW_STARTS = 8
 class LibraryConfig:
     """What a library is chosen for, and from what."""
 
-    goal: GoalKind = "best"
-    """`best`: highest E[best score of `clones`]; `mean`: highest E[score] of a clone."""
+    goal: GoalKind = "mean"
+    """`mean`: highest E[score] of a clone; `best`: highest E[best score of `clones`]."""
     clones: int = 96
     """Clones that will be measured."""
     size: float | None = None
