@@ -36,6 +36,7 @@ from benchmarks.figures_speed_real import TABLES as REAL_SPEED_TABLES
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from benchmarks.forecast_breadth.table import breadth_tables
 from benchmarks.forecast_cost import cost_table
+from benchmarks.libraries.tables import TABLES as LIBRARY_TABLES
 from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -155,10 +156,11 @@ TABLES = {
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,
     **REAL_SPEED_TABLES,
+    **LIBRARY_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
-    *("docs/exploration.md", "docs/design.md"),
+    *("docs/exploration.md", "docs/design.md", "docs/libraries.md"),
 )
 
 

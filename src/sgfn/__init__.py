@@ -23,6 +23,7 @@ from sgfn.config.presets import PRESETS
 if TYPE_CHECKING:
     from sgfn.compare.comparison import Comparison
     from sgfn.design.designer import Designer
+    from sgfn.design.libraries.designing import design_library
     from sgfn.design.ordering import order
     from sgfn.envs.constraints import Constraints
     from sgfn.evaluation.task_facts import catalogue, describe
@@ -60,6 +61,7 @@ __all__ = [
     "catalogue",
     "compare",
     "describe",
+    "design_library",
     "evaluate",
     "fetch",
     "fit",
@@ -90,6 +92,7 @@ HOMES = {
     "UniformSlip": "sgfn.noise",
     "catalogue": "sgfn.evaluation.task_facts",
     "describe": "sgfn.evaluation.task_facts",
+    "design_library": "sgfn.design.libraries.designing",
     "evaluate": "sgfn.runs.evaluate",
     "fetch": "sgfn.landscapes.tfbind8",
     "fit": "sgfn.runs.fit",

@@ -8,6 +8,7 @@ import rows_design
 import rows_flags
 import rows_forecast
 import rows_functions
+import rows_library
 import rows_noise
 import rows_order
 import rows_outputs
@@ -28,4 +29,5 @@ ROWS = [
     *rows_order.ROWS,
     *rows_design.ROWS,
     *rows_runs.ROWS,
+    *rows_library.ROWS,
 ]

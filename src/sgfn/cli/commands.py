@@ -15,6 +15,7 @@ from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
 from sgfn.cli.forecast import Forecast, by_flags, run_forecast
 from sgfn.cli.interruptions import whole_interruptions
+from sgfn.cli.library import DesignLibrary, run_library
 from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import UsageError, check_choices, flag_value, flags_of, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
@@ -306,6 +307,7 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "forecast": (Forecast, run_forecast),
     "design propose": (DesignPropose, run_propose),
     "design simulate": (DesignSimulate, run_simulate),
+    "design library": (DesignLibrary, run_library),
     "data": (Data, run_data),
 }
 

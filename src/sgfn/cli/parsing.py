@@ -5,7 +5,6 @@ import io
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import tyro
@@ -15,7 +14,7 @@ from sgfn.cli.tables import out
 from sgfn.config import TrainConfig as TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.names import hint
-from sgfn.config.reading import read_text
+from sgfn.config.sequence_files import read_sequence
 from sgfn.config.shell import quoted
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.learning.registry import check_name, choices
@@ -86,21 +85,10 @@ def _with_parent(words: list[str]) -> list[str]:
 
 def read_parent(value: str) -> str:
     """The one sequence in a file (plain text or FASTA); a value that is no file is the sequence itself."""
-    path = Path(value)
     try:
-        there = path.exists()
-    except OSError:  # longer than any name of a file
-        there = False
-    if not there:
-        if not value.isalnum():
-            raise UsageError(f"--parent {value}: no such file, and no sequence: name a file with one sequence")
-        return value
-    lines = [line.strip() for line in read_text(path, f"--parent {value}").splitlines()]
-    named = sum(line.startswith(">") for line in lines)
-    letters = "".join(line for line in lines if line and not line.startswith(">"))
-    if not letters.isalnum() or named > 1 or (not named and sum(map(bool, lines)) > 1):
-        raise UsageError(f"--parent {value}: must hold one sequence of letters, as plain text or FASTA")
-    return letters
+        return read_sequence(value, "--parent")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def flag_value(words: list[str], name: str) -> str | None:

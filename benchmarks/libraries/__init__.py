@@ -1,0 +1,1 @@
+"""Libraries of degenerate codons on the measured landscape of GB1."""
