@@ -31,6 +31,15 @@ class Needs:
         require(0 <= self.gpus <= 1024, "--cluster-gpus", "be from 0 to 1024", self.gpus)
 
 
+def check_cluster_settings(cluster: str | None, cpus: float, gpus: float | None, jobs: int = 1) -> None:
+    """Raise for settings that cannot be, or that nothing reads; ray is not imported."""
+    Needs(cpus=cpus, gpus=gpus or 0.0)
+    if cluster is None and (cpus != 1.0 or gpus is not None):
+        raise ValueError("--cluster-cpus and --cluster-gpus are read with --cluster: add it, or leave them out")
+    if cluster is not None and jobs != 1:
+        raise ValueError("--jobs is for processes of this machine: with --cluster leave it out, its CPUs decide")
+
+
 def ray_module() -> Any:
     """The `ray` module; raises in one line where it is not installed."""
     for name, value in QUIET.items():
@@ -42,9 +51,9 @@ def ray_module() -> Any:
 def connect(address: str, *, cpus: int | None = None) -> Iterator[Any]:
     """Connect to a cluster while the block runs; gives the `ray` module.
 
-    `local` starts a Ray on this machine, with all its CPUs or with `cpus`, and ends it with the block; `auto` is the one
-    that runs on this machine (or that RAY_ADDRESS names); anything else is the HOST:PORT of its head. A connection that
-    is there already is used, and left as it was. No dashboard is started and no usage is reported.
+    `local` starts a Ray on this machine, with all its CPUs or with `cpus`, and ends it with the block; `auto` is the
+    one that runs on this machine (or that RAY_ADDRESS names); anything else is the HOST:PORT of its head. A connection
+    that is there already is used, and left as it was. No dashboard is started and no usage is reported.
     """
     ray = ray_module()
     if ray.is_initialized():
