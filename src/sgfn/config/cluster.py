@@ -60,6 +60,7 @@ def connect(address: str, *, cpus: int | None = None) -> Iterator[Any]:
         yield ray
         return
     found = checked_address(address)
+    _silence(ray)
     how: dict[str, Any] = {"include_dashboard": False, "num_cpus": cpus} if found == LOCAL else {}
     try:
         ray.init(
@@ -90,6 +91,13 @@ def checked_address(address: str) -> str:
         said = error.strerror or str(error) or type(error).__name__
         raise ValueError(f"--cluster {address}: nothing answers there ({said}); ray start --head starts one") from None
     return address
+
+
+def _silence(ray: Any) -> None:
+    """Keep Ray from printing on our output what it hears of lost workers, for which it has no setting."""
+    worker = getattr(getattr(ray, "_private", None), "worker", None)
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *_, **__: None
 
 
 def _job_config() -> Any:
