@@ -1,13 +1,9 @@
 """Cells of a comparison as jobs of a Ray cluster; nodes share no storage: run folders travel there and back."""
 
-import fcntl
-import os
-import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,15 +12,15 @@ from sgfn.compare.cells import STOPPED, CellState, damage
 from sgfn.compare.workers import SharedSettings, StatesCallback, WorkerProcess, begin, environment, fail, job_of
 from sgfn.config.archives import pack_folder, unpack_folder
 from sgfn.config.cluster import Needs, connect
-from sgfn.config.cluster_jobs import Event, Job, LostError, Report, run_jobs
+from sgfn.config.cluster_jobs import Event, Job, LostError, Report, error_words, gpus_wanted, run_jobs
 from sgfn.config.shipping import Shipment, code_folder, shipment
+from sgfn.config.work_folders import own_folder
 from sgfn.runs.folder import ERROR, LOCK, Run
 from sgfn.runs.loop import Stop
 from sgfn.runs.trust import named_code, words_of
 
 EVERY = 0.5
 """Seconds between reports of a cell."""
-PREFIX = "sgfn-cell-"
 
 
 def run_cells_on_cluster(
@@ -38,7 +34,7 @@ def run_cells_on_cluster(
         if broken:
             fail(state, broken)
     with connect(shared.cluster or "") as ray:
-        needs = Needs(cpus=shared.cpus, gpus=gpus_wanted(ray, shared))
+        needs = Needs(cpus=shared.cpus, gpus=gpus_wanted(ray, shared.device, shared.gpus))
         by_name = {state.cell.name: state for state in todo}
         jobs = [
             Job(name=name, function=perform_cell, argument=_argument(state, shared, needs))
@@ -54,14 +50,6 @@ def run_cells_on_cluster(
             watch(states)
 
 
-def gpus_wanted(ray: Any, shared: SharedSettings) -> float:
-    """GPUs of each cell: as told, or one where they are asked for, or there and not refused."""
-    if shared.gpus is not None:
-        return shared.gpus
-    there = ray.cluster_resources().get("GPU", 0) > 0
-    return float(shared.device == "cuda" or (shared.device == "auto" and there))
-
-
 def _code(states: list[CellState]) -> set[str]:
     """Everything that cells name as `module:name`."""
     words = [
@@ -75,7 +63,9 @@ def _argument(state: CellState, shared: SharedSettings, needs: Needs) -> Callabl
 
     def argument() -> dict[str, Any]:
         path = state.cell.path
-        there = pack_folder(path, leave_out=(LOCK, ERROR)) if (path / "config.json").is_file() else None
+        there = (
+            pack_folder(path, keep=lambda name: name not in (LOCK, ERROR)) if (path / "config.json").is_file() else None
+        )
         device = "cpu" if shared.device == "auto" and not needs.gpus else shared.device
         threads = str(max(1, int(needs.cpus)))
         job = job_of(state.cell, shared) | {"device": device}
@@ -112,16 +102,8 @@ def _end(event: Event, state: CellState, samples: int, stop: Stop) -> None:
     if state.status == "done" or (stop.asked and (found is None or found["stopped"])):
         return None
     if found is None:
-        return fail(state, _words(event.error))
+        return fail(state, error_words(event.error))
     return fail(state, found["reason"], found["said"])
-
-
-def _words(error: Exception | None) -> str:
-    """Why a job ended without a result, in one line."""
-    cause = getattr(error, "cause", error)
-    if isinstance(cause, LostError | ValueError):
-        return str(cause)
-    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
 
 
 def replace_folder(path: Path, packed: bytes) -> None:
@@ -192,36 +174,6 @@ def _result(worker: WorkerProcess, folder: Path, stopped: bool) -> dict[str, Any
     reason, said = worker.reason()
     if code == -signal.SIGKILL:
         raise LostError(reason)
-    packed = pack_folder(folder, leave_out=(LOCK,)) if (folder / "config.json").is_file() else None
+    packed = pack_folder(folder, keep=lambda name: name != LOCK) if (folder / "config.json").is_file() else None
     ended = stopped and code in (STOPPED, -signal.SIGTERM)
     return {"folder": packed, "stopped": ended, "reason": reason, "said": said}
-
-
-@contextmanager
-def own_folder() -> Iterator[Path]:
-    """A folder for one cell, which goes with it; folders that killed workers left behind go too."""
-    base = Path(tempfile.gettempdir())
-    for left in base.glob(f"{PREFIX}*"):
-        _remove_if_left(left)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
-        handle = os.open(Path(name) / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield Path(name)
-        finally:
-            os.close(handle)
-
-
-def _remove_if_left(folder: Path) -> None:
-    """Remove a cell's folder whose worker is gone."""
-    try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:  # not ours, or just being made
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except OSError:  # its worker lives
-        return
-    finally:
-        os.close(handle)

@@ -3,7 +3,7 @@
 import io
 import os
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 MOST_FILES = 10_000
@@ -11,12 +11,11 @@ MOST_BYTES = 4 * 2**30
 """Of all files of a folder together."""
 
 
-def pack_folder(folder: Path, *, leave_out: Iterable[str] = (), most_bytes: int = MOST_BYTES) -> bytes:
-    """The regular files of a folder as a tar, in order of their names; links and `leave_out` stay behind."""
-    left = {*leave_out}
+def pack_folder(folder: Path, *, keep: Callable[[str], bool] = bool, most_bytes: int = MOST_BYTES) -> bytes:
+    """The regular files of a folder as a tar, in order of their names; links and what `keep` denies stay behind."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     names = [(path, path.relative_to(folder).as_posix()) for path in paths]
-    chosen = [(path, name) for path, name in names if name not in left]
+    chosen = [(path, name) for path, name in names if keep(name)]
     _check_bounds(folder.name, len(chosen), sum(path.stat().st_size for path, _ in chosen), most_bytes)
     found = io.BytesIO()
     with tarfile.open(fileobj=found, mode="w") as tar:

@@ -31,10 +31,10 @@ class Needs:
         require(0 <= self.gpus <= 1024, "--cluster-gpus", "be from 0 to 1024", self.gpus)
 
 
-def check_cluster_settings(cluster: str | None, cpus: float, gpus: float | None, jobs: int = 1) -> None:
+def check_cluster_settings(cluster: str | None, cluster_cpus: float, cluster_gpus: float | None, jobs: int = 1) -> None:
     """Raise for settings that cannot be, or that nothing reads; ray is not imported."""
-    Needs(cpus=cpus, gpus=gpus or 0.0)
-    if cluster is None and (cpus != 1.0 or gpus is not None):
+    Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)
+    if cluster is None and (cluster_cpus != 1.0 or cluster_gpus is not None):
         raise ValueError("--cluster-cpus and --cluster-gpus are read with --cluster: add it, or leave them out")
     if cluster is not None and jobs != 1:
         raise ValueError("--jobs is for processes of this machine: with --cluster leave it out, its CPUs decide")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgfn.config.cluster import Needs
+from sgfn.config.cluster import Needs, connect
 
 RETRIES = 2
 """How often a job is given out again after its worker or node was lost."""
@@ -79,6 +79,60 @@ def run_jobs(
             yield pool.events(PAUSE)
     finally:
         pool.close()
+
+
+def perform_all(
+    jobs: Sequence[Job],
+    take: Callable[[Event], None],
+    *,
+    cluster: str | None = None,
+    needs: Callable[[Any], Needs] = lambda ray: Needs(),
+    shared: Any = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Do jobs in this process, one after the other, or on a cluster; `take` is called with whatever is new of them.
+
+    In this process an error of a job is raised at once; of a cluster's jobs it comes with the job's last event. `needs`
+    says what a job takes of a node, once the cluster is known.
+    """
+    if cluster is not None:
+        with connect(cluster) as ray:
+            for events in run_jobs(ray, jobs, needs(ray), shared=shared, stop=stop):
+                for event in events:
+                    take(event)
+        return
+    for job in jobs:
+        if stop():
+            break
+        value = job.function(job.argument(), shared, _teller(job.name, take, stop))
+        if not stop() or value is not None:
+            take(Event(name=job.name, value=value, ended=True))
+
+
+def _teller(name: str, take: Callable[[Event], None], stop: Callable[[], bool]) -> Report:
+    """A function that passes on the reports of a job in this process."""
+
+    def report(data: Any) -> bool:
+        take(Event(name=name, report=data))
+        return stop()
+
+    return report
+
+
+def gpus_wanted(ray: Any, device: str, gpus: float | None) -> float:
+    """GPUs of each job: as told, or one where they are asked for, or there and not refused."""
+    if gpus is not None:
+        return gpus
+    there = ray.cluster_resources().get("GPU", 0) > 0
+    return float(device == "cuda" or (device == "auto" and there))
+
+
+def error_words(error: Exception | None) -> str:
+    """Why a job ended without a result, in one line."""
+    cause = getattr(error, "cause", error)  # Ray wraps what a job raises
+    if isinstance(cause, LostError | ValueError):
+        return str(cause)
+    return f"{type(cause).__name__}: {next(iter(str(cause).splitlines()), '')}"
 
 
 @dataclass
