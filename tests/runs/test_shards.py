@@ -95,11 +95,9 @@ def test_command(grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         capsys, [*words, *other, "--cluster-cpus", "2"]
     )
     assert "must be a whole number, such as 1000 or 1e9" in complaint(capsys, [*words, *other, "-n", "1.5e0"])
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.tex").touch()
-    assert "holds something else than shards" in complaint(
-        capsys, [*words, "--shards", "2", "--out", str(tmp_path / "full")]
-    )
+    (full := tmp_path / "full").mkdir()
+    (full / "thesis.tex").touch()
+    assert "something else than shards" in complaint(capsys, [*words, "--shards", "2", "--out", str(full)])
     assert "at most 100,000" in complaint(capsys, [*words, *other, "-n", "1e9", "--shard-size", "10"])
     assert not (tmp_path / "t").exists()
 

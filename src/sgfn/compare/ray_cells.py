@@ -11,7 +11,7 @@ from typing import Any
 from sgfn.compare.cells import STOPPED, CellState, damage
 from sgfn.compare.workers import SharedSettings, StatesCallback, WorkerProcess, begin, environment, fail, job_of
 from sgfn.config.archives import pack_folder, unpack_folder
-from sgfn.config.cluster import Needs, connect
+from sgfn.config.cluster import Needs, connect, device_on_node
 from sgfn.config.cluster_jobs import Event, Job, LostError, Report, error_words, gpus_wanted, run_jobs
 from sgfn.config.shipping import Shipment, code_folder, shipment
 from sgfn.config.work_folders import own_folder
@@ -63,13 +63,10 @@ def _argument(state: CellState, shared: SharedSettings, needs: Needs) -> Callabl
 
     def argument() -> dict[str, Any]:
         path = state.cell.path
-        there = (
-            pack_folder(path, keep=lambda name: name not in (LOCK, ERROR)) if (path / "config.json").is_file() else None
-        )
-        device = "cpu" if shared.device == "auto" and not needs.gpus else shared.device
+        begun = (path / "config.json").is_file()
+        there = pack_folder(path, keep=lambda name: name not in (LOCK, ERROR)) if begun else None
         threads = str(max(1, int(needs.cpus)))
-        job = job_of(state.cell, shared) | {"device": device}
-        return {"job": job, "folder": there, "threads": threads, "version": version("sgfn")}
+        return {"job": job_of(state.cell, shared), "folder": there, "threads": threads, "version": version("sgfn")}
 
     return argument
 
@@ -133,6 +130,7 @@ def perform_cell(argument: dict[str, Any], shipped: Shipment, report: Report) ->
             folder.mkdir()
             unpack_folder(argument["folder"], folder)
         job = argument["job"] | {"path": str(folder), "copies": {name: str(file) for name, file in copies.items()}}
+        job["device"] = device_on_node(job["device"])
         threads = {"OMP_NUM_THREADS": argument["threads"]}
         worker = WorkerProcess(job, environment(threads, code_folder(place)) | threads)
         try:

@@ -78,6 +78,11 @@ def connect(address: str, *, cpus: int | None = None) -> Iterator[Any]:
         ray.shutdown()
 
 
+def device_on_node(device: str) -> str:
+    """The device of a job that runs on a node: `auto` is a GPU where the job was given one."""
+    return ("cuda" if ray_module().get_gpu_ids() else "cpu") if device == "auto" else device
+
+
 def checked_address(address: str) -> str:
     """An address that Ray takes: `local`, `auto`, or one that answers; Ray itself would try for minutes."""
     if address in (LOCAL, AUTO):

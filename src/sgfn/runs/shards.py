@@ -12,7 +12,7 @@ from typing import Any
 
 from sgfn.config.archives import pack_folder, unpack_folder
 from sgfn.config.checks import in_range, require, whole_number
-from sgfn.config.cluster import Needs, check_cluster_settings
+from sgfn.config.cluster import Needs, check_cluster_settings, device_on_node
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, gpus_wanted, perform_all
 from sgfn.config.files import read_json, replacing, sweep, write_json
 from sgfn.config.shipping import Shipment, code_folder, shipment
@@ -288,5 +288,5 @@ def _arrived(key: str, shared: dict[str, Any]) -> Model:
         sys.path.append(str(code_folder(place)))
         (place / "run").mkdir()
         unpack_folder(shared["run"], place / "run")
-        ARRIVED[key] = opened(Run(path=place / "run", trust=True), shared["device"])
+        ARRIVED[key] = opened(Run(path=place / "run", trust=True), device_on_node(shared["device"]))
     return ARRIVED[key]
