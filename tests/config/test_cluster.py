@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ray_jobs import STORE, cluster, collect, killed_until, lost_itself, refuse, square, wait_deaf, wait_for
+from ray_jobs import STORE, collect, killed_until, lost_itself, refuse, square, wait_deaf, wait_for
 
 from sgfn.config import cluster_jobs
 from sgfn.config.cluster import Needs, check_cluster_settings, checked_address, connect
 from sgfn.config.cluster_jobs import Job, run_jobs
 
-__all__ = ["cluster"]
 pytest.importorskip("ray")
 NOTHING = Needs(cpus=0.5)
 

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ray_jobs import cluster
 from small_runs import complaint
 
 from sgfn.cli.commands import main
@@ -17,8 +16,6 @@ from sgfn.config.cluster_jobs import Event
 from sgfn.runs.loop import Stop
 from sgfn.runs.sampling import sample
 from sgfn.runs.shards import MOST_SHARDS, ShardPlan, _Taken, sample_shards
-
-__all__ = ["cluster"]
 
 
 def plan(n: int, size: int, seed: int = 0) -> ShardPlan:

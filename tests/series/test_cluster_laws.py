@@ -9,7 +9,6 @@ from forecast_runs import FLAGS, write_csv
 from forecast_tables import small_panel
 from hypothesis import given
 from hypothesis import strategies as st
-from ray_jobs import cluster
 from small_runs import complaint
 
 from sgfn.cli.commands import main
@@ -17,7 +16,6 @@ from sgfn.series.bank import Bank, LawCall, run_here
 from sgfn.series.cluster_laws import ClusterLaws, shards
 from sgfn.series.supports import REAL
 
-__all__ = ["cluster"]
 LAWS = ("Theta", "AutoETS", "seasonal naive")
 
 
