@@ -27,7 +27,7 @@ from sgfn.config.files import read_json, write_json
 
 OUT = RESULTS / "scale.json"
 WORKERS = (1, 2, 4)
-LATENCIES = (0.01, 0.1)
+LATENCIES = (0.0, 0.01, 0.1)
 SECONDS = 4.0
 """Seconds that a turn of waiting rewards takes in the ideal."""
 EMPTY = 400
@@ -50,7 +50,7 @@ def reward_turn(ray: Any, latency: float, workers: int) -> Row:
     """Rewards per second with so many of them under way, one a task."""
     score = ray.remote(num_cpus=0.25, max_retries=0)(wait_for_reward)
     ray.get([score.remote(0.3) for _ in range(workers)])  # their processes are there
-    count = max(20, round(workers * SECONDS / latency))
+    count = round(workers * SECONDS / latency) if latency else EMPTY * workers
     began, waiting, done = time.monotonic(), list[Any](), 0
     for _ in range(count):
         if len(waiting) == workers:
@@ -81,17 +81,8 @@ def cell_turn(cluster: str | None) -> Row:
             ended.extend([time.monotonic()] * (done - len(ended)))
 
         options = {"cluster": cluster, "cluster_cpus": 4.0} if cluster else {}
-        found = compare(
-            "grid",
-            CELL,
-            Path(folder) / "c",
-            methods=["tb"],
-            seeds=4,
-            samples=8,
-            device="cpu",
-            progress=watch,
-            **options,
-        )
+        options |= {"methods": ["tb"], "seeds": 4, "samples": 8, "device": "cpu"}
+        found = compare("grid", CELL, Path(folder) / "c", progress=watch, **options)
         assert not found.failed
         gaps = [after - before for before, after in zip([began, *ended], ended, strict=False)]
         cell = Path(folder) / "c/tb/alpha0.25/seed0"

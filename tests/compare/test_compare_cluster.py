@@ -52,7 +52,7 @@ def test_cells_equal_those_of_the_local_engine_though_a_node_goes(cluster: Any, 
 def test_ctrl_c_brings_the_checkpoint_back_and_the_same_command_goes_on(
     cluster: Any, tmp_path: Path, pages: Any
 ) -> None:
-    config, steps = small(steps=1000, log__exact_every=0), list[int]()
+    config, steps = small(steps=600, log__exact_every=0), list[int]()
 
     def interrupt(states: list[CellState]) -> None:
         if states[0].step and not steps:
@@ -67,7 +67,7 @@ def test_ctrl_c_brings_the_checkpoint_back_and_the_same_command_goes_on(
     before = (cell / "metrics.jsonl").read_bytes()
     assert [row["status"] for row in run(tmp_path / "out", config, seeds=1).rows] == ["done"]
     assert (cell / "metrics.jsonl").read_bytes().startswith(before[: before.rfind(b"\n{")])
-    assert read_json(cell / "exact.json")["step"] == 1000
+    assert read_json(cell / "exact.json")["step"] == 600
     assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"{PREFIX}*/cell"))
 
 

@@ -15,8 +15,12 @@ from sgfn.config.extras import optional
 LOCAL, AUTO = "local", "auto"
 REACHED = 10.0
 """Seconds in which a cluster's address must answer."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""Settings of Ray: nothing is told to its makers, nothing is said on our output."""
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to its makers
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # nor a warning on our output
+    "RAY_worker_niceness": "0",  # jobs have the rank of this process, as those of the local pool
+}
+"""Settings of Ray, by environment variables where the user has set none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +46,7 @@ def check_cluster_settings(cluster: str | None, cluster_cpus: float, cluster_gpu
 
 def ray_module() -> Any:
     """The `ray` module; raises in one line where it is not installed."""
-    for name, value in QUIET.items():
+    for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     return optional("ray", "--cluster", "leave --cluster out")
 
