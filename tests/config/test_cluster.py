@@ -168,8 +168,11 @@ def test_what_no_node_can_run_is_told(cluster: Any) -> None:
 def gone(pid: int) -> bool:
     """Whether a process ends soon."""
     for _ in range(200):
-        state = Path(f"/proc/{pid}/stat")
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state.rpartition(")")[2].split()[0] == "Z":
             return True
         time.sleep(0.05)
     return False

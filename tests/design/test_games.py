@@ -1,5 +1,6 @@
 """Games of a study in this process and on a real Ray: the same, but for the time that they took."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,7 @@ def untimed(game: Game) -> dict[str, Any]:
 
 
 def table_config(folder: Path) -> TrainConfig:
-    rows = [
-        f"{a}{b}{c},{i}" for i, (a, b, c) in enumerate((a, b, c) for a in letters for b in letters for c in letters)
-    ]
+    rows = [f"{''.join(word)},{i}" for i, word in enumerate(product("AC", repeat=3))]
     (folder / "t.csv").write_text("sequence,score\n" + "\n".join(rows) + "\n")
     return absolute(TrainConfig().with_(noise__alpha=0.1, table__file=folder / "t.csv"))
 
@@ -30,12 +29,8 @@ def table_config(folder: Path) -> TrainConfig:
 def test_games_come_in_order_and_are_told(tmp_path: Path) -> None:
     told: list[Game] = []
     found = play_all("table", table_config(tmp_path), ["random", "genetic"], range(2), **SIZES, told=told.append)
-    assert [(game.method, game.seed) for game in found.games] == [
-        ("random", 0),
-        ("random", 1),
-        ("genetic", 0),
-        ("genetic", 1),
-    ]
+    asked = [("random", 0), ("random", 1), ("genetic", 0), ("genetic", 1)]
+    assert [(game.method, game.seed) for game in found.games] == asked
     assert told == found.games
     assert game_of(found.games[0].to_json()) == found.games[0]
     with pytest.raises(ValueError, match="nonsense"):

@@ -104,7 +104,7 @@ def checked_address(address: str) -> str:
 
 def _silence(ray: Any) -> None:
     """Keep Ray from printing on our output what it hears of lost workers, for which it has no setting."""
-    worker = getattr(getattr(ray, "_private", None), "worker", None)
+    worker: Any = getattr(getattr(ray, "_private", None), "worker", None)
     if hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda *_, **__: None
 

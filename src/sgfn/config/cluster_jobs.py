@@ -185,7 +185,7 @@ class _Pool:
             done = done or self.ray.wait(list(self.running), timeout=pause)[0]
         labels, found = node_labels(self.ray), []
         for name, node, report in self.ray.get(self.board.take.remote()):
-            self.nodes[name] = labels.get(node, node[:6])
+            self.nodes[name] = str(labels.get(node, node[:6]))
             found.append(Event(name=name, node=self.nodes[name], report=report))
         return [*found, *(self._end(reference) for reference in done)]
 

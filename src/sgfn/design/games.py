@@ -86,7 +86,8 @@ def play_all(
 
 def game_of(plain: dict[str, Any]) -> Game:
     """A game from what its `to_json` gave."""
-    return Game(**plain | {"rounds": [RoundResult(**one) for one in plain["rounds"]]})
+    rounds = [RoundResult(**one) for one in plain["rounds"]]
+    return Game(**{name: value for name, value in plain.items() if name != "rounds"}, rounds=rounds)
 
 
 def _given(argument: dict[str, Any]) -> Callable[[], dict[str, Any]]:
