@@ -91,7 +91,7 @@ def test_command(grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "--cluster-cpus and --cluster-gpus are read with --cluster" in complaint(
         capsys, [*words, *other, "--cluster-cpus", "2"]
     )
-    assert "must be a whole number, such as 1000 or 1e9" in complaint(capsys, [*words, *other, "-n", "1.5e0"])
+    assert "-n must be a whole number, got '1.5e0'" in complaint(capsys, [*words, *other, "-n", "1.5e0"])
     (full := tmp_path / "full").mkdir()
     (full / "thesis.tex").touch()
     assert "something else than shards" in complaint(capsys, [*words, "--shards", "2", "--out", str(full)])

@@ -1,5 +1,7 @@
 """Whole numbers on the command line that may be written as 1e9."""
 
+import re
+
 from tyro.constructors import PrimitiveConstructorSpec
 
 
@@ -9,17 +11,13 @@ def whole(text: str) -> int:
     >>> whole("1e9"), whole("2.5e3"), whole("1_000"), whole("7")
     (1000000000, 2500, 1000, 7)
     """
-    digits, _, power = text.lower().partition("e")
-    try:
-        if not power:
-            return int(text)
-        whole_part, _, rest = digits.partition(".")
-        shift = int(power) - len(rest)
-        if not 0 <= shift <= 30:
-            raise ValueError
-        return int(f"{whole_part}{rest}") * 10**shift
-    except ValueError:
-        raise ValueError(f"must be a whole number, such as 1000 or 1e9, got {text!r}") from None
+    found = re.fullmatch(r"([0-9]+)(?:\.([0-9]*))?[eE]\+?([0-9]{1,2})", text)
+    if found is None:
+        return int(text)
+    before, behind, power = found[1], (found[2] or "").rstrip("0"), int(found[3])
+    if power < len(behind):
+        return int(text)  # raises: it is no whole number
+    return int(before + behind) * 10 ** (power - len(behind))
 
 
 WHOLE = PrimitiveConstructorSpec(

@@ -18,6 +18,8 @@ PAUSE = 0.2
 """Seconds between looks at the jobs."""
 PATIENCE = 60.0
 """Seconds that jobs have to end after they were asked to stop."""
+LISTED = 2.0
+"""Seconds for which a list of the cluster's nodes is taken to hold."""
 AHEAD = 2
 """Jobs in the hands of the cluster for each that it can run at once."""
 Report = Callable[[Any], bool]
@@ -149,6 +151,10 @@ class _Pool:
     nodes: dict[str, str] = field(default_factory=dict)
     """Label of the node that each job was last seen on."""
     asked: float | None = None
+    listed: float = float("-inf")
+    heard: float = 0.0
+    slots: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.waiting: list[tuple[Job, int]] = [(job, 0) for job in reversed(self.jobs)]
@@ -161,11 +167,18 @@ class _Pool:
 
     def give_out(self) -> None:
         """Hand jobs to the cluster, a few more than it can run at once."""
-        most = AHEAD * max(1, slots(self.ray, self.needs))
+        self._list_nodes()
+        most = AHEAD * max(1, self.slots)
         while self.waiting and len(self.running) < most:
             job, losses = self.waiting.pop()
             reference = self.remote.remote(job.function, job.argument(), self.shared, job.name, self.board)
             self.running[reference] = (job, losses)
+
+    def _list_nodes(self) -> None:
+        """Look from time to time what nodes there are."""
+        if time.monotonic() > self.listed + LISTED:
+            self.listed = time.monotonic()
+            self.slots, self.labels = slots(self.ray, self.needs), node_labels(self.ray)
 
     def ask_to_stop(self) -> None:
         """Let jobs that run end by themselves, and after a while kill them; those that wait for a node end at once."""
@@ -183,9 +196,11 @@ class _Pool:
         if self.running:
             done, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=0)
             done = done or self.ray.wait(list(self.running), timeout=pause)[0]
-        labels, found = node_labels(self.ray), []
+        if not done and time.monotonic() < self.heard + pause:
+            return []
+        self.heard, found = time.monotonic(), []
         for name, node, report in self.ray.get(self.board.take.remote()):
-            self.nodes[name] = str(labels.get(node, node[:6]))
+            self.nodes[name] = self.labels.get(node, node[:6])
             found.append(Event(name=name, node=self.nodes[name], report=report))
         return [*found, *(self._end(reference) for reference in done)]
 

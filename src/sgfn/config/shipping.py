@@ -3,10 +3,12 @@
 import importlib.machinery
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sgfn.config.user_code import libraries
+from sgfn.config.work_folders import own_folder
 
 MOST_BYTES = 2 * 2**30
 """Of all files and modules of a shipment together."""
@@ -36,6 +38,18 @@ class Shipment:
 def code_folder(folder: Path) -> Path:
     """Where `Shipment.place` puts modules."""
     return folder / "code"
+
+
+STAYING = ExitStack()
+"""Folders that stay as long as this worker."""
+
+
+def settled(sent: Shipment) -> tuple[Path, dict[str, Path]]:
+    """A folder of this worker's own with a shipment, whose modules can be imported from now on; paths of its files."""
+    place = STAYING.enter_context(own_folder())
+    files = sent.place(place)
+    sys.path.append(str(code_folder(place)))
+    return place, files
 
 
 def shipment(files: Mapping[str, Path], names: Iterable[str]) -> Shipment:

@@ -1,16 +1,13 @@
 """Many games of `play`, of several methods and seeds: in this process, or as jobs of a cluster."""
 
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.config.cluster import Needs, check_cluster_settings
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, perform_all
-from sgfn.config.shipping import Shipment, code_folder, shipment
-from sgfn.config.work_folders import own_folder
+from sgfn.config.shipping import Shipment, settled, shipment
 from sgfn.design.simulate import Game, RoundResult, play
 from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.runs.copies import files_there, with_files
@@ -112,8 +109,6 @@ def play_game(argument: dict[str, Any], shared: "Task | dict[str, Any]", report:
 
 MADE: list[tuple[dict[str, Any], Task]] = []
 """The task that this worker has made, with what it was made of."""
-KEPT = ExitStack()
-"""Its files, which stay as long as the worker."""
 
 
 def _arrived(shared: dict[str, Any]) -> Task:
@@ -121,9 +116,7 @@ def _arrived(shared: dict[str, Any]) -> Task:
     for known, made in MADE:
         if known["task"] == shared["task"] and known["config"] == shared["config"]:
             return made
-    place = KEPT.enter_context(own_folder())
-    files = Shipment(files=shared["files"], sources=shared["sources"]).place(place)
-    sys.path.append(str(code_folder(place)))
+    _, files = settled(Shipment(files=shared["files"], sources=shared["sources"]))
     made = make_task(shared["task"], with_files(from_dict(TrainConfig, shared["config"]), files))
     MADE[:] = [(shared, made)]
     return made

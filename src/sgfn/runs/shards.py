@@ -2,10 +2,9 @@
 
 import hashlib
 import io
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from sgfn.config.checks import in_range, require, whole_number
 from sgfn.config.cluster import Needs, check_cluster_settings, device_on_node
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, gpus_wanted, perform_all
 from sgfn.config.files import read_json, replacing, sweep, write_json
-from sgfn.config.shipping import Shipment, code_folder, shipment
+from sgfn.config.shipping import Shipment, settled, shipment
 from sgfn.config.staging import holding
 from sgfn.config.work_folders import own_folder
 from sgfn.runs.copies import DATA, checksum
@@ -276,16 +275,12 @@ class _Heard:
 
 ARRIVED: dict[str, Model] = {}
 """Models that this worker has opened, by the checksum of their weights."""
-KEPT = ExitStack()
-"""Folders of those, which stay as long as the worker."""
 
 
 def _arrived(key: str, shared: dict[str, Any]) -> Model:
     """The model of a run that travelled here; whoever sent it has been asked whether it is to be trusted."""
     if key not in ARRIVED:
-        place = KEPT.enter_context(own_folder())
-        Shipment(sources=shared["sources"]).place(place)
-        sys.path.append(str(code_folder(place)))
+        place, _ = settled(Shipment(sources=shared["sources"]))
         (place / "run").mkdir()
         unpack_folder(shared["run"], place / "run")
         ARRIVED[key] = opened(Run(path=place / "run", trust=True), device_on_node(shared["device"]))
