@@ -49,8 +49,9 @@ def test_the_model_is_near_what_was_measured() -> None:
 
 
 def test_the_figure_has_a_curve_for_each_job() -> None:
-    labels = [text.get_text() for text in scale_figure().axes[0].get_legend().get_texts()]
-    assert len(labels) == len(LOOKS)
+    legend = scale_figure().axes[0].get_legend()
+    assert legend is not None
+    assert len(legend.get_texts()) == len(LOOKS)
 
 
 def double(argument: int, shared: object, report: Report) -> int:

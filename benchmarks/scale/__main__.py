@@ -8,6 +8,7 @@ cores. Each turn is a row of its own; a study that was stopped goes on where it 
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -128,7 +129,7 @@ def main() -> None:
         for part, key, measure in parts(given.turns):
             if is_there(rows, part, key) or given.part not in (None, part):
                 continue
-            rows.append({"part": part, **key, **measure(ray)})
+            rows.append({"part": part, **key, **measure(ray), "load": round(os.getloadavg()[0], 1)})
             print(rows[-1], flush=True)
             about = {"command": f"python -m benchmarks.scale --turns {given.turns}", "start_seconds": round(started, 2)}
             write_json(given.out, {**about, "machine": machine(torch.device("cpu")), "rows": rows})

@@ -200,7 +200,7 @@ class _Pool:
             return []
         self.heard, found = time.monotonic(), []
         for name, node, report in self.ray.get(self.board.take.remote()):
-            self.nodes[name] = self.labels.get(node, node[:6])
+            self.nodes[name] = str(self.labels.get(node, node[:6]))
             found.append(Event(name=name, node=self.nodes[name], report=report))
         return [*found, *(self._end(reference) for reference in done)]
 
