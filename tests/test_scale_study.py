@@ -6,7 +6,7 @@ import pytest
 from benchmarks.common import each_cell, read_results
 from benchmarks.scale.figures import FILE, LOOKS, cell_model, rates, reward_model, scale_figure
 from benchmarks.scale.model import CostModel, fitted
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sgfn.config.cluster_jobs import Report
@@ -14,16 +14,13 @@ from sgfn.config.cluster_jobs import Report
 CLUSTER_FILES = Path(__file__).parent.parent / "examples" / "cluster"
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.floats(1e-3, 2e-2), st.floats(1e-4, 2e-4))
 def test_costs_are_found_again(overhead: float, driver: float) -> None:
     true = CostModel(overhead=overhead, driver=driver)
     points = [(w, t, true.rate(w, t)) for w in (1, 4, 256) for t in (0.0, 0.01, 0.1)]
-    found = fitted(points)
-    assert found.overhead == pytest.approx(overhead, rel=1e-3)
-    assert found.driver == pytest.approx(driver, rel=1e-3)
-    wrong = fitted([(w, t, rate * 2) for w, t, rate in points])
-    assert wrong.driver == pytest.approx(driver / 2, rel=1e-3)
+    assert fitted(points, driver).overhead == pytest.approx(overhead, rel=1e-4)
+    slower = [(w, t, 0.9 * rate) for w, t, rate in points if t]
+    assert fitted(slower, driver).overhead > 1.05 * overhead
 
 
 def test_the_driver_is_the_limit_from_enough_workers_on() -> None:

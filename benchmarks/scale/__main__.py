@@ -9,6 +9,7 @@ cores. Each turn is a row of its own; a study that was stopped goes on where it 
 
 import argparse
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -33,6 +34,8 @@ SECONDS = 4.0
 """Seconds that a turn of waiting rewards takes in the ideal."""
 EMPTY = 400
 """Jobs of a turn that do nothing."""
+CELLS = 4
+"""Cells of a turn."""
 CELL = TrainConfig().with_(steps=1, batch=8, grid__side=3, net__hidden=16, dynamics__hidden=8)
 Row = dict[str, Any]
 
@@ -52,47 +55,53 @@ def reward_turn(ray: Any, latency: float, workers: int) -> Row:
     score = ray.remote(num_cpus=0.25, max_retries=0)(wait_for_reward)
     ray.get([score.remote(0.3) for _ in range(workers)])  # their processes are there
     count = round(workers * SECONDS / latency) if latency else EMPTY * workers
-    began, waiting, done = time.monotonic(), list[Any](), 0
+    began, spent, waiting = time.monotonic(), time.process_time(), list[Any]()
     for _ in range(count):
         if len(waiting) == workers:
-            ready, waiting = ray.wait(waiting, num_returns=1)
-            done += len(ready)
+            _, waiting = ray.wait(waiting, num_returns=1)
         waiting.append(score.remote(latency))
     ray.get(waiting)
-    seconds = time.monotonic() - began
-    return {"latency": latency, "workers": workers, "rewards": count, "per_second": count / seconds}
+    seconds, cpu = time.monotonic() - began, time.process_time() - spent
+    return {"rewards": count, "per_second": count / seconds, "driver_cpu": cpu / count}
 
 
 def job_turn(ray: Any, workers: int) -> Row:
-    """Seconds that each job costs which does nothing, with so many at once: what the driver can give out at most."""
+    """Seconds of each job that does nothing, with so many at once, and those that the driver's CPU spends on it."""
     jobs = [Job(name=str(at), function=empty_job, argument=lambda: None) for at in range(EMPTY)]
-    began = time.monotonic()
+    began, spent = time.monotonic(), time.process_time()
     for _ in run_jobs(ray, jobs, Needs(cpus=4.0 / workers)):
         pass
-    return {"workers": workers, "jobs": EMPTY, "seconds_per_job": (time.monotonic() - began) / EMPTY}
+    seconds, cpu = time.monotonic() - began, time.process_time() - spent
+    return {"jobs": EMPTY, "seconds_per_job": seconds / EMPTY, "driver_cpu": cpu / EMPTY}
 
 
 def cell_turn(cluster: str | None) -> Row:
     """Seconds of the smallest cell, one at a time: a process, torch, one step and its evaluation."""
     with tempfile.TemporaryDirectory() as folder:
-        began, ended = time.monotonic(), list[float]()
+        began, spent, ended = time.monotonic(), children_cpu(), list[float]()
 
         def watch(states: list[Any]) -> None:
             done = sum(state.status == "done" for state in states)
             ended.extend([time.monotonic()] * (done - len(ended)))
 
         options = {"cluster": cluster, "cluster_cpus": 4.0} if cluster else {}
-        options |= {"methods": ["tb"], "seeds": 4, "samples": 8, "device": "cpu"}
+        options |= {"methods": ["tb"], "seeds": CELLS, "samples": 8, "device": "cpu"}
         found = compare("grid", CELL, Path(folder) / "c", progress=watch, **options)
         assert not found.failed
+        cpu = {} if cluster else {"cell_cpu": (children_cpu() - spent) / CELLS}
         gaps = [after - before for before, after in zip([began, *ended], ended, strict=False)]
         cell = Path(folder) / "c/tb/alpha0.25/seed0"
         began = time.monotonic()
         packed = pack_folder(cell)
         unpack_folder(packed, Path(folder) / "back")
         travel = time.monotonic() - began
-    engine = "cluster" if cluster else "local"
-    return {"engine": engine, "seconds_per_cell": statistics.median(gaps[1:]), "bytes": len(packed), "travel": travel}
+    return {"seconds_per_cell": statistics.median(gaps[1:]), **cpu, "bytes": len(packed), "travel": travel}
+
+
+def children_cpu() -> float:
+    """CPU seconds of processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def parts(turns: int) -> Iterator[tuple[str, Row, Callable[[Any], Row]]]:

@@ -15,6 +15,8 @@ JOBS = {0.01: "reward of 10 ms", 0.1: "reward of 100 ms", 1.0: "reward of 1 s"}
 JOBS |= {60.0: "cell of 1 min", 3600.0: "cell of 1 h"}
 """Jobs that the predictions are for, by their seconds: rewards are plain tasks, cells jobs of `compare`."""
 LOOKS = {0.01: ("#c53030", "o"), 0.1: ("#0b6e99", "s"), 1.0: ("#2f855a", "^"), 60.0: ("#805ad5", "D")}
+CORES = 2
+"""Of the machine that was measured."""
 CELLS_FROM = 10.0
 """Seconds from which on a job is a cell."""
 
@@ -34,16 +36,15 @@ def rates(latency: float, workers: int) -> tuple[float, float, float]:
 def reward_model() -> CostModel:
     """Costs of a reward as one task, from the medians of all latencies and numbers of workers."""
     cases = dict.fromkeys((row["workers"], row["latency"]) for row in rows_of("rewards"))
-    return fitted([(workers, latency, rates(latency, workers)[0]) for workers, latency in cases])
+    points = [(workers, latency, rates(latency, workers)[0]) for workers, latency in cases]
+    return fitted(points, spread(row["driver_cpu"] for row in rows_of("rewards"))[0])
 
 
 @cache
 def cell_model() -> CostModel:
-    """Costs of a cell: what the smallest takes is lost by its worker, an empty job's seconds are the driver's."""
-    cell = spread(row["seconds_per_cell"] for row in rows_of("cells") if row["engine"] == "cluster")[0]
-    most = max(row["workers"] for row in rows_of("jobs"))
-    driver = spread(row["seconds_per_job"] for row in rows_of("jobs") if row["workers"] == most)[0]
-    return CostModel(overhead=cell, driver=driver)
+    """Costs of a cell: the smallest one's CPU time is lost by its worker, that of an empty job is the driver's."""
+    cell = spread(row["cell_cpu"] for row in rows_of("cells") if "cell_cpu" in row)[0]
+    return CostModel(overhead=cell, driver=spread(row["driver_cpu"] for row in rows_of("jobs"))[0])
 
 
 def model_of(seconds: float) -> CostModel:
@@ -68,7 +69,9 @@ def made_on() -> str:
     """How many turns there were, and the machine, in a sentence."""
     result = read_results(FILE)
     turns = len({row["turn"] for row in result["rows"]})
-    return f"{turns} turns on {result['machine']['device']}."
+    _, low, high = spread(row["load"] for row in result["rows"])
+    busy = f"which had other work to do: a load of {low:.0f} to {high:.0f} on {CORES} cores"
+    return f"{turns} turns on {result['machine']['device']}, {busy}."
 
 
 def costs_table() -> str:
@@ -81,16 +84,15 @@ def costs_table() -> str:
     size = spread(row["bytes"] for row in rows_of("cells"))[0]
     travel = spread(row["travel"] for row in rows_of("cells"))[0]
     lines = ["| what | seconds |", "|---|---|", f"| start of a Ray on this machine | {result['start_seconds']:.1f} |"]
+    lines.append(f"| CPU time of the smallest cell: process, torch, a step, evaluation | {cells.overhead:.2f} |")
     for name, words in (("local", "local pool"), ("cluster", "Ray")):
         middle, low, high = engines[name]
-        lines.append(
-            f"| the smallest cell, {words}: process, torch, a step, evaluation | {middle:.2f} [{low:.2f}, {high:.2f}] |"
-        )
+        lines.append(f"| the same by the clock, {words} | {middle:.2f} [{low:.2f}, {high:.2f}] |")
     lines += [
         f"| its folder ({size / 1e3:,.0f} kB) packed and unpacked | {travel:.4f} |",
-        f"| the driver for each job of a comparison | {cells.driver:.4f} |",
-        f"| a worker between two rewards (fitted) | {rewards.overhead:.4f} |",
-        f"| the driver for each reward (fitted) | {rewards.driver:.4f} |",
+        f"| CPU time of the driver for each job of a comparison | {cells.driver:.4f} |",
+        f"| a worker between two rewards, fitted | {rewards.overhead:.4f} |",
+        f"| CPU time of the driver for each reward | {rewards.driver:.4f} |",
     ]
     return "\n".join(lines)
 

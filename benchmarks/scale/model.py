@@ -5,14 +5,14 @@ With w workers, jobs of t seconds and one driver the rate is
     rate(w, t) = min(w / (t + o), 1 / c)
 
 o: seconds that a worker loses between two jobs (the way to the driver and back), c: seconds that the driver itself
-spends on each job, one after the other. Both are fitted; t is known.
+spends on each job, one after the other. c is the CPU time of the driver's process, measured; o is fitted.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import minimize_scalar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,24 +41,19 @@ class CostModel:
         return asdict(self)
 
 
-def fitted(points: Sequence[tuple[float, float, float]]) -> CostModel:
-    """The model of least squared error of the logarithm of the rate, from (workers, seconds, rate).
+def fitted(points: Sequence[tuple[float, float, float]], driver: float) -> CostModel:
+    """The model whose overhead has least squared error of log-rates, from (workers, seconds, rate); the driver's known.
 
     >>> true = CostModel(overhead=0.002, driver=0.0005)
-    >>> points = [(w, t, true.rate(w, t)) for w in (1, 2, 4) for t in (0.0, 0.01, 0.1)]
-    >>> found = fitted(points)
-    >>> round(found.overhead, 6), round(found.driver, 6)
-    (0.002, 0.0005)
+    >>> found = fitted([(w, t, true.rate(w, t)) for w in (1, 2, 4) for t in (0.0, 0.01, 0.1)], 0.0005)
+    >>> round(found.overhead, 6)
+    0.002
     """
     workers, seconds, rates = np.array(points, dtype=np.float64).T
 
-    def errors(logs: np.ndarray) -> np.ndarray:
-        overhead, driver = np.exp(logs)
-        return np.log(np.minimum(workers / (seconds + overhead), 1.0 / driver)) - np.log(rates)
+    def error(log_overhead: float) -> float:
+        found = np.minimum(workers / (seconds + np.exp(log_overhead)), 1.0 / driver)
+        return float(np.square(np.log(found) - np.log(rates)).sum())
 
-    starts = [(np.log(first), np.log(second)) for first in (1e-3, 1e-2) for second in (1e-4, 1e-3, 1e-2)]
-    best = min(
-        (least_squares(errors, start, x_scale=0.1, diff_step=1e-4) for start in starts), key=lambda one: one.cost
-    )
-    overhead, driver = np.exp(best.x)
-    return CostModel(overhead=float(overhead), driver=float(driver))
+    best = minimize_scalar(error, bounds=(np.log(1e-6), np.log(1e3)), method="bounded", options={"xatol": 1e-9})
+    return CostModel(overhead=float(np.exp(best.x)), driver=driver)
