@@ -68,10 +68,11 @@ def rewards_table() -> str:
 def made_on() -> str:
     """How many turns there were, and the machine, in a sentence."""
     result = read_results(FILE)
-    turns = len({row["turn"] for row in result["rows"]})
+    turns = len({row["turn"] for row in rows_of("rewards")})
     _, low, high = spread(row["load"] for row in result["rows"])
-    busy = f"which had other work to do: a load of {low:.0f} to {high:.0f} on {CORES} cores"
-    return f"{turns} turns on {result['machine']['device']}, {busy}."
+    busy = f"which had other work to do: a load of {low:.0f} to {high:.0f} on them"
+    cpu = result["machine"]["device"].partition(", ")[2]
+    return f"{turns} turns on {CORES} cores of {cpu}, {busy}."
 
 
 def costs_table() -> str:
