@@ -126,6 +126,7 @@ def demo_line() -> str:
 
 
 TABLES = {
+    **SCALE_TABLES,
     "demo": demo_line,
     "quality": quality_table,
     "presets": presets_table,
@@ -155,7 +156,6 @@ TABLES = {
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,
-    **SCALE_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
