@@ -37,6 +37,8 @@ from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table
 from benchmarks.forecast_breadth.table import breadth_tables
 from benchmarks.forecast_cost import cost_table
 from benchmarks.libraries.tables import TABLES as LIBRARY_TABLES
+from benchmarks.scale.figures import TABLES as SCALE_TABLES
+from benchmarks.scale.figures import scale_figure
 from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -126,6 +128,7 @@ def demo_line() -> str:
 
 
 TABLES = {
+    **SCALE_TABLES,
     "demo": demo_line,
     "quality": quality_table,
     "presets": presets_table,
@@ -160,7 +163,7 @@ TABLES = {
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
-    *("docs/exploration.md", "docs/design.md", "docs/libraries.md"),
+    *("docs/exploration.md", "docs/design.md", "docs/libraries.md", "docs/scale.md"),
 )
 
 
@@ -212,6 +215,7 @@ PICTURES = {
     "kl_family": family_figure,
     "published_tfbind8": tfbind8_figure,
     "scaling": scaling_figure,
+    "scale": scale_figure,
 }
 
 

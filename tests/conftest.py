@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         quick_parser.install()
         config.pluginmanager.import_plugin("stub_workers")
+        config.pluginmanager.import_plugin("ray_jobs")
 
 
 def pytest_collection_finish() -> None:
