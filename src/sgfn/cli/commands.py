@@ -39,6 +39,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
 from sgfn.config.user_code import user_errors
+from sgfn.runs.progress import figures
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
@@ -232,14 +233,6 @@ def folder_of(args: Train) -> Path:
 def last_row(run: "sgfn.Run", steps: int) -> dict[str, Any]:
     """The newest figures; someone may have removed the metrics of a run that was done."""
     return run.last_row() or {"step": steps}
-
-
-def figures(row: dict[str, Any]) -> str:
-    """The figures beside the progress bar, as text."""
-    tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
-    loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
-    score = f"mean score {row['reward']:.3f}  " if "reward" in row else ""
-    return f"{tv}{loss}{score}{row['rate']:,.0f} trajectories/s"
 
 
 def run_evaluate(args: Evaluate) -> None:

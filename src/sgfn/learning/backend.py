@@ -119,6 +119,27 @@ class Backend(ABC):
     def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
         """Update the noise model on past outcomes; returns its loss."""
 
+    # batches that are scored elsewhere, and trained on later
+
+    def roll(self, draws: Any) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """Intentions and outcomes of a batch of rollouts that nobody has scored."""
+        raise NotImplementedError(f"{type(self).__name__} scores what it rolls out")
+
+    def learn_from(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
+        """Update on a batch that `roll` made some time ago, scored since, as `learn` does on a new one."""
+        raise NotImplementedError(f"{type(self).__name__} scores what it rolls out")
+
+    def memory(self) -> dict[str, dict[str, Tensor]]:
+        """Tensors that the next step depends on, by part and name; most backends have none."""
+        return {}
+
+    def resume(self) -> None:
+        """Take up what `memory` holds, after it was loaded."""
+
+    def readings(self) -> dict[str, Tensor]:
+        """Metrics of the backend itself."""
+        return {}
+
     def update_noise_model(self, pending: Any, rate: Float[Tensor, ""]) -> None:
         """Do the update of the noise model that `learn` left in `Learned.pending`."""
         raise NotImplementedError(f"{type(self).__name__} leaves no update for later")

@@ -178,6 +178,14 @@ class Learner(ABC):
         """Metrics of the present state, which are not means over steps."""
         return {}
 
+    def live(self) -> dict[str, float]:
+        """Figures of this moment for a progress bar alone; they depend on the clock."""
+        return self.task.landscape.live()
+
+    def close(self) -> None:
+        """End processes that the task's rewards were computed in."""
+        self.task.landscape.close()
+
     def _finite(self) -> Tensor:
         """Whether all weights are finite numbers."""
         weights = [p for module in self.modules().values() for p in module.parameters()]

@@ -14,6 +14,7 @@ from sgfn.envs.trajectories import Episodes, Trajectories, first_of
 from sgfn.landscapes.base import Landscape, beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
+from sgfn.learning.ahead import arranged
 from sgfn.learning.aim import AimedExponent, refuse_own_reward
 from sgfn.learning.backend import Backend, Objective, Past, Setup
 from sgfn.learning.compilation import compiled
@@ -141,9 +142,8 @@ class Trainer(Learner):
         self.general = GeneralBackend(setup)
         self.fixed_length = self._fixed_length(setup)
         general_until_compiled = self.buffer is not None and self.general.kernel is not None and not self.hidden_rate
-        self.backend: Backend = (
-            self.general if self.fixed_length is None or general_until_compiled else self.fixed_length
-        )
+        chosen = self.general if self.fixed_length is None or general_until_compiled else self.fixed_length
+        self.backend: Backend = arranged(chosen, setup, self.index)
         if self._first is not None:
             self._name_parts(self._first)
 
@@ -317,6 +317,7 @@ class Trainer(Learner):
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state."""
         super().load(state)
+        self.backend.resume()
         self.update_schedules()
 
     @property
@@ -333,6 +334,7 @@ class Trainer(Learner):
     def readings(self) -> dict[str, Tensor]:
         """The reward exponent, log Z as learned, unless the objective tells another, and what ways to explore found."""
         found = {"beta": self.schedule_values[0]} | ({} if self.explorer is None else self.explorer.found())
+        found |= self.backend.readings()
         return found if "log_z" in self.part_names else {"log_z": self.nets.log_z} | found
 
     def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
@@ -451,7 +453,8 @@ class Trainer(Learner):
         """The replay buffer, and the entropy ratio for the next temperature (`exploration.heat` in checkpoints)."""
         ratio = {"exploration": {"heat": self.entropy_ratio}} if self.config.watches_entropy else {}
         explored = {} if self.explorer is None else self.explorer.memory()
-        return ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()}) | explored
+        kept = ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()}) | explored
+        return kept | self.backend.memory()
 
 
 def check_task(task: Task) -> None:

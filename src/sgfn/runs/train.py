@@ -80,6 +80,7 @@ def train(
             learner, fitted = new.learner, own.enter_context(fitted_aside(new.learner.task.landscape, new.files))
             record = _beginning(run, new.files | fitted, overwrite, until_begun)
             record.place.create(kept, new.config, known=new.known, copies=copies, fitted=fitted)
+        own.callback(learner.close)
         learner.task.landscape.attach(run.path, resumed=resume)
         if not record.place.checkpoint.is_file():
             record.save(learner)  # there is always one to go on from, whenever the run is killed
