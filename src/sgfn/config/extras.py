@@ -3,7 +3,14 @@
 from importlib import import_module
 from typing import Any
 
-EXTRAS = {"pyarrow": "parquet", "pyarrow.parquet": "parquet", "openpyxl": "excel", "holidays": "holidays"}
+EXTRAS = {
+    "pyarrow": "parquet",
+    "pyarrow.parquet": "parquet",
+    "openpyxl": "excel",
+    "holidays": "holidays",
+    "ray": "ray",
+    "ray.job_config": "ray",
+}
 """Which extra of sgfn installs a module."""
 
 
