@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -39,6 +40,10 @@ class RemoteError(Exception):
 class Worker(Protocol):
     """Somebody who answers requests one after the other: a process here, or an actor of a cluster."""
 
+    def start(self) -> None:
+        """Be there for requests; waits as long as that takes, which may be long on a cluster."""
+        ...
+
     def ask(self, request: Any, timeout: float | None) -> Any:
         """The answer; raises `WorkerLost`, `TookTooLong`, or the `RemoteError` that answering raised."""
         ...
@@ -46,6 +51,22 @@ class Worker(Protocol):
     def close(self) -> None:
         """End the worker at once, whatever it does."""
         ...
+
+
+Hire = Callable[[Make], Worker]
+"""Makes a worker, given what is to be made in it."""
+HIRE: ContextVar[Hire | None] = ContextVar("HIRE", default=None)
+"""What hires workers where others than processes of this machine are wanted."""
+
+
+@contextmanager
+def hiring(hire: Hire | None) -> Iterator[None]:
+    """Within this context workers are hired so."""
+    token = HIRE.set(hire)
+    try:
+        yield
+    finally:
+        HIRE.reset(token)
 
 
 Failure = tuple[str, str, str, str]
@@ -71,15 +92,17 @@ def raise_failure(failure: Failure) -> None:
 
 
 class ProcessWorker:
-    """A process that is started with the first request, and ends with `close` or with this process."""
+    """A process that ends with `close`, or with this process; after one that was lost another is started."""
 
     def __init__(self, make: Make) -> None:
-        self.make, self.process, self.pipe = make, None, None
-        self.closed = False
+        self.make, self.process, self.closed = make, None, False
+        self.pipe: Connection | None = None
 
     def ask(self, request: Any, timeout: float | None) -> Any:
         """The answer to a request."""
-        pipe = self._started()
+        self.start()
+        pipe = self.pipe
+        assert pipe is not None
         try:
             pipe.send(request)
             if not pipe.poll(timeout):
@@ -100,7 +123,8 @@ class ProcessWorker:
             process.kill()
             process.join()
 
-    def _started(self) -> Connection:
+    def start(self) -> None:
+        """Start a process where there is none, and wait until it is ready."""
         if self.closed:
             raise WorkerLost("the workers are closed")
         if self.pipe is None:
@@ -112,7 +136,6 @@ class ProcessWorker:
             theirs.close()
             with suppress(EOFError, OSError):  # the request that follows finds out
                 self.pipe.recv()
-        return self.pipe
 
     def _end(self) -> int | None:
         """End the process, so that the next request starts another one; returns its exit status."""
@@ -150,10 +173,10 @@ def serve(pipe: Connection, make: Make) -> None:
     with suppress(EOFError, OSError):
         pipe.send(None)  # ready: from here on time counts
         while True:
-            pipe.send(_answered(answer, failed, pipe.recv()))
+            pipe.send(answered(answer, failed, pipe.recv()))
 
 
-def _answered(answer: Answer | None, failed: Failure | None, request: Any) -> tuple[bool, Any]:
+def answered(answer: Answer | None, failed: Failure | None, request: Any) -> tuple[bool, Any]:
     if answer is None:
         return False, failed
     try:
@@ -220,6 +243,8 @@ class Pool:
             self.queue.put(None)
 
     def _work(self, worker: Worker) -> None:
+        with suppress(WorkerLost):  # the first request tries again
+            worker.start()  # before a job is taken, which others could do meanwhile
         while (found := self.queue.get()) is not None:
             future, job = found
             if not future.set_running_or_notify_cancel():

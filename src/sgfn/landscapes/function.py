@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sgfn.config.checks import quoted
 from sgfn.config.importing import find, function_label
-from sgfn.config.processes import Make, TookTooLong, Worker, WorkerLost
+from sgfn.config.processes import HIRE, Make, TookTooLong, WorkerLost
 from sgfn.config.tasks import OnError
 from sgfn.config.user_code import brief, in_user_code
 from sgfn.landscapes.base import Landscape
@@ -78,7 +78,7 @@ class FunctionLandscape(Landscape):
         self.name, self.cache = name or function_label(function), cache
         self.known: OrderedDict[str, float] = OrderedDict()  # least recently used first
         self.given: Mapping[str, float] = {}  # scores of a request that has arrived, while they are read
-        self.remote = Requests(self) if workers > 1 or timeout else None
+        self.remote = Requests(self) if workers > 1 or timeout or HIRE.get() is not None else None
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Score of each object; each distinct object is scored once."""
@@ -148,10 +148,6 @@ class FunctionLandscape(Landscape):
         finally:
             self.given = {}
             self._forget()
-
-    def hire(self, hire: Callable[[Make], Worker], count: int | None = None) -> None:
-        """Have scores computed by workers of another kind, such as actors of a cluster."""
-        self.remote = Requests(self, hire, count)
 
     def live(self) -> dict[str, float]:
         """Scores per second by the workers, and how many are waited for."""

@@ -3,12 +3,12 @@
 import pickle
 import time
 import weakref
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Iterable
+from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sgfn.config.processes import Make, Pool, ProcessWorker, Worker, cut, itself
+from sgfn.config.processes import HIRE, Make, Pool, ProcessWorker, cut, itself
 from sgfn.config.user_code import brief
 
 if TYPE_CHECKING:
@@ -47,26 +47,11 @@ class Request:
         return self.known
 
 
-def wait_for_one(requests: Iterable[Request]) -> None:
-    """Wait until one of several requests is ready."""
-    waiting = list(requests)
-    while waiting and not any(request.ready for request in waiting):
-        wait([future for request in waiting for future in request.futures], return_when=FIRST_COMPLETED)
-
-
 class Requests:
-    """The workers of a landscape, and the strings that they are scoring: one that is on its way is not asked again.
+    """The workers of a landscape, and the strings that they are scoring: one that is on its way is not asked again."""
 
-    `hire` makes a worker from what is to be made in it; by default that is a process of this machine.
-    """
-
-    def __init__(
-        self,
-        landscape: "FunctionLandscape",
-        hire: Callable[[Make], Worker] = ProcessWorker,
-        count: int | None = None,
-    ) -> None:
-        self.landscape, self.hire, self.count = weakref.ref(landscape), hire, count or landscape.workers
+    def __init__(self, landscape: "FunctionLandscape") -> None:
+        self.landscape, self.count = weakref.ref(landscape), landscape.workers
         self.flying: dict[str, Piece] = {}
         self.pool: Pool | None = None
         self.scored, self.began, self._replaced = 0, 0.0, 0
@@ -124,12 +109,15 @@ class Requests:
 
     def _started(self, landscape: "FunctionLandscape") -> Pool:
         if self.pool is None:
-            self.pool = Pool(partial(self.hire, self._maker(landscape)), self.count, retries=landscape.retries, timeout=landscape.timeout)
+            hire = partial(HIRE.get() or ProcessWorker, self._maker(landscape))
+            self.pool = Pool(hire, self.count, retries=landscape.retries, timeout=landscape.timeout)
             weakref.finalize(landscape, self.pool.close)
         return self.pool
 
     def _maker(self, landscape: "FunctionLandscape") -> Make:
         """What makes the function in a worker; raises where it cannot be sent there."""
+        if HIRE.get() is not None:  # they look after that themselves
+            return partial(itself, landscape.function)
         make = landscape.made_by or partial(itself, landscape.function)
         try:
             pickle.dumps(make)

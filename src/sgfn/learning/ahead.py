@@ -6,6 +6,7 @@ it is scored by teacher forcing at the weights of that moment.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,8 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
+from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
-from sgfn.landscapes.requests import wait_for_one
 from sgfn.learning.backend import Backend, Learned, Past, Setup
 from sgfn.learning.rollout import unroll
 
@@ -29,23 +30,22 @@ class Waiting:
     place: int
     born: int
     request: Any
-    """Tells by `ready` whether it has arrived."""
+    """Tells by `ready` whether it has arrived, and by `futures` what it waits for."""
 
 
 class AheadBackend(Backend, ABC):
-    """A backend that trains on batches asked for earlier, at most `ahead` + 1 of them on their way at a time."""
+    """A backend that trains on batches asked for earlier; there are `places` for those on their way.
 
-    def __init__(self, inner: Backend, setup: Setup, index: Float64[Tensor, ""]) -> None:
+    Where a `bound` is given, no batch is trained on later than so many updates after it was asked for.
+    """
+
+    def __init__(
+        self, inner: Backend, setup: Setup, index: Float64[Tensor, ""], *, places: int, bound: int | None = None
+    ) -> None:
         super().__init__(setup)
-        self.inner, self.index = inner, index
-        self.places = self.most + 1
+        self.inner, self.index, self.places, self.bound = inner, index, places, bound
         self.queue: list[Waiting] = []  # the oldest first
         self.lag = torch.zeros(2, dtype=torch.float64)  # sum and count since it was last read
-
-    @property
-    def most(self) -> int:
-        """Batches on their way beside the one that is trained on."""
-        return self.config.ahead
 
     @abstractmethod
     def send(self, place: int, draws: Any) -> Any:
@@ -54,10 +54,6 @@ class AheadBackend(Backend, ABC):
     @abstractmethod
     def fetch(self, waiting: Waiting) -> Past:
         """A batch with its log-rewards, waited for."""
-
-    def wait_for_any(self) -> None:
-        """Wait until some batch has arrived."""
-        wait_for_one(waiting.request for waiting in self.queue)
 
     @property
     def done(self) -> int:
@@ -92,11 +88,18 @@ class AheadBackend(Backend, ABC):
         return (place for place in range(self.places) if place not in taken)
 
     def _next(self) -> Waiting:
+        """The batch to train on: the oldest, or the oldest of those that have arrived and may be preferred to it."""
         if self.config.deterministic:
             return self.queue[0]
-        if not any(waiting.request.ready for waiting in self.queue):
-            self.wait_for_any()
-        return next(waiting for waiting in self.queue if waiting.request.ready)
+        allowed = [waiting for waiting in self.queue if self._in_time(waiting)]
+        while not (ready := [waiting for waiting in allowed if waiting.request.ready]):
+            wait([future for waiting in allowed for future in waiting.request.futures], return_when=FIRST_COMPLETED)
+        return ready[0]
+
+    def _in_time(self, chosen: Waiting) -> bool:
+        """Whether all other batches can be trained on within the bound, the oldest first, after this one."""
+        others = [waiting.born for waiting in self.queue if waiting is not chosen]
+        return self.bound is None or all(born + self.bound > self.done + i for i, born in enumerate(others))
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """Update policy and flow on past trajectories."""
@@ -121,7 +124,7 @@ class ScoredAhead(AheadBackend):
     """Rolls out here, and has batches scored by the workers of the landscape."""
 
     def __init__(self, inner: Backend, setup: Setup, index: Float64[Tensor, ""]) -> None:
-        super().__init__(inner, setup, index)
+        super().__init__(inner, setup, index, places=setup.config.ahead + 1)
         shape, device = (self.places, self.config.batch, setup.env.horizon), setup.device
         self.intended = torch.zeros(shape, dtype=torch.int16, device=device)
         self.realised = torch.zeros_like(self.intended)
@@ -136,8 +139,7 @@ class ScoredAhead(AheadBackend):
 
     def objects(self, place: int) -> Int[Tensor, "B O"]:
         """The objects that the trajectories in a place end in."""
-        env = self.setup.env
-        return env.objects(unroll(env, self.realised[place].long())[0][:, -1])
+        return objects_of(self.setup.env, self.realised[place].long())
 
     def fetch(self, waiting: Waiting) -> Past:
         """A batch with its log-rewards: whatever the task makes of scores is made now."""
@@ -162,8 +164,23 @@ class ScoredAhead(AheadBackend):
         self.queue = [Waiting(place=p, born=int(self.born[p]), request=request(self.objects(p))) for p in order]
 
 
-def arranged(inner: Backend, setup: Setup, index: Float64[Tensor, ""]) -> Backend:
-    """The backend itself, or around it one that trains on batches which workers have scored meanwhile."""
-    if setup.config.ahead and setup.task.landscape.scores_ahead:
-        return ScoredAhead(inner, setup, index)
-    return inner
+def objects_of(env: Env, realised: Int[Tensor, "B T"]) -> Int[Tensor, "B O"]:
+    """The objects that outcomes lead to."""
+    return env.objects(unroll(env, realised)[0][:, -1])
+
+
+@dataclass(frozen=True)
+class Promised:
+    """A request that one future answers."""
+
+    future: Future[Any]
+
+    @property
+    def futures(self) -> list[Future[Any]]:
+        """What is still waited for."""
+        return [] if self.future.done() else [self.future]
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has arrived, or has failed."""
+        return self.future.done()

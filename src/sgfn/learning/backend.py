@@ -140,6 +140,13 @@ class Backend(ABC):
         """Metrics of the backend itself."""
         return {}
 
+    def live(self) -> dict[str, float]:
+        """Figures of this moment for a progress bar."""
+        return self.setup.task.landscape.live()
+
+    def close(self) -> None:
+        """End processes that batches were made in."""
+
     def update_noise_model(self, pending: Any, rate: Float[Tensor, ""]) -> None:
         """Do the update of the noise model that `learn` left in `Learned.pending`."""
         raise NotImplementedError(f"{type(self).__name__} leaves no update for later")

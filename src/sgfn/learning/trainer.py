@@ -14,7 +14,6 @@ from sgfn.envs.trajectories import Episodes, Trajectories, first_of
 from sgfn.landscapes.base import Landscape, beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
-from sgfn.learning.ahead import arranged
 from sgfn.learning.aim import AimedExponent, refuse_own_reward
 from sgfn.learning.backend import Backend, Objective, Past, Setup
 from sgfn.learning.compilation import compiled
@@ -29,6 +28,7 @@ from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.replay import Replay, uniform_draws
 from sgfn.learning.rollout import LogPolicy, Policy, rollout
+from sgfn.learning.samplers import arranged
 from sgfn.learning.scoring import score
 from sgfn.learning.side_stream import SideStream
 from sgfn.nets.dynamics import NoiseModel, make_noise_model
@@ -336,6 +336,15 @@ class Trainer(Learner):
         found = {"beta": self.schedule_values[0]} | ({} if self.explorer is None else self.explorer.found())
         found |= self.backend.readings()
         return found if "log_z" in self.part_names else {"log_z": self.nets.log_z} | found
+
+    def live(self) -> dict[str, float]:
+        """What the backend tells of this moment."""
+        return self.backend.live()
+
+    def close(self) -> None:
+        """End processes of the backend and of the task's rewards."""
+        self.backend.close()
+        super().close()
 
     def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
         """Kind of the noise model, its likelihood and distance from the true kernel on the policy's trajectories."""

@@ -43,7 +43,8 @@ def figures(row: dict[str, Any]) -> str:
     parts = [f"{words} {row[name]:.3f}" for name, words in named if name in row]
     parts += [f"{row['rate']:,.0f} trajectories/s"] if "rate" in row else []
     if live := row.get("live"):
-        parts.append(f"{live['scores_per_second']:,.1f} scores/s, {live['waiting']:,.0f} waiting")
+        rate = [f"{live['scores_per_second']:,.1f} scores/s"] if "scores_per_second" in live else []
+        parts.append(", ".join([*rate, f"{live['waiting']:,.0f} waiting"]))
     return "  ".join(parts)
 
 
