@@ -35,6 +35,7 @@ from sgfn.cli.trust import Named, Trusting, trust_of
 from sgfn.compare.names import DEFAULT
 from sgfn.config import Accelerate, Preset, TrainConfig
 from sgfn.config.checks import one_of
+from sgfn.config.launch import first_to_fail, speaks
 from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
@@ -78,6 +79,11 @@ class Train:
     accelerate: Accelerate = "auto"
     """How to run steps: `eager`, as they are; `compile`, which takes half a minute first; `graph`, captured on a GPU;
     `auto` picks by device and length of the run. The numbers are the same up to rounding."""
+    cluster: str | None = None
+    """Ray cluster for the workers of a slow reward, or for --actors: `local` starts one here, `auto` takes the one that
+    runs, or HOST:PORT of its head."""
+    cluster_cpus: float = 1.0
+    """CPUs that each of them takes; less than 1 for rewards that wait for something."""
     json: bool = False
     """Print the last figures as JSON instead of a progress bar."""
     trust: bool = False
@@ -161,8 +167,13 @@ def run_tasks(args: Tasks) -> None:
 def run_train(args: Train) -> None:
     """`sgfn train`."""
     folder, steps = folder_of(args), args.config.steps
-    options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
+    options: dict[str, Any] = {
+        n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate", "cluster", "cluster_cpus")
+    }
     options |= {"baseline": PRESETS[args.preset], "trust": args.trust or named_again(args)}
+    if not speaks():  # one of several processes that torchrun has started
+        sgfn.train(args.task, args.config, folder, **options)
+        return None
     if args.json:
         told: list[str] = []
         options["progress"] = lambda _, row: told.extend([row["notice"]] if "notice" in row else [])
@@ -444,7 +455,9 @@ def explained(error: RuntimeError, words: list[str]) -> str | None:
 
 
 def fail(message: str, code: int = 2) -> int:
-    """Print one line on standard error."""
+    """Print one line on standard error, unless a process that was started with this one has failed before."""
+    if not first_to_fail():
+        return code
     try:
         sys.stderr.write(f"sgfn: {in_one_line(message)}\n")
         sys.stderr.flush()

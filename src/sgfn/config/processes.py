@@ -177,6 +177,7 @@ def serve(pipe: Connection, make: Make) -> None:
 
 
 def answered(answer: Answer | None, failed: Failure | None, request: Any) -> tuple[bool, Any]:
+    """Whether a request could be answered, and the answer, or why not; `failed` says why there is nobody to answer."""
     if answer is None:
         return False, failed
     try:

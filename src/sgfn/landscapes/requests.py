@@ -1,4 +1,4 @@
-"""Requests for scores: strings are handed to workers piece by piece, and their scores are taken when they are needed."""
+"""Requests for scores: strings are handed to workers in pieces, and their scores are taken when they are needed."""
 
 import pickle
 import time

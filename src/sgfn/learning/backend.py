@@ -52,6 +52,8 @@ class Setup:
     """Whether the objective, exploration or the log reads the policy at all intentions."""
     balance_terms: tuple[str, ...] = ()
     """Terms of the balance that are logged, by the names of `objectives.parts.balance_parts`."""
+    weighed: Callable[[Tensor, Tensor], Tensor] = lambda mean, valid: mean
+    """A mean over valid steps, weighed so that the mean over all ranks of it is that over all their steps."""
     behaviour: Callable[[Policy], Actor] | None = None
     """Changes the actor of the agent's own rollouts, where a way to explore does; the general backend asks for it."""
 
@@ -135,6 +137,7 @@ class Backend(ABC):
 
     def resume(self) -> None:
         """Take up what `memory` holds, after it was loaded."""
+        return
 
     def readings(self) -> dict[str, Tensor]:
         """Metrics of the backend itself."""
@@ -146,6 +149,7 @@ class Backend(ABC):
 
     def close(self) -> None:
         """End processes that batches were made in."""
+        return
 
     def update_noise_model(self, pending: Any, rate: Float[Tensor, ""]) -> None:
         """Do the update of the noise model that `learn` left in `Learned.pending`."""

@@ -177,7 +177,7 @@ class GeneralBackend(Backend):
         with torch.set_grad_enabled(learn_noise):
             thoughts = self.thoughts(batch)
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
-            nll = dynamics.negative_log_likelihood(kernel, batch, own.valid.shape[0])
+            nll = self.setup.weighed(dynamics.negative_log_likelihood(kernel, batch, len(own.valid)), own.valid)
         scores, raised = self.scored(self.scorer(states, thoughts), batch, beta, kernel)
         found = explain(self.setup.objective, scores, raised)
         loss = found.loss.mean()
@@ -244,6 +244,6 @@ class GeneralBackend(Backend):
         """Update the noise model by maximum likelihood on the outcomes of a batch; returns its loss."""
         thoughts = self.thoughts(batch)
         kernel = self.noise_model.operator(batch.states[:, :-1], None if thoughts is None else thoughts[:, :-1])
-        nll = dynamics.negative_log_likelihood(kernel, batch)
+        nll = self.setup.weighed(dynamics.negative_log_likelihood(kernel, batch), batch.valid)
         self.setup.noise_optimiser.step(nll, rate)
         return nll.detach()

@@ -138,6 +138,11 @@ class Learner(ABC):
         return self.task.beta
 
     @property
+    def batch(self) -> int:
+        """Trajectories per step, of all ranks together."""
+        return self.config.batch
+
+    @property
     def trajectories(self) -> int:
         """Environment calls made so far."""
         return self.done * self.config.batch

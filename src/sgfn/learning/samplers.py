@@ -6,7 +6,6 @@ import sys
 import weakref
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch

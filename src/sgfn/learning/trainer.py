@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
 from sgfn.config.checks import is_ours
@@ -137,6 +137,7 @@ class Trainer(Learner):
             reads_flow=own or reads_scores(self.config, "flow"),
             reads_intentions=own or self.config.watches_entropy,
             balance_terms=self._balance_terms(own),
+            weighed=self.weighed,
             behaviour=self.explorer.actor if self.explorer is not None and self.changes_behaviour else None,
         )
         self.general = GeneralBackend(setup)
@@ -146,6 +147,10 @@ class Trainer(Learner):
         self.backend: Backend = arranged(chosen, setup, self.index)
         if self._first is not None:
             self._name_parts(self._first)
+
+    def weighed(self, mean: Float[Tensor, ""], valid: Bool[Tensor, "B T"]) -> Float[Tensor, ""]:
+        """A mean over the valid steps of a batch as it is: the batch is no share of a larger one."""
+        return mean
 
     def _balance_terms(self, own: bool) -> tuple[str, ...]:
         """Terms of the balance that are logged: none where there is no balance, and none that is always zero."""

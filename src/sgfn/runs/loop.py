@@ -181,7 +181,7 @@ class Lines:
         head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
         self.waiting = (head, self.learner.snapshot(), more)
         moment, step = self.begun if self.learner.done > self.begun[1] else self.started
-        self.rate = (self.learner.done - step) * self.learner.config.batch / (time.monotonic() - moment)
+        self.rate = (self.learner.done - step) * self.learner.batch / (time.monotonic() - moment)
         if not self.late:
             self.settle()
 
