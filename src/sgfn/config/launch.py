@@ -28,7 +28,7 @@ def first_to_fail() -> bool:
     found = launch()
     if found is None:
         return True
-    from torch.distributed import TCPStore
+    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
     try:
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 Answer = Callable[[Any], Any]
 """What a worker makes of a request."""
@@ -37,6 +37,7 @@ class RemoteError(Exception):
     """`FILE, line N` of the innermost call in a user's code that led to it."""
 
 
+@runtime_checkable
 class Worker(Protocol):
     """Somebody who answers requests one after the other: a process here, or an actor of a cluster."""
 
@@ -244,7 +245,7 @@ class Pool:
             self.queue.put(None)
 
     def _work(self, worker: Worker) -> None:
-        with suppress(WorkerLost):  # the first request tries again
+        with suppress(Exception):  # the first request tries again, and tells
             worker.start()  # before a job is taken, which others could do meanwhile
         while (found := self.queue.get()) is not None:
             future, job = found

@@ -53,7 +53,7 @@ class Sampler:
         number, temperature, weights = request
         trainer, config = self.trainer, self.task.config
         for optimiser, values in zip((trainer.optimiser, trainer.dynamics_optimiser), weights, strict=True):
-            optimiser.values.copy_(torch.from_numpy(values))
+            optimiser.values.copy_(torch.tensor(values))
         generator = torch.Generator().manual_seed(mixed(config.seed, "actor", number))
         intended, realised = trainer.backend.roll(trainer.backend.draw(generator, temperature))
         log_reward = self.task.log_reward(objects_of(trainer.env, realised))
@@ -102,8 +102,8 @@ class SampledAhead(AheadBackend):
         """A batch that an actor has made."""
         intended, realised, log_reward = waiting.request.future.result()
         device = self.setup.device
-        actions = [torch.from_numpy(part).to(device).long() for part in (intended, realised)]
-        return *actions, torch.from_numpy(log_reward).to(device)
+        meant, done, reward = (torch.tensor(part, device=device) for part in (intended, realised, log_reward))
+        return meant.long(), done.long(), reward
 
     def _weights(self) -> Weights:
         both = (self.setup.optimiser, self.setup.noise_optimiser)
