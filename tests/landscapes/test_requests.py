@@ -2,8 +2,6 @@
 
 import math
 import os
-import signal
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from thread_workers import Gate, ThreadWorker
+from worker_body import behave
 
 from sgfn.config.processes import Pool, ProcessWorker, RemoteError, TookTooLong, WorkerLost, hiring, itself
 from sgfn.landscapes.function import FunctionLandscape, letters
@@ -137,17 +136,6 @@ def test_a_function_that_cannot_be_sent_is_refused_in_one_line() -> None:
 # real processes
 
 
-def behave(request: str) -> object:
-    """Body of a worker of the test below."""
-    if request == "pid":
-        return os.getpid()
-    if request == "exit":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if request == "sleep":
-        time.sleep(60)
-    raise RuntimeError(request)
-
-
 @pytest.mark.slow
 def test_a_process_answers_fails_hangs_dies_and_is_replaced() -> None:
     worker = ProcessWorker(partial(itself, behave))
@@ -159,7 +147,7 @@ def test_a_process_answers_fails_hangs_dies_and_is_replaced() -> None:
         with pytest.raises(RemoteError, match="own words") as caught:
             pool.submit(lambda ask: ask("own words")).result()
         assert type(caught.value).__name__ == "RuntimeError"
-        assert "test_requests.py, line" in caught.value.user_line
+        assert "worker_body.py, line" in caught.value.user_line
         with pytest.raises(WorkerLost, match="SIGKILL"):
             pool.submit(lambda ask: ask("exit")).result()
         assert pool.replaced == 1

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, Protocol, runtime_checkable
@@ -132,6 +133,7 @@ class ProcessWorker:
             spawn = multiprocessing.get_context("spawn")  # not forked: the parent may hold threads and a GPU
             self.pipe, theirs = spawn.Pipe()
             self.process = spawn.Process(target=serve, args=(theirs, self.make), daemon=True, name="sgfn-worker")
+            resource_tracker.ensure_running()  # before: it would let interrupts through again
             with interrupts_held():
                 self.process.start()
             theirs.close()
