@@ -77,20 +77,19 @@ def scored(seconds: float, workers: int, seed: int) -> dict[str, float]:
 
 
 def stepped(how: str, workers: int, seed: int) -> dict[str, float]:
-    """Steps per second of a training whose reward takes 10 ms a string, batches of 16; `here` is without workers."""
+    """Steps per second of a training whose reward takes 10 ms a string, batches of 64; `here` is without workers."""
     config = TrainConfig().with_(
         callable__function="benchmarks.slow_rewards:wait_10ms",
         callable__length=20,
         callable__workers=workers,
         callable__timeout=0.0 if how == "here" else 1e6,
-        batch=16,
+        batch=64,
         seed=seed,
         replay__updates=1,
-        log__exact_every=0,
     )
     trainer = Trainer(make_task("callable", config), CPU)
-    steps = 40
-    for _ in range(5):
+    steps = 15
+    for _ in range(3):
         trainer.step()
     started = time.perf_counter()
     for _ in range(steps):
