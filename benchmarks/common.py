@@ -7,13 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from sgfn.config import TrainConfig
+from sgfn.config.cluster_jobs import Event, Job, JobFunction, error_words, perform_all
 from sgfn.config.files import read_json, write_json
 from sgfn.evaluation import exact
 from sgfn.evaluation.measure import reference
@@ -142,6 +143,29 @@ class Measure:
         figures |= learner.calibrated(1024, 1)
         described = {"alpha": config.noise.alpha, "form": config.form, "objective": config.objective}
         return {**described, "seed": config.seed, **rounded(figures)}
+
+
+def each_cell(
+    cells: dict[str, Any], function: JobFunction, keep: Callable[[str, Any], None], cluster: str | None = None
+) -> None:
+    """Do the cells of a study, in this process or as jobs of a cluster; `keep` gets name and result of each.
+
+    `function` is one of a module, called with a cell's argument, nothing and a function to report to. Nodes must have
+    this repository where it lies here. A cell that fails is told, and left to the next call.
+    """
+
+    def take(event: Event) -> None:
+        if event.value is not None:
+            keep(event.name, event.value)
+        elif event.lost or event.ended:
+            print(f"{event.name}: {'lost, tried again' if event.lost else error_words(event.error)}", flush=True)
+
+    jobs = [Job(name=name, function=function, argument=partial(_as_it_is, given)) for name, given in cells.items()]
+    perform_all(jobs, take, cluster=cluster)
+
+
+def _as_it_is(argument: Any) -> Any:
+    return argument
 
 
 def rounded(figures: dict[str, Any]) -> dict[str, Any]:

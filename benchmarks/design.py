@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from benchmarks.common import RESULTS, machine, positive
+from benchmarks.common import RESULTS, each_cell, machine, positive
 from sgfn.config import NoiseConfig, TrainConfig
+from sgfn.config.cluster_jobs import Report
 from sgfn.config.files import read_json, write_json
 from sgfn.design.designer import Designer
 from sgfn.design.simulate import Truth, play
-from sgfn.landscapes.tasks import make_task
+from sgfn.landscapes.tasks import Task, make_task
 
 STUDIES = ("p1", "p2", "peptides", "gain")
 RIVALS = "benchmarks.design_rivals:"
@@ -96,22 +98,45 @@ def write_taq(file: Path, letters: str) -> Path:
     return file
 
 
-def run_games(study: str, seeds: list[int], proxy: str, methods: tuple[str, ...], out: Path) -> None:
+def run_games(
+    study: str, seeds: list[int], proxy: str, methods: tuple[str, ...], out: Path, cluster: str | None = None
+) -> None:
     """Play all cells, seed by seed, those alone that the file does not have yet."""
     games: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
     done = {(g["cell"], g["method"], g["seed"]) for g in games}
+    wanted = {
+        f"{name_of(cell)}, {method}, seed {seed}": (cell, method, seed, proxy)
+        for seed in seeds
+        for cell in cells(study)
+        for method in methods
+        if (name_of(cell), method, seed) not in done
+    }
+
+    def keep(name: str, game: dict[str, Any]) -> None:
+        games.append(game)
+        write_results(out, {"rows": games})
+        print(f"{name}: best {game['best'][-1]:.4f}", flush=True)
+
+    each_cell(wanted, play_cell, keep, cluster)
+
+
+def name_of(cell: Cell) -> str:
+    """A cell as its rows call it."""
+    return f"{cell.task}, noise {cell.noise}, {cell.size}"
+
+
+def play_cell(given: tuple[Cell, str, int, str], shared: object, report: Report) -> dict[str, Any]:
+    """The row of one game, wherever it is played."""
+    cell, method, seed, proxy = given
+    game = play(task_of(cell), method, **SIZES[cell.size], start=cell.start, seed=seed, proxy=proxy)
+    return {"cell": name_of(cell), "method": method, "seed": seed, "proxy": proxy} | rounds_of(game)
+
+
+@lru_cache(1)
+def task_of(cell: Cell) -> Task:
+    """The task of a cell, kept until another one is played."""
     with tempfile.TemporaryDirectory() as folder:
-        for seed in seeds:
-            for cell in cells(study):
-                name = f"{cell.task}, noise {cell.noise}, {cell.size}"
-                wanted = [method for method in methods if (name, method, seed) not in done]
-                task = make_task(cell.task, config_of(cell, Path(folder))) if wanted else None
-                for method in wanted:
-                    assert task is not None
-                    game = play(task, method, **SIZES[cell.size], start=cell.start, seed=seed, proxy=proxy)
-                    games.append({"cell": name, "method": method, "seed": seed, "proxy": proxy} | rounds_of(game))
-                    write_results(out, {"rows": games})
-                    print(f"{name}, {method}, seed {seed}: best {game.rounds[-1].best:.4f}", flush=True)
+        return make_task(cell.task, config_of(cell, Path(folder)))
 
 
 def rounds_of(game: Any) -> dict[str, list[float]]:
@@ -191,6 +216,7 @@ def main() -> None:
     parser.add_argument("--proxy", default=None, help="kind of the proxy of all methods")
     parser.add_argument("--methods", nargs="+", default=None)
     parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--cluster", default=None, help="Ray cluster that plays: local, auto or HOST:PORT")
     given = parser.parse_args()
     out = given.out or RESULTS / f"design_{given.study}.json"
     if given.study == "gain":
@@ -199,7 +225,7 @@ def main() -> None:
     if given.study == "peptides":
         return run_peptides(given.seeds, kind, out)
     seeds = list(range(given.first, given.first + given.seeds))
-    return run_games(given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out)
+    return run_games(given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out, given.cluster)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ from benchmarks.figures_speed import (
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
 from benchmarks.forecast_breadth.table import breadth_tables
 from benchmarks.forecast_cost import cost_table
+from benchmarks.scale.figures import TABLES as SCALE_TABLES
+from benchmarks.scale.figures import scale_figure
 from sgfn.config.files import replacing, write_text
 
 ROOT = Path(__file__).parent.parent
@@ -153,10 +155,11 @@ TABLES = {
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,
+    **SCALE_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),
-    *("docs/exploration.md", "docs/design.md"),
+    *("docs/exploration.md", "docs/design.md", "docs/scale.md"),
 )
 
 
@@ -208,6 +211,7 @@ PICTURES = {
     "kl_family": family_figure,
     "published_tfbind8": tfbind8_figure,
     "scaling": scaling_figure,
+    "scale": scale_figure,
 }
 
 

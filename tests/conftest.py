@@ -19,6 +19,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hands_out = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if not hands_out:
         config.pluginmanager.import_plugin("stub_workers")
+        config.pluginmanager.import_plugin("ray_jobs")
 
 
 @pytest.fixture(autouse=True)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sgfn.runs.load import load
     from sgfn.runs.model import Model, Samples
     from sgfn.runs.sampling import sample
+    from sgfn.runs.shards import sample_shards
     from sgfn.runs.spaces import Grid, Sequences
     from sgfn.runs.train import train
     from sgfn.series.forecaster import Forecaster
@@ -69,6 +70,7 @@ __all__ = [
     "order",
     "register_task",
     "sample",
+    "sample_shards",
     "task_names",
     "train",
 ]
@@ -99,6 +101,7 @@ HOMES = {
     "order": "sgfn.design.ordering",
     "register_task": "sgfn.landscapes.tasks",
     "sample": "sgfn.runs.sampling",
+    "sample_shards": "sgfn.runs.shards",
     "task_names": "sgfn.landscapes.tasks",
     "train": "sgfn.runs.train",
 }

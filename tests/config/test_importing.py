@@ -54,7 +54,7 @@ def test_python_m_sgfn_does_not_look_into_the_folder_first(strange_folder: Path,
 
 def test_workers_look_into_the_folder_last(strange_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    folders = workers._environment(single_job=True)["PYTHONPATH"].split(os.pathsep)
+    folders = workers.environment({})["PYTHONPATH"].split(os.pathsep)
     assert folders[-1] == str(strange_folder)
     assert folders.count(str(strange_folder)) == 1
     assert "" not in folders

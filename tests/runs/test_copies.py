@@ -17,7 +17,7 @@ import sgfn
 from sgfn.cli.commands import main
 from sgfn.compare.cells import Cell
 from sgfn.compare.worker_process import work
-from sgfn.compare.workers import SharedSettings, _encoded_job
+from sgfn.compare.workers import SharedSettings, job_of
 from sgfn.config import TrainConfig, from_dict
 from sgfn.config.files import read_json
 from sgfn.runs import copies
@@ -307,7 +307,7 @@ def test_a_cell_shares_the_copy_and_is_a_run_like_any_other(tmp_path: Path) -> N
     config = small_on("table", steps=5, objective="tb", table__file=tmp_path / "gone.csv")
     cell = Cell(task="table", method="tb", alpha=0.25, seed=0, path=path, config=config)
     shared = SharedSettings(jobs=1, device="cpu", accelerate="auto", samples=4, copies={"table.file": copied})
-    job = json.loads(_encoded_job(cell, shared))
+    job = json.loads(json.dumps(job_of(cell, shared)))
     copies = {name: Path(file) for name, file in job["copies"].items()}
     work(job["task"], from_dict(TrainConfig, job["config"]), path, "cpu", "auto", 4, copies)
     assert (path / "data" / "a.csv").samefile(copied)

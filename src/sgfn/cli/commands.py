@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from tyro.conf import Fixed, Positional, Suppress, arg
 
 import sgfn
+from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
 from sgfn.cli.forecast import Forecast, by_flags, run_forecast
@@ -145,6 +146,7 @@ class Compare:
     """Print JSON."""
     trust: bool = False
     """In a folder that is there: import the methods that are code and are not named again, and follow links."""
+    nodes: ClusterFlags = field(default_factory=OnCluster)
     config: Config = field(default_factory=TrainConfig)
 
 
@@ -279,7 +281,7 @@ def run_compare(args: Compare) -> None:
 
     given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate", "trust")
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
-    options["baseline"] = PRESETS[args.preset]
+    options |= cluster_options(args.nodes) | {"baseline": PRESETS[args.preset]}
     board = LiveDisplay(err) if err.is_terminal else None
     from sgfn.runs.copies import files_there, large_copies
 

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, Time
 from rich.progress import Progress as Bars
 from tyro.conf import Positional, arg
 
+from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_aligned
 from sgfn.config import LogConfig, NetConfig, OptimConfig, TrainConfig
@@ -63,6 +64,7 @@ class Forecast:
     """Print scores and files as JSON."""
     trust: bool = False
     """With --resume: run the code, and open the files, that the run names and this command does not name again."""
+    nodes: ClusterFlags = field(default_factory=OnCluster)
     steps: int = RECIPE.steps
     """Training steps."""
     batch: int = RECIPE.batch
@@ -91,7 +93,7 @@ def run_forecast(args: Forecast) -> None:
         bars = {} if board is None else {"training": board.training, "windows": board.windows}
         progress = Progress(notice=lambda line: err.print(line, soft_wrap=True), **bars)
         options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "trust")}
-        found = forecast(config, settings, folder, progress=progress, **options)
+        found = forecast(config, settings, folder, progress=progress, **options, **cluster_options(args.nodes))
     if args.json:
         sys.stdout.write(json.dumps(found.summary(), indent=2) + "\n")
         return

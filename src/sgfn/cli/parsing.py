@@ -20,7 +20,7 @@ from sgfn.config.shell import quoted
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.learning.registry import check_name, choices
 
-FLAT = ("config", "settings", "named")
+FLAT = ("config", "settings", "named", "nodes")
 """Components whose flags have no prefix."""
 WANTED = {
     r"^(\S+): invalid literal for int\(\)": "must be a whole number",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.cli.task_flags import TaskFlags
@@ -40,6 +41,7 @@ class DesignSimulate:
     """Print JSON."""
     seed: int = 0
     """The first seed."""
+    nodes: ClusterFlags = field(default_factory=OnCluster)
     config: Annotated[TaskFlags, arg(name="")] = field(default_factory=lambda: TaskFlags(noise=NoiseConfig(alpha=0.0)))
 
 
@@ -47,8 +49,8 @@ def run_simulate(args: DesignSimulate) -> None:
     """`sgfn design simulate`."""
     from sgfn.config.checks import in_range
     from sgfn.config.files import check_target, check_writable, write_json  # what follows is slow to import
-    from sgfn.design.simulate import play, summary_of
-    from sgfn.landscapes.tasks import make_task
+    from sgfn.design.games import play_all
+    from sgfn.design.simulate import Game, summary_of
     from sgfn.learning.unread import refuse_unread_task
 
     in_range("seeds", args.seeds, 1, 100_000)
@@ -57,18 +59,25 @@ def run_simulate(args: DesignSimulate) -> None:
         check_writable(args.out)
     config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
     refuse_unread_task(args.task, config)
-    task, err = make_task(args.task, config), Output(stderr=True)
-    games = []
-    for name in args.method:
-        for seed in range(args.seed, args.seed + args.seeds):
-            sizes = {"rounds": args.rounds, "orders": args.orders, "start": args.start}
-            games.append(play(task, name, **sizes, seed=seed, proxy=args.proxy))
-            last = games[-1].rounds[-1]
-            err.print(f"{name}, seed {seed}: best {last.best:.4g}, last plate {last.expected:.4g}", soft_wrap=True)
-    result = {"summary": summary_of(games), "games": [game.to_json() for game in games]}
+    err = Output(stderr=True)
+
+    def told(game: Game) -> None:
+        last = game.rounds[-1]
+        line = f"{game.method}, seed {game.seed}: best {last.best:.4g}, last plate {last.expected:.4g}"
+        err.print(line, soft_wrap=True)
+
+    sizes = {name: getattr(args, name) for name in ("rounds", "orders", "start", "proxy")}
+    seeds = range(args.seed, args.seed + args.seeds)
+    found = play_all(args.task, config, args.method, seeds, **sizes, told=told, **cluster_options(args.nodes))
+    result = {"summary": summary_of(found.games), "games": [game.to_json() for game in found.games]}
     if args.out is not None:
         write_json(args.out, result)
-    return print_json(result) if args.json else print_games(result["summary"])
+    if args.json:
+        print_json(result)
+    else:
+        print_games(result["summary"])
+    if found.failed:
+        raise ValueError(found.complaint)
 
 
 def print_games(summary: list[dict[str, Any]]) -> None:

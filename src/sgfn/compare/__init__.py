@@ -29,6 +29,9 @@ def compare(
     progress: Callable[..., None] | None = None,
     baseline: TrainConfig | None = None,
     trust: bool = False,
+    cluster: str | None = None,
+    cluster_cpus: float = 1.0,
+    cluster_gpus: float | None = None,
 ) -> "Comparison":
     """Train and evaluate every method at every noise level with every seed; cells that are done already are kept.
 
@@ -37,13 +40,15 @@ def compare(
     levels and seeds may be added later; another configuration is refused. `baseline` is the recipe that the
     configuration began with: whatever differs from it must be read by some method. `progress` is called a few times a
     second with the state of each cell that was asked for. Methods of a folder that is there which are code, and are not
-    named again, are not imported unless the folder is trusted.
+    named again, are not imported unless the folder is trusted. With `cluster` (local, auto or HOST:PORT) cells are jobs
+    of Ray, each with so many CPUs and GPUs of a node; one whose worker or node is lost is tried again.
     """
     from sgfn.compare.comparison import run_comparison  # torch is slow to import
 
     chosen = {"methods": methods, "alphas": alphas, "seeds": seeds, "jobs": jobs, "device": device}
     how = {"accelerate": accelerate, "samples": samples, "progress": progress, "baseline": baseline, "trust": trust}
-    return run_comparison(task, config, Path(out), **chosen, **how)
+    nodes = {"cluster": cluster, "cluster_cpus": cluster_cpus, "cluster_gpus": cluster_gpus}
+    return run_comparison(task, config, Path(out), **chosen, **how, **nodes)
 
 
 __getattr__ = lazy_attributes(__name__, {"Comparison": "sgfn.compare.comparison"})

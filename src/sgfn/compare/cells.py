@@ -101,6 +101,10 @@ class CellState:
     """Bytes of its metrics file that have been read."""
     seen: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """(time, trajectories) of the newest readings of the metrics."""
+    node: str = ""
+    """Node of a cluster that runs it, or has run it in this process."""
+    losses: int = 0
+    """How often its worker or node was lost."""
 
     @property
     def step(self) -> int:
@@ -128,7 +132,11 @@ class CellState:
             lines.seek(self.read)
             whole = lines.read().rpartition(b"\n")[0]
         self.read += len(whole) + 1 if whole else 0
-        self.row |= newest(whole.splitlines())
+        self.take_lines(whole)
+
+    def take_lines(self, lines: bytes) -> None:
+        """Take the figures of new lines of metrics."""
+        self.row |= newest(lines.splitlines())
         if self.row:
             self.seen.append((time.monotonic(), self.row.get("trajectories", 0)))
 

@@ -12,6 +12,7 @@ from sgfn.compare.results import Rows, result_row, summarise, write_results
 from sgfn.compare.workers import SharedSettings, run_cells
 from sgfn.config import Accelerate, TrainConfig, differing, from_dict, to_dict
 from sgfn.config.checks import in_range, one_of, quoted, require, whole_number
+from sgfn.config.cluster import check_cluster_settings
 from sgfn.config.files import sweep, write_json
 from sgfn.config.reading import check_named
 from sgfn.evaluation.measure import MOST_SAMPLES
@@ -85,10 +86,14 @@ def run_comparison(
     progress: Progress | None,
     baseline: TrainConfig | None,
     trust: bool,
+    cluster: str | None,
+    cluster_cpus: float,
+    cluster_gpus: float | None,
 ) -> Comparison:
     """`sgfn.compare`, which has the defaults and says what it does."""
     task = recorded(task, elsewhere=True)
-    shared = SharedSettings(jobs=jobs, device=device, accelerate=accelerate, samples=samples)
+    nodes = {"cluster": cluster, "cpus": cluster_cpus, "gpus": cluster_gpus}
+    shared = SharedSettings(jobs=jobs, device=device, accelerate=accelerate, samples=samples, **nodes)
     config = _checked(absolute(config), alphas, shared, baseline or TrainConfig())
     levels = [config.noise.alpha] if alphas is None else [alpha + 0.0 for alpha in alphas]
     keys = _keys(config, methods, levels, seeds)
@@ -156,9 +161,19 @@ def _run_missing(
     for state in missing:  # one that failed is tried again
         state.status, state.error = "waiting", ""
     watch(wanted)
-    run_cells(missing, shared, stop=stop, watch=lambda _: watch(wanted), ended=lambda _: pictures.write(now=False))
+    hooks = {"watch": lambda _: watch(wanted), "ended": lambda _: pictures.write(now=False)}
+    _engine(shared)(missing, shared, stop=stop, **hooks)
     pictures.write(now=True)
     watch(wanted)
+
+
+def _engine(shared: SharedSettings) -> Callable[..., None]:
+    """What runs cells: processes of this machine, or a cluster."""
+    if shared.cluster is None:
+        return run_cells
+    from sgfn.compare.ray_cells import run_cells_on_cluster
+
+    return run_cells_on_cluster
 
 
 def _checked(
@@ -168,7 +183,9 @@ def _checked(
     in_range("jobs", shared.jobs, 1, 4096)
     in_range("samples", shared.samples, 1, MOST_SAMPLES)
     one_of("accelerate", shared.accelerate, get_args(Accelerate))
-    pick_device(shared.device)
+    if shared.cluster is None:
+        pick_device(shared.device)
+    check_cluster_settings(shared.cluster, shared.cpus, shared.gpus, shared.jobs)
     default = TrainConfig()
     for name in CHOSEN:
         if getattr(config, name) != getattr(default, name):

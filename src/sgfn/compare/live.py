@@ -1,6 +1,7 @@
 """Progress of `sgfn compare`: a live table on a terminal, a line per cell elsewhere."""
 
 import time
+from collections import Counter
 from statistics import median
 from types import TracebackType
 
@@ -14,6 +15,8 @@ from sgfn.compare.cells import CellState
 
 EVERY = 0.25  # seconds between two drawings
 ENDED = ("done", "failed")
+NODES_SHOWN = 3
+"""Nodes that a row of the table names."""
 
 
 class LiveDisplay:
@@ -57,8 +60,11 @@ class LiveDisplay:
 def progress_text(states: list[CellState]) -> str:
     """Numbers of cells that are done and that failed, in words."""
     failed = sum(state.status == "failed" for state in states)
-    done = f"{sum(state.status == 'done' for state in states)} of {len(states)} cells done"
-    return f"{done}, {failed} failed" if failed else done
+    words = [f"{sum(state.status == 'done' for state in states)} of {len(states)} cells done"]
+    words += [f"{failed} failed"] if failed else []
+    if nodes := {state.node for state in states if state.status == "running" and state.node}:
+        words.append(f"{len(nodes)} node{'s' * (len(nodes) != 1)} at work")
+    return ", ".join(words)
 
 
 def live_table(states: list[CellState], room: int) -> Table:
@@ -73,8 +79,11 @@ def live_table(states: list[CellState], room: int) -> Table:
     table.add_column("method", no_wrap=True)
     for label in ("noise", "done", "running", "failed", "step", "TV", "mean score", "trajectories/s", "left"):
         table.add_column(label, justify="right", no_wrap=True)
+    clustered = any(state.node for state in states)
+    if clustered:
+        table.add_column("nodes", no_wrap=True)
     for group in rows:
-        table.add_row(*_cells_of(group))
+        table.add_row(*_cells_of(group), *([nodes_of(group)] if clustered else []))
     return table
 
 
@@ -96,6 +105,14 @@ def _cells_of(group: list[CellState]) -> list[Text | str]:
         f"{rate:,.0f}" if rate else "",
         _left(group, rate),
     ]
+
+
+def nodes_of(group: list[CellState]) -> str:
+    """Nodes that run cells of a group, each with their number where it runs several; the first few."""
+    counts = Counter(state.node for state in group if state.status == "running" and state.node)
+    names = [f"{name} x {count}" if count > 1 else name for name, count in sorted(counts.items())]
+    more = [f"{len(names) - NODES_SHOWN} more"] if len(names) > NODES_SHOWN else []
+    return ", ".join([*names[:NODES_SHOWN], *more])
 
 
 def newest(group: list[CellState], key: str) -> str:
@@ -143,4 +160,6 @@ def cell_line(state: CellState) -> str:
     tv, score = state.results.get("tv"), state.results.get("sample_mean")
     figure = f"TV {tv:.4f}" if tv is not None else f"mean score {score or 0:.4f}"
     calls = f"{state.row.get('trajectories', 0):,} environment calls"
-    return f"{state.cell.label}: {figure} after {calls}" + (f", {state.seconds:.0f} s" if state.seconds else "")
+    lost = f", lost {state.losses} time{'s' * (state.losses != 1)} before" if state.losses else ""
+    where = f" on {state.node}{lost}" if state.node else ""
+    return f"{state.cell.label}: {figure} after {calls}" + (f", {state.seconds:.0f} s" if state.seconds else "") + where

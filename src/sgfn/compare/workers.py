@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sgfn.compare.cells import STOPPED, Cell, CellState, damage
 from sgfn.config import to_dict
@@ -34,25 +35,30 @@ class SharedSettings:
     samples: int
     copies: Mapping[str, Path] = field(default_factory=dict)
     """The comparison's copies of the files that its configuration names, which cells read."""
+    cluster: str | None = None
+    """Address of a cluster that runs the cells; None for processes of this machine."""
+    cpus: float = 1.0
+    """CPUs that a cell takes of a node."""
+    gpus: float | None = None
+    """GPUs that a cell takes of a node; None: one where the device wants it."""
 
 
-class Worker:
-    """A process that trains and evaluates one cell."""
+class WorkerProcess:
+    """A process that trains and evaluates the cell of a job."""
 
-    def __init__(self, state: CellState, shared: SharedSettings) -> None:
-        self.state, cell = state, state.cell
+    def __init__(self, job: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
         self.process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=self.log,
             stderr=self.log,
-            env=_environment(shared.jobs == 1),
+            env=environment,
             start_new_session=True,  # Ctrl-C reaches the parent alone, which asks its workers to stop
         )
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # it ended at once: its exit status tells
-            self.process.stdin.write(_encoded_job(cell, shared))
+            self.process.stdin.write((json.dumps(job) + "\n").encode())
             self.process.stdin.flush()
 
     def stop(self) -> None:
@@ -81,23 +87,29 @@ class Worker:
         return " ".join(said.splitlines()[-1].split()) if said else f"ended with exit status {code}", said
 
 
-def _encoded_job(cell: Cell, shared: SharedSettings) -> bytes:
-    """The job of a worker as one line of JSON."""
+class Worker(WorkerProcess):
+    """A process of this machine that trains and evaluates one cell of a comparison in its folder."""
+
+    def __init__(self, state: CellState, shared: SharedSettings) -> None:
+        self.state = state
+        super().__init__(job_of(state.cell, shared), environment({} if shared.jobs == 1 else {"OMP_NUM_THREADS": "1"}))
+
+
+def job_of(cell: Cell, shared: SharedSettings) -> dict[str, Any]:
+    """The job of a worker as plain data."""
     job = {"task": cell.task, "config": to_dict(cell.config), "path": str(cell.path)}
     job |= {"device": shared.device, "accelerate": shared.accelerate, "samples": shared.samples}
-    job |= {"copies": {name: str(file) for name, file in shared.copies.items()}}
-    return (json.dumps(job) + "\n").encode()
+    return job | {"copies": {name: str(file) for name, file in shared.copies.items()}}
 
 
-def _environment(single_job: bool) -> dict[str, str]:
-    """Environment variables of a worker: our module path; one thread, unless it is the only job or the user set it.
+def environment(default: Mapping[str, str], *last: Path) -> dict[str, str]:
+    """Environment variables of a worker: our module path, those of ours, and `default` where the user set none.
 
-    The current folder comes last, as PYTHONPATH goes before the standard library.
+    The current folder and those given come last, as PYTHONPATH goes before the standard library.
     """
-    threads = {} if single_job else {"OMP_NUM_THREADS": "1"}
-    here = str(Path.cwd())
-    folders = [*(folder for folder in sys.path if folder not in ("", here)), here]
-    return threads | os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
+    here = [str(Path.cwd()), *map(str, last)]
+    folders = [*(folder for folder in sys.path if folder and folder not in here), *here]
+    return {**default, **os.environ, "PYTHONPATH": os.pathsep.join(folders)}
 
 
 def run_cells(
@@ -111,7 +123,7 @@ def run_cells(
                 state = waiting.pop()
                 broken = damage(state.cell.path)
                 if broken:
-                    _fail(state, broken)
+                    fail(state, broken)
                 else:
                     workers.append(_start(state, shared))
             if stop.asked and not asked:
@@ -146,9 +158,14 @@ def _stop_all(workers: list[Worker]) -> None:
 
 
 def _start(state: CellState, shared: SharedSettings) -> Worker:
-    (state.cell.path / ERROR).unlink(missing_ok=True)  # it is tried again
-    state.status, state.error = "running", ""
+    begin(state)
     return Worker(state, shared)
+
+
+def begin(state: CellState) -> None:
+    """Mark a cell as running, and forget how it failed before."""
+    (state.cell.path / ERROR).unlink(missing_ok=True)
+    state.status, state.error = "running", ""
 
 
 def _end(worker: Worker, samples: int, stop: Stop) -> None:
@@ -157,11 +174,11 @@ def _end(worker: Worker, samples: int, stop: Stop) -> None:
     state.load_files(samples)
     stopped = stop.asked and worker.process.returncode in (STOPPED, -signal.SIGTERM)
     if state.status != "done" and not stopped:
-        _fail(state, *worker.reason())
+        fail(state, *worker.reason())
     worker.close()
 
 
-def _fail(state: CellState, line: str, said: str = "") -> None:
+def fail(state: CellState, line: str, said: str = "") -> None:
     """Mark a cell as failed; its error file gets the one-line cause and the full output."""
     state.status, state.error = "failed", line
     write_text(state.cell.path / ERROR, f"{line}\n" + ("" if said in ("", line) else f"\n{said}\n"))

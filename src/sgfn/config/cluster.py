@@ -15,8 +15,12 @@ from sgfn.config.extras import optional
 LOCAL, AUTO = "local", "auto"
 REACHED = 10.0
 """Seconds in which a cluster's address must answer."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""Settings of Ray: nothing is told to its makers, nothing is said on our output."""
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to its makers
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # nor a warning on our output
+    "RAY_worker_niceness": "0",  # jobs have the rank of this process, as those of the local pool
+}
+"""Settings of Ray, by environment variables where the user has set none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +35,18 @@ class Needs:
         require(0 <= self.gpus <= 1024, "--cluster-gpus", "be from 0 to 1024", self.gpus)
 
 
+def check_cluster_settings(cluster: str | None, cluster_cpus: float, cluster_gpus: float | None, jobs: int = 1) -> None:
+    """Raise for settings that cannot be, or that nothing reads; ray is not imported."""
+    Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)
+    if cluster is None and (cluster_cpus != 1.0 or cluster_gpus is not None):
+        raise ValueError("--cluster-cpus and --cluster-gpus are read with --cluster: add it, or leave them out")
+    if cluster is not None and jobs != 1:
+        raise ValueError("--jobs is for processes of this machine: with --cluster leave it out, its CPUs decide")
+
+
 def ray_module() -> Any:
     """The `ray` module; raises in one line where it is not installed."""
-    for name, value in QUIET.items():
+    for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     return optional("ray", "--cluster", "leave --cluster out")
 
@@ -42,15 +55,16 @@ def ray_module() -> Any:
 def connect(address: str, *, cpus: int | None = None) -> Iterator[Any]:
     """Connect to a cluster while the block runs; gives the `ray` module.
 
-    `local` starts a Ray on this machine, with all its CPUs or with `cpus`, and ends it with the block; `auto` is the one
-    that runs on this machine (or that RAY_ADDRESS names); anything else is the HOST:PORT of its head. A connection that
-    is there already is used, and left as it was. No dashboard is started and no usage is reported.
+    `local` starts a Ray on this machine, with all its CPUs or with `cpus`, and ends it with the block; `auto` is the
+    one that runs on this machine (or that RAY_ADDRESS names); anything else is the HOST:PORT of its head. A connection
+    that is there already is used, and left as it was. No dashboard is started and no usage is reported.
     """
     ray = ray_module()
     if ray.is_initialized():
         yield ray
         return
     found = checked_address(address)
+    _silence(ray)
     how: dict[str, Any] = {"include_dashboard": False, "num_cpus": cpus} if found == LOCAL else {}
     try:
         ray.init(
@@ -68,6 +82,11 @@ def connect(address: str, *, cpus: int | None = None) -> Iterator[Any]:
         ray.shutdown()
 
 
+def device_on_node(device: str) -> str:
+    """The device of a job that runs on a node: `auto` is a GPU where the job was given one."""
+    return ("cuda" if ray_module().get_gpu_ids() else "cpu") if device == "auto" else device
+
+
 def checked_address(address: str) -> str:
     """An address that Ray takes: `local`, `auto`, or one that answers; Ray itself would try for minutes."""
     if address in (LOCAL, AUTO):
@@ -81,6 +100,13 @@ def checked_address(address: str) -> str:
         said = error.strerror or str(error) or type(error).__name__
         raise ValueError(f"--cluster {address}: nothing answers there ({said}); ray start --head starts one") from None
     return address
+
+
+def _silence(ray: Any) -> None:
+    """Keep Ray from printing on our output what it hears of lost workers, for which it has no setting."""
+    worker: Any = getattr(getattr(ray, "_private", None), "worker", None)
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *_, **__: None
 
 
 def _job_config() -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sgfn.config import TrainConfig, differing
+from sgfn.config.cluster import check_cluster_settings, checked_address, connect, ray_module
 from sgfn.config.files import check_writable, nulls, refuse_irregular, resolved
 from sgfn.config.presets import PRESETS
 from sgfn.config.series import SeriesConfig
@@ -42,8 +43,10 @@ from sgfn.series.backtest import (
     score,
     scores_by_series,
 )
+from sgfn.series.bank import LawRunner, run_here
 from sgfn.series.baselines import BaselineSettings
 from sgfn.series.classical import NEEDS, has_statsforecast
+from sgfn.series.cluster_laws import ClusterLaws
 from sgfn.series.data import before_end, columns_of
 from sgfn.series.files import FILES, WRITERS, Outcome, history_table, path_table, replacing_table
 from sgfn.series.forecaster import Forecaster
@@ -113,14 +116,19 @@ def forecast(
     device: str = "auto",
     progress: Progress | None = None,
     trust: bool = False,
+    cluster: str | None = None,
+    cluster_cpus: float = 1.0,
+    cluster_gpus: float | None = None,
 ) -> Forecasted:
     """Forecast the data of `config.series` into the run folder `out`.
 
     With `resume` the network in the folder is trained to its end with its own configuration; everything else is done
     again, so that a finished run may be asked for other quantiles or windows' baselines. Files and code that only the
-    folder names are not used unless it is trusted, or `config` names them again.
+    folder names are not used unless it is trusted, or `config` names them again. With `cluster` the classical laws of
+    series are computed by jobs of Ray, with the same numbers; the network and the weights are learned here.
     """
     progress, out = progress or Progress(), Path(out)
+    laws = runner_of(cluster, cluster_cpus, cluster_gpus)
     trusted = trust or named(TASK, absolute(config))
     check_paths(settings, replace=overwrite or resume)
     if resume:
@@ -150,10 +158,12 @@ def forecast(
     with ExitStack() as locks:
         how: dict[str, Any] = {"device": device, "progress": progress, "trust": trusted}
         trained(config, out, resume=resume, overwrite=overwrite, **how, locks=locks)
-        forecaster = told(Forecaster.load(out, device=device, trust=trusted), progress)
+        if isinstance(laws, ClusterLaws):
+            locks.enter_context(connect(laws.cluster))  # one connection for all laws
+        forecaster = told(Forecaster.load(out, device=device, trust=trusted), progress, laws)
         found = judged(forecaster, origins, panel, settings, progress)
         if settings.refit and origins:
-            forecaster = told(refitted(config, out / REFIT, device, progress, trusted), progress)
+            forecaster = told(refitted(config, out / REFIT, device, progress, trusted), progress, laws)
         ahead = forecaster.predict(panel, samples=drawn_paths(settings, len(panel)), seed=config.seed)
         if settings.paths is not None and len(panel) > 1:
             progress.notice(paths_line(forecaster, ahead, panel))
@@ -177,10 +187,21 @@ def paths_line(forecaster: Forecaster, ahead: Forecast, panel: Panel) -> str:
     return "paths of series that end at the same time are joint: those of one number are one outcome of all"
 
 
-def told(forecaster: Forecaster, progress: Progress) -> Forecaster:
-    """A forecaster whose stack tells how far it is."""
-    forecaster.stacked.progress = progress.windows
+def told(forecaster: Forecaster, progress: Progress, laws: LawRunner = run_here) -> Forecaster:
+    """A forecaster whose stack tells how far it is, and computes classical laws by `laws`."""
+    forecaster.stacked.progress, forecaster.stacked.runner = progress.windows, laws
     return forecaster
+
+
+def runner_of(cluster: str | None, cpus: float, gpus: float | None) -> LawRunner:
+    """What computes classical laws: this process, or a cluster, whose package must be installed."""
+    check_cluster_settings(cluster, cpus, gpus)
+    if gpus:
+        raise ValueError("classical laws run on CPUs: leave --cluster-gpus out")
+    if cluster is None:
+        return run_here
+    ray_module()
+    return ClusterLaws(cluster=checked_address(cluster), cpus=cpus)
 
 
 # Before

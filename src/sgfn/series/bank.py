@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64
@@ -26,11 +27,51 @@ MANY_SERIES = 500
 """Series above which models are searched among fewer forms."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LawCall:
+    """One law of one series at its origins, in increasing order: all that `forecasts` reads."""
+
+    name: str
+    values: Float64[np.ndarray, " T"]
+    cuts: list[int]
+    horizon: int
+    seasons: list[tuple[int, ...]]
+    whole: bool
+    of_many: bool
+
+    def run(self) -> Float64[np.ndarray, "C H Q"]:
+        """Quantiles at the levels of the grid, for each origin."""
+        return forecasts(
+            self.name, self.values, self.cuts, self.horizon, self.seasons, whole=self.whole, of_many=self.of_many
+        )
+
+
+LawRunner = Callable[[list[LawCall], Callable[[int], None]], list[Float64[np.ndarray, "C H Q"]]]
+"""Computes laws of series, each from its call alone; is told a function to call with the number of windows done."""
+
+
+def run_here(calls: list[LawCall], tell: Callable[[int], None]) -> list[Float64[np.ndarray, "C H Q"]]:
+    """Compute laws in this process, one after the other."""
+    found = []
+    for call in calls:
+        found.append(call.run())
+        tell(len(call.cuts))
+    return found
+
+
 class Bank:
     """Classical forecasts of windows of a panel; nothing after a window's cut is read for it."""
 
-    def __init__(self, panel: Panel, horizon: int, supports: Sequence[Support], season: int = 0) -> None:
+    def __init__(
+        self,
+        panel: Panel,
+        horizon: int,
+        supports: Sequence[Support],
+        season: int = 0,
+        runner: LawRunner = run_here,
+    ) -> None:
         self.panel, self.horizon, self.supports, self.given = panel, horizon, supports, season
+        self.runner = runner
         self.kept: dict[tuple[str, Cut], Float64[np.ndarray, "H Q"]] = {}
         self.found_seasons: dict[Cut, tuple[int, ...]] = {}
         longest = max(panel.series, key=len)
@@ -46,16 +87,29 @@ class Bank:
         """Quantiles of a law at the levels of the grid, for each window; nan where the law does not fit."""
         wanted = self._wanted(name, cuts)
         shared, done = self.shared_seasons(cuts), len(cuts) - sum(map(len, wanted.values()))
-        for number, places in wanted.items():
-            values, whole = self.panel.series[number].values, self.supports[number].whole
-            seasons = [self.seasons(number, cut, shared) for cut in places]
-            many = len(self.panel) > MANY_SERIES
-            found = forecasts(name, values, places, self.horizon, seasons, whole=whole, of_many=many)
-            self.kept |= {(name, (number, cut)): found[at] for at, cut in enumerate(places)}
-            done += len(places)
+        calls = [self._call(name, number, places, shared) for number, places in wanted.items()]
+
+        def tell(windows: int) -> None:
+            nonlocal done
+            done += windows
             if progress:
                 progress(name, done, len(cuts))
+
+        for (number, places), found in zip(wanted.items(), self.runner(calls, tell), strict=True):
+            self.kept |= {(name, (number, cut)): found[at] for at, cut in enumerate(places)}
         return np.stack([self.kept[name, cut] for cut in cuts]) if cuts else np.empty((0, self.horizon, len(GRID)))
+
+    def _call(self, name: str, number: int, places: list[int], shared: tuple[int, ...]) -> LawCall:
+        """A law of a series at some cuts."""
+        return LawCall(
+            name=name,
+            values=self.panel.series[number].values,
+            cuts=places,
+            horizon=self.horizon,
+            seasons=[self.seasons(number, cut, shared) for cut in places],
+            whole=self.supports[number].whole,
+            of_many=len(self.panel) > MANY_SERIES,
+        )
 
     def _wanted(self, name: str, cuts: Sequence[Cut]) -> dict[int, list[int]]:
         """Cuts that are not kept yet, by series, in increasing order."""

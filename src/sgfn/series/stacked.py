@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from sgfn.series.bank import Bank, Cut, WindowProgress
+from sgfn.series.bank import Bank, Cut, LawRunner, WindowProgress, run_here
 from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
 from sgfn.series.joint import MOST_JOINT, dependence_of, joint_noise, matched
@@ -67,6 +67,7 @@ class StackedForecaster:
         self.too_slow = {"AutoARIMA": arima_left_out(self.settings, self.lengths)}
         absent = {NETWORK: self.no_network} | self.too_slow
         self.names = tuple(name for name in self.settings.law_names if not absent.get(name))
+        self.runner: LawRunner = run_here
         self.banks: list[tuple[Panel, Bank]] = []
         self.stacks: dict[bool, Stack] = {}
         self.equal = False
@@ -76,7 +77,7 @@ class StackedForecaster:
         for known, bank in self.banks:
             if same_values(known, panel):
                 return bank
-        made = Bank(panel, self.data.plan.horizon, self.supports(panel), self.settings.season)
+        made = Bank(panel, self.data.plan.horizon, self.supports(panel), self.settings.season, self.runner)
         self.banks = [*self.banks[-1:], (panel, made)]
         return made
 
