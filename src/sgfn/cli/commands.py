@@ -80,15 +80,11 @@ class Train:
     accelerate: Accelerate = "auto"
     """How to run steps: `eager`, as they are; `compile`, which takes half a minute first; `graph`, captured on a GPU;
     `auto` picks by device and length of the run. The numbers are the same up to rounding."""
-    cluster: str | None = None
-    """Ray cluster for the workers of a slow reward, or for --actors: `local` starts one here, `auto` takes the one that
-    runs, or HOST:PORT of its head."""
-    cluster_cpus: float = 1.0
-    """CPUs that each of them takes; less than 1 for rewards that wait for something."""
     json: bool = False
     """Print the last figures as JSON instead of a progress bar."""
     trust: bool = False
     """With --resume: run the code, and open the files, that the run names and this command does not name again."""
+    nodes: ClusterFlags = field(default_factory=OnCluster)
     config: Config = field(default_factory=TrainConfig)
     named: Suppress[Fixed[TrainConfig | None]] = None
     """The flags alone, where `config` begins with that of a run."""
@@ -169,9 +165,8 @@ def run_tasks(args: Tasks) -> None:
 def run_train(args: Train) -> None:
     """`sgfn train`."""
     folder, steps = folder_of(args), args.config.steps
-    options: dict[str, Any] = {
-        n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate", "cluster", "cluster_cpus")
-    }
+    options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
+    options |= cluster_options(args.nodes)
     options |= {"baseline": PRESETS[args.preset], "trust": args.trust or named_again(args)}
     if not speaks():  # one of several processes that torchrun has started
         sgfn.train(args.task, args.config, folder, **options)

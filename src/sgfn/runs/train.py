@@ -12,8 +12,9 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import require
-from sgfn.config.cluster import Needs
+from sgfn.config.cluster import Needs, check_cluster_settings
 from sgfn.config.cluster_workers import on_cluster
+from sgfn.config.processes import HIRE
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command, flag
 from sgfn.landscapes.offline import training_objects
@@ -50,6 +51,7 @@ def train(
     locks: ExitStack | None = None,
     cluster: str | None = None,
     cluster_cpus: float = 1.0,
+    cluster_gpus: float | None = None,
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
@@ -63,7 +65,7 @@ def train(
     told, what `config` names is.
     `locks` keeps the folder locked after the training, for a caller who has more to write there.
     `cluster` has the workers of a slow reward, or actors, run on a Ray cluster (`local`, `auto` or its HOST:PORT), each
-    with `cluster_cpus` CPUs. In processes that torchrun started together, each trains on its share of every batch.
+    with so many CPUs and GPUs. In processes that torchrun started together, each trains on its share of every batch.
     """
     config = None if config is None else absolute(config)
     trust = named(task, config or TrainConfig()) if trust is None else trust
@@ -73,7 +75,8 @@ def train(
     if resume:
         _refuse_saved_model(run)
     ranks = launched()
-    with on_cluster(cluster, Needs(cpus=cluster_cpus)), joined(ranks, where):
+    check_cluster_settings(cluster, cluster_cpus, cluster_gpus)
+    with on_cluster(cluster, Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)), joined(ranks, where):
         kept, new = recorded(task), None
         how = Acceleration(accelerate, insist)
         if ranks is not None and not ranks.leads:
@@ -286,6 +289,8 @@ def _resumed(
 
 def _learner(task: Task, device: torch.device) -> Learner:
     ranks = launched()
+    if HIRE.get() is not None and not (task.config.actors or task.landscape.scores_ahead):
+        raise ValueError(f"task {task.name} has nothing to run on a cluster: --cluster is for --actors or a function")
     if ranks is None:
         return build(task, device, training_objects(task))
     return ParallelTrainer(task, device, training_objects(task), ranks=ranks)
