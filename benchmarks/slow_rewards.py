@@ -68,6 +68,10 @@ def scored(seconds: float, workers: int, seed: int) -> dict[str, float]:
     landscape, generator = make_task("callable", config).landscape, torch.Generator().manual_seed(seed)
     assert isinstance(landscape, FunctionLandscape)
     landscape.scores(torch.randint(4, (4 * workers, 20), generator=generator))
+    assert landscape.remote is not None
+    assert landscape.remote.pool is not None
+    while landscape.remote.pool.present < workers:
+        time.sleep(0.1)
     objects = torch.randint(4, (WAITS[seconds] * workers, 20), generator=generator)
     started = time.perf_counter()
     landscape.scores(objects)

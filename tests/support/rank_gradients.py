@@ -24,6 +24,8 @@ def compare(stop: bool, **changes: object) -> dict[str, float]:
     assert ranks is not None
     task = tiny_task(small(batch=8, **changes), stop=stop)
     whole, share = Trainer(task, CPU), ParallelTrainer(task, CPU, ranks=ranks)
+    for name, one in share.optimisers().items():
+        one.values.copy_(whole.optimisers()[name].values)  # a smaller batch guesses another log Z
     intended, realised = whole.general.roll(whole.general.draw(whole.generator, 1.0))
     past = (intended, realised, task.log_reward(objects_of(whole.env, realised)).double())
     beta, rate = torch.tensor(2.0), torch.ones(())

@@ -226,7 +226,7 @@ class Pool:
         self.queue: SimpleQueue[tuple[Future[Any], Job] | None] = SimpleQueue()
         self.workers: list[Worker] = []
         self.closed = False
-        self.replaced = 0
+        self.replaced, self.present = 0, 0  # workers that were lost, and that have started
 
     def submit(self, job: Job) -> Future[Any]:
         """The future result of a job."""
@@ -249,6 +249,7 @@ class Pool:
     def _work(self, worker: Worker) -> None:
         with suppress(Exception):  # the first request tries again, and tells
             worker.start()  # before a job is taken, which others could do meanwhile
+            self.present += 1
         while (found := self.queue.get()) is not None:
             future, job = found
             if not future.set_running_or_notify_cancel():
