@@ -84,12 +84,14 @@ def stepped(how: str, workers: int, seed: int) -> dict[str, float]:
     """Steps per second of a training whose reward takes 10 ms a string, batches of 64; `here` is without workers."""
     config = TrainConfig().with_(
         callable__function="benchmarks.slow_rewards:wait_10ms",
-        callable__length=20,
+        callable__length=12,
         callable__workers=workers,
         callable__timeout=0.0 if how == "here" else 1e6,
         batch=64,
         seed=seed,
         replay__updates=1,
+        net__hidden=64,
+        dynamics__hidden=16,
     )
     trainer = Trainer(make_task("callable", config), CPU)
     steps = 15
