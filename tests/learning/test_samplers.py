@@ -141,6 +141,12 @@ def test_what_actors_cannot_do_is_refused(
         trainer(task, **changes)
 
 
+def test_steps_that_wait_for_actors_are_neither_compiled_nor_captured() -> None:
+    with_actors, alone = (trainer("tfbind8", actors=count) for count in (2, 0))
+    assert (with_actors.compilable, with_actors.capturable) == (False, False)
+    assert (alone.compilable, alone.capturable) == (True, True)
+
+
 def test_idle_actors_are_refused() -> None:
     with pytest.raises(ValueError, match="actors_lag 1 leaves some of 4 actors idle: raise it to 3 or more"):
         TrainConfig().with_(actors=4, actors_lag=1)

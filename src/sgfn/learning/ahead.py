@@ -39,6 +39,8 @@ class AheadBackend(Backend, ABC):
     Where a `bound` is given, no batch is trained on later than so many updates after it was asked for.
     """
 
+    alone = False
+
     def __init__(
         self, inner: Backend, setup: Setup, index: Float64[Tensor, ""], *, places: int, bound: int | None = None
     ) -> None:

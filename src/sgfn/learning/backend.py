@@ -102,6 +102,9 @@ class Learned(NamedTuple):
 class Backend(ABC):
     """Rolls out, scores and updates; all random numbers come from `draw`, so that `learn` is a function of them."""
 
+    alone: bool = True
+    """Whether a step is all done here, so that it may be compiled or captured."""
+
     def __init__(self, setup: Setup) -> None:
         self.setup, self.config = setup, setup.config
 

@@ -384,14 +384,14 @@ class Trainer(Learner):
     @property
     def capturable(self) -> bool:
         """Whether a step may be captured in a CUDA graph: not where a way to explore waits for the device."""
-        return super().capturable and self.explorer is None
+        return super().capturable and self.explorer is None and self.backend.alone
 
     # compiling
 
     @property
     def compilable(self) -> bool:
         """Whether sequences have one length and scores are in a table (compiling an edit distance takes minutes)."""
-        plain = self.explorer is None  # ways to explore are not part of a compiled step
+        plain = self.explorer is None and self.backend.alone  # ways to explore are not part of a compiled step
         return plain and self.fixed_length is not None and self.fixed_length.rewards is not None
 
     def compile(self) -> None:
