@@ -25,6 +25,7 @@ from benchmarks.common import RESULTS, arguments, machine
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json, write_json
 from sgfn.config.processes import Make, hiring
+from sgfn.envs import laws
 from sgfn.evaluation import exact
 from sgfn.landscapes.function import FunctionLandscape
 from sgfn.landscapes.tasks import make_task
@@ -144,7 +145,7 @@ def lagged(lag: int, replay: int, seed: int) -> dict[str, float]:
             trainer.step()
             trainer.done += 1
         task = trainer.task
-        target = exact.target(task.log_target(task.env.all_objects()), task.beta)
+        target = exact.target(task.log_target(laws.check_size(task.env).all_objects()), task.beta)
         found = exact.total_variation(trainer.law(), target)
         trainer.close()
     return {"tv": found}

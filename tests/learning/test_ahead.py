@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from sgfn.config.processes import hiring
-from sgfn.envs import SequenceEnv
+from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
 from sgfn.evaluation import exact
@@ -106,7 +106,7 @@ def test_batches_are_those_of_a_run_that_waits_trained_on_later(
     assert isinstance(waiting.backend, GeneralBackend | FixedLengthBackend)
     assert isinstance(ahead.backend, ScoredAhead)
     waiting.generator.manual_seed(3)
-    draws = [waiting.backend.draw(waiting.generator, 1.0) for _ in range(5)]
+    draws: list[Any] = [waiting.backend.draw(waiting.generator, 1.0) for _ in range(5)]
     zero, one = torch.zeros(()), torch.ones(())
     wanted = [waiting.backend.learn(draw, one, zero)[0] for draw in draws[:3]]
     found = [ahead.backend.learn(some, one, zero)[0] for some in (draws[:3], [draws[3]], [draws[4]])]
@@ -188,7 +188,7 @@ def test_a_lagging_run_learns_what_a_waiting_one_learns(hired: Callable[..., Any
     found = {}
     for ahead in (0, 4):
         one = trainer(ahead=ahead, steps=300, batch=32, optim__lr=5e-3, optim__warmup=10, noise__alpha=0.3)
-        target = exact.target(one.task.log_target(one.task.env.all_objects()), 1.0)
+        target = exact.target(one.task.log_target(laws.check_size(one.task.env).all_objects()), 1.0)
         start = exact.total_variation(one.law(), target)
         advance(one, 300)
         found[ahead] = exact.total_variation(one.law(), target)

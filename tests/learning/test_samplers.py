@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig
 from sgfn.config.processes import hiring
-from sgfn.envs import SequenceEnv
+from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.trajectories import Episodes
 from sgfn.evaluation import exact
 from sgfn.landscapes.tasks import Task, make_task
@@ -97,7 +97,7 @@ def test_actors_learn_what_one_process_learns(hired: Callable[..., Any]) -> None
     found = {}
     for actors in (0, 2):
         one = trainer(actors=actors, batch=32, net__hidden=32, optim__lr=5e-3, optim__warmup=10, noise__alpha=0.1)
-        target = exact.target(one.task.log_target(one.task.env.all_objects()), 1.0)
+        target = exact.target(one.task.log_target(laws.check_size(one.task.env).all_objects()), 1.0)
         start = exact.total_variation(one.law(), target)
         advance(one, 200)
         found[actors] = exact.total_variation(one.law(), target)

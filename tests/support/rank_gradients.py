@@ -5,6 +5,7 @@ Started by tests/learning/test_parallel.py with the variables that torchrun sets
 
 import json
 import sys
+from typing import Any
 
 import torch
 from small_runs import small, tiny_task
@@ -18,7 +19,7 @@ from sgfn.learning.trainer import Trainer
 CPU = torch.device("cpu")
 
 
-def compare(stop: bool, **changes: object) -> dict[str, float]:
+def compare(stop: bool, **changes: Any) -> dict[str, float]:
     """Largest differences between gradients of both ranks and of one process: reduced, and of one share alone."""
     ranks = launched()
     assert ranks is not None
@@ -37,7 +38,8 @@ def compare(stop: bool, **changes: object) -> dict[str, float]:
         found[name] = float((one.gradient - share.optimisers()[name].gradient).abs().max())
         found[f"{name} size"] = float(one.gradient.abs().max())
     alone = Trainer(task, CPU)
-    alone.general.learn_from((*(part[own].repeat(2, 1) for part in past[:2]), past[2][own].repeat(2)), beta, rate)
+    twice = (past[0][own].repeat(2, 1), past[1][own].repeat(2, 1), past[2][own].repeat(2))
+    alone.general.learn_from(twice, beta, rate)
     found["one share"] = float((whole.optimiser.gradient - alone.optimiser.gradient).abs().max())
     share.backend = share.general
     for _ in range(3):  # whatever each rolls out, all have the same weights afterwards
@@ -53,7 +55,7 @@ def compare(stop: bool, **changes: object) -> dict[str, float]:
 def main() -> None:
     torch.set_default_dtype(torch.float64)
     plain = nn.Linear.forward
-    nn.Linear.forward = lambda self, features: plain(self, features.double())  # states are encoded in single precision
+    nn.Linear.forward = lambda self, input: plain(self, input.double())  # states are encoded in single precision
     adam = optimisation.fused_adam  # torch's takes its scalars in single precision alone
     optimisation.fused_adam = lambda *tensors: adam(*tensors[:4], *(one.float() for one in tensors[4:]))
     with joined(launched(), CPU):
