@@ -126,6 +126,8 @@ COUNTS = [
         "divide",
     ),
     row("count: workers", "tasks rna --rna.workers 0", "rna.workers"),
+    row("count: idle actors", "train grid --actors 4 --actors-lag 1 {tiny}", "actors_lag", "raise it"),
+    row("count: batches ahead of nobody", "train grid --ahead 4 {tiny}", "--ahead", "--callable.workers"),
 ]
 
 CONFLICTS = [

@@ -19,10 +19,10 @@ from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sgfn.config import processes
 from sgfn.config.importing import importable_name
-from sgfn.landscapes import workers
+from sgfn.config.processes import cut
 from sgfn.landscapes.function import FunctionLandscape, first_failure, letters, load_function
-from sgfn.landscapes.workers import ParallelFunction, cut
 
 
 class Counted:
@@ -257,18 +257,10 @@ def test_pieces_are_the_list_again(texts: list[str], pieces: int) -> None:
     assert max(map(len, parts)) == -(-len(texts) // pieces)
 
 
-def test_one_worker_is_this_process_and_none_is_refused() -> None:
-    here = ParallelFunction(lambda texts: [float(os.getpid())] * len(texts), 1)
-    assert here(["a", "b"]) == [os.getpid()] * 2
-    assert here.pool is None
-    here.close()
-    with pytest.raises(ValueError, match="workers must be 1 or more, got 0"):
-        ParallelFunction(len, 0)  # pyright: ignore
-
-
 SCRIPT = """
 import multiprocessing, os, signal, time
-from workers import ParallelFunction
+from functools import partial
+from processes import Pool, ProcessWorker, cut, itself
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit a deaf ear
 
@@ -277,7 +269,12 @@ def nap(texts):
     return [float(text) for text in texts]
 
 if __name__ == "__main__":
-    workers = ParallelFunction(nap, 2)
+    pool = Pool(partial(ProcessWorker, partial(itself, nap)), 2)
+
+    def workers(texts):
+        futures = [pool.submit(lambda ask, part=part: ask(part)) for part in cut(texts, 2)]
+        return [value for future in futures for value in future.result()]
+
     try:
         print("ready", flush=True)
         while True:
@@ -302,7 +299,7 @@ def running(pid: int) -> bool:
 def test_workers_survive_an_interrupt_and_die_with_their_parent(tmp_path: Path, delay: float) -> None:
     """Ctrl-C reaches the whole group, while it starts or works: the parent decides. Killed, it leaves nobody behind."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    shutil.copy(workers.__file__, tmp_path / "workers.py")  # the file alone: importing all of sgfn takes seconds
+    shutil.copy(processes.__file__, tmp_path / "processes.py")  # the file alone: importing all of sgfn takes seconds
     complaints = tmp_path / "complaints.txt"
     with (
         complaints.open("w") as errors,

@@ -181,11 +181,6 @@ def test_workers_fold_alike_and_leave(vienna: Any) -> None:
         assert len(started) == 2
         assert torch.equal(found, Rna(length=14, mode="bind").scores(tokens(*texts[:5])))
         assert len(set(found.tolist())) > 1
-        for child in started:
-            child.kill()
-        with pytest.raises(ValueError, match="a worker process ended before its work was done") as caught:
-            landscape.scores(1 + tokens("A" * 14, "G" * 14))
-        assert "\n" not in str(caught.value)
     assert {child.pid for child in multiprocessing.active_children()} == others
     assert all(child.exitcode is not None for child in started)  # collected
 

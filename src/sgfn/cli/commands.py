@@ -37,10 +37,12 @@ from sgfn.cli.trust import Named, Trusting, trust_of
 from sgfn.compare.names import DEFAULT
 from sgfn.config import Accelerate, Preset, TrainConfig
 from sgfn.config.checks import one_of
+from sgfn.config.launch import first_to_fail, speaks
 from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
 from sgfn.config.user_code import user_errors
+from sgfn.runs.progress import figures
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
@@ -83,6 +85,7 @@ class Train:
     """Print the last figures as JSON instead of a progress bar."""
     trust: bool = False
     """With --resume: run the code, and open the files, that the run names and this command does not name again."""
+    nodes: ClusterFlags = field(default_factory=OnCluster)
     config: Config = field(default_factory=TrainConfig)
     named: Suppress[Fixed[TrainConfig | None]] = None
     """The flags alone, where `config` begins with that of a run."""
@@ -164,7 +167,11 @@ def run_train(args: Train) -> None:
     """`sgfn train`."""
     folder, steps = folder_of(args), args.config.steps
     options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
+    options |= cluster_options(args.nodes)
     options |= {"baseline": PRESETS[args.preset], "trust": args.trust or named_again(args)}
+    if not speaks():  # one of several processes that torchrun has started
+        sgfn.train(args.task, args.config, folder, **options)
+        return None
     if args.json:
         told: list[str] = []
         options["progress"] = lambda _, row: told.extend([row["notice"]] if "notice" in row else [])
@@ -235,14 +242,6 @@ def folder_of(args: Train) -> Path:
 def last_row(run: "sgfn.Run", steps: int) -> dict[str, Any]:
     """The newest figures; someone may have removed the metrics of a run that was done."""
     return run.last_row() or {"step": steps}
-
-
-def figures(row: dict[str, Any]) -> str:
-    """The figures beside the progress bar, as text."""
-    tv = f"TV {row['tv']:.3f}  " if "tv" in row else ""
-    loss = f"loss {row['loss']:.3f}  " if "loss" in row else ""
-    score = f"mean score {row['reward']:.3f}  " if "reward" in row else ""
-    return f"{tv}{loss}{score}{row['rate']:,.0f} trajectories/s"
 
 
 def run_evaluate(args: Evaluate) -> None:
@@ -455,7 +454,9 @@ def explained(error: RuntimeError, words: list[str]) -> str | None:
 
 
 def fail(message: str, code: int = 2) -> int:
-    """Print one line on standard error."""
+    """Print one line on standard error, unless a process that was started with this one has failed before."""
+    if not first_to_fail():
+        return code
     try:
         sys.stderr.write(f"sgfn: {in_one_line(message)}\n")
         sys.stderr.flush()

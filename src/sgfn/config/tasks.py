@@ -178,7 +178,7 @@ class RnaConfig:
     target: str = "rna1"
     """What to bind: rna1 to rna4 (published), or a sequence."""
     workers: int = 1
-    """Processes that compute energies; changes the time, never the numbers."""
+    """Processes that compute energies, from 2 on while training goes on with other batches: see --ahead."""
 
     def __post_init__(self) -> None:
         one_of("rna.mode", self.mode, get_args(RnaMode))
@@ -263,11 +263,18 @@ class CallableConfig:
     """How often a failed call is repeated."""
     keep_scores: bool = False
     """Keep scores in scores.jsonl of the run folder, so that a resumed run need not ask for them again."""
+    workers: int = 1
+    """Processes that call the function, from 2 on while training goes on with other batches: see --ahead. With
+    --cluster they are actors of a Ray cluster."""
+    timeout: float = 0.0
+    """Seconds after which a call of a worker is ended, with its worker, and counts as failed; 0 is any time."""
 
     def __post_init__(self) -> None:
         in_range("callable.length", self.length, 1, LONGEST)
         one_of("callable.on_error", self.on_error, get_args(OnError))
         in_range("callable.retries", self.retries, 0, 100)
+        in_range("callable.workers", self.workers, 1, 4096)
+        in_range("callable.timeout", self.timeout, 0.0, 1e7)
         if self.min_length is not None:
             in_range("callable.min_length", self.min_length, 1, self.length)
         for name in ("maximum", "mode_level"):

@@ -303,6 +303,17 @@ class TrainConfig:
     """Sampling temperature: above 1 flattens the policy while exploring."""
     exploration: str = "constant"
     """Ways to explore, joined by `+` where there are several: local+best; or `module:Way`, yours."""
+    ahead: int = 2
+    """Batches that wait for their scores while training goes on, where workers score them; each is trained on when they
+    have arrived, so many steps later. 0: every step waits for its own."""
+    deterministic: bool = False
+    """Train on batches in the order in which they were rolled out, so that the numbers of a run do not depend on how
+    long scores took; else in the order in which they arrive."""
+    actors: int = 0
+    """Processes that roll out and score batches for the one that learns; with --cluster they are actors of a Ray
+    cluster. 0: each step rolls out its own batch."""
+    actors_lag: int | None = None
+    """Most updates between the weights that rolled out a batch and the update on it; by default twice the actors."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     grid: GridConfig = field(default_factory=GridConfig)
@@ -363,6 +374,13 @@ class TrainConfig:
         in_range("seed", self.seed, 0, 2**31 - 1)
         in_range("explore", self.explore, 0.0, 1.0, open_high=True)
         in_range("temperature", self.temperature, 1e-3, 1e3)
+        in_range("ahead", self.ahead, 0, 1000)
+        in_range("actors", self.actors, 0, 4096)
+        if self.actors_lag is not None:
+            in_range("actors_lag", self.actors_lag, 0, 10**6)
+            if self.actors_lag < self.actors - 1:
+                fix = f"raise it to {self.actors - 1} or more"
+                raise ValueError(f"actors_lag {self.actors_lag} leaves some of {self.actors} actors idle: {fix}")
         if self.thought.layers > 0 and self.dynamics.mode == "known":
             raise ValueError("thought.layers needs a learned noise model: set dynamics.mode to batch or replay")
         share = self.offline.share

@@ -18,6 +18,8 @@ from pathlib import Path
 from textwrap import shorten
 from types import ModuleType
 
+from sgfn.config.processes import RemoteError
+
 IN_COMMAND: ContextVar[bool] = ContextVar("IN_COMMAND", default=False)
 """Whether a command of ours runs, which has the process for itself."""
 LONGEST = 400
@@ -50,6 +52,8 @@ def lines_of(error: BaseException) -> list[tuple[str, int]]:
 
 def user_line(error: BaseException) -> str:
     """`FILE, line N` of the innermost call in a user's code that led to an error; empty where there is none."""
+    if isinstance(error, RemoteError):
+        return error.user_line
     found = [(file, line) for file, line in lines_of(error) if is_users(file)]
     if not found:
         return ""

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,29 @@ class Landscape(ABC):
     def trouble(self) -> str:
         """What went wrong while scoring and did not stop the run, to be told at its end; empty where nothing did."""
         return ""
+
+    # Scores that are taken later
+
+    @property
+    def scores_ahead(self) -> bool:
+        """Whether `request` asks others for scores, which arrive while something else is done."""
+        return False
+
+    def request(self, objects: Int[Tensor, "N O"]) -> Any:
+        """Ask for the scores of objects; the answer is for `taken`, and tells by `ready` whether they have arrived."""
+        raise NotImplementedError(f"{type(self).__name__} is asked by `scores` alone")
+
+    def taken(self, request: Any) -> AbstractContextManager[None]:
+        """Wait for a request; within this context `scores` has what was asked for."""
+        raise NotImplementedError(f"{type(self).__name__} is asked by `scores` alone")
+
+    def live(self) -> dict[str, float]:
+        """Figures of this moment for a progress bar: scores per second, and how many are waited for."""
+        return {}
+
+    def close(self) -> None:
+        """End what the landscape has started; most have nothing."""
+        return
 
     def start_objects(self) -> Int[Tensor, "N O"] | None:
         """Objects that a search may begin with: those measured beforehand, unless the landscape knows others."""

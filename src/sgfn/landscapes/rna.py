@@ -12,11 +12,7 @@ from functools import cache, partial
 from itertools import product
 from typing import Any, Literal
 
-import numpy as np
-from jaxtyping import Float64
-
-from sgfn.landscapes.function import FunctionLandscape, checked, letters
-from sgfn.landscapes.workers import ParallelFunction
+from sgfn.landscapes.function import FunctionLandscape, letters
 from sgfn.noise import Noise
 
 ALPHABET = "ACGU"
@@ -54,27 +50,17 @@ class Rna(FunctionLandscape):
         vienna()
         target = checked_target(target) if mode == "bind" else ""
         self.length, self.mode, self.target = length, mode, target
-        self.energies = ParallelFunction(ENERGIES[mode](target), workers)
+        energies = ENERGIES[mode](target)
         self.best = best_binder(target, length) if mode == "bind" else best_hairpin(length)
-        self.scale = checked_scale(scale, target, length, -self.energies([self.best])[0])
-        maximum = self._stability([self.best])[0]
+        self.scale = checked_scale(scale, target, length, -energies([self.best])[0])
+        function = partial(stability, energies=energies, scale=self.scale)
+        maximum = function([self.best])[0]
         level = 0.9 * maximum if mode_level is None else mode_level
-        super().__init__(self._stability, letters(ALPHABET), maximum, level, name=f"rna ({mode})")
+        super().__init__(function, letters(ALPHABET), maximum, level, name=f"rna ({mode})", workers=workers)
 
     def facts(self, beta: float, noise: Noise) -> dict[str, Any]:
         """The best perfect hairpin or helix, under `optimum`."""
         return {"optimum": self.best}
-
-    def close(self) -> None:
-        """End the worker processes."""
-        self.energies.close()
-
-    def _stability(self, texts: list[str]) -> list[float]:
-        return [max(0.0, -energy) / self.scale for energy in self.energies(texts)]
-
-    def _call_function(self, texts: list[str]) -> Float64[np.ndarray, " N"]:
-        """Call the function and check its answer; a failure here is one of processes, so no string is searched for."""
-        return checked(self.function(texts), texts, self.name)
 
 
 def vienna() -> Any:
@@ -96,6 +82,11 @@ def bind_energies(texts: list[str], *, target: str) -> list[float]:
     """Energy of each sequence's best duplex with the target, as RNAduplex prints it."""
     rna = vienna()
     return [round(rna.duplexfold(target, text).energy, 2) for text in texts]
+
+
+def stability(texts: list[str], *, energies: Callable[[list[str]], list[float]], scale: float) -> list[float]:
+    """How stable each sequence is, in units of a scale."""
+    return [max(0.0, -energy) / scale for energy in energies(texts)]
 
 
 ENERGIES: dict[str, Callable[[str], Callable[[list[str]], list[float]]]] = {

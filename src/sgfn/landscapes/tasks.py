@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from importlib.util import find_spec
 from operator import attrgetter
 from typing import Any
@@ -183,9 +184,10 @@ def _callable(name: str, config: TrainConfig) -> Task:
     env = sequences(config, length=chosen.length, alphabet=alphabet, min_length=chosen.min_length)
     known = math.inf if chosen.maximum is None else 0.9 * chosen.maximum
     level = known if chosen.mode_level is None else chosen.mode_level
-    failing = {"on_error": chosen.on_error, "retries": chosen.retries, "keep_scores": chosen.keep_scores}
+    names = ("on_error", "retries", "keep_scores", "workers", "timeout")
+    options = {name: getattr(chosen, name) for name in names} | {"made_by": partial(find, chosen.function, "function")}
     decode = letters(alphabet)
-    landscape = FunctionLandscape(function, decode, chosen.maximum, level, name=chosen.function, **failing)
+    landscape = FunctionLandscape(function, decode, chosen.maximum, level, name=chosen.function, **options)
     return assemble(name, config, env, landscape, 1.0, f"strings scored by {chosen.function}")
 
 
@@ -274,6 +276,7 @@ TASKS: Registry[TaskEntry] = Registry(
             _LETTERS,
             reads("rna.mode", "rna.length", "rna.workers"),
             reads("rna.target", rna__mode="bind"),
+            reads("ahead", "deterministic", workers=above("rna.workers", 1)),
         ),
         needs=lambda config: ("sgfn[rna]", find_spec("RNA") is not None),
     ),
@@ -304,6 +307,9 @@ TASKS: Registry[TaskEntry] = Registry(
             _LETTERS,
             reads(*(f"callable.{part.name}" for part in fields(CallableConfig) if part.name != "retries")),
             reads("callable.retries", callable__on_error=("retry", "skip")),
+            reads("callable.retries", workers=above("callable.workers", 1)),
+            reads("ahead", "deterministic", workers=above("callable.workers", 1)),
+            reads("ahead", "deterministic", timeout=above("callable.timeout", 0)),
         ),
         needs=lambda config: ("--callable.function", config.callable.function is not None),
     ),

@@ -52,6 +52,8 @@ class Setup:
     """Whether the objective, exploration or the log reads the policy at all intentions."""
     balance_terms: tuple[str, ...] = ()
     """Terms of the balance that are logged, by the names of `objectives.parts.balance_parts`."""
+    weighed: Callable[[Tensor, Tensor], Tensor] = lambda mean, valid: mean
+    """A mean over valid steps, weighed so that the mean over all ranks of it is that over all their steps."""
     behaviour: Callable[[Policy], Actor] | None = None
     """Changes the actor of the agent's own rollouts, where a way to explore does; the general backend asks for it."""
 
@@ -100,6 +102,9 @@ class Learned(NamedTuple):
 class Backend(ABC):
     """Rolls out, scores and updates; all random numbers come from `draw`, so that `learn` is a function of them."""
 
+    alone: bool = True
+    """Whether a step is all done here, so that it may be compiled or captured."""
+
     def __init__(self, setup: Setup) -> None:
         self.setup, self.config = setup, setup.config
 
@@ -118,6 +123,36 @@ class Backend(ABC):
     @abstractmethod
     def refit_noise_model(self, past: Past, rate: Float[Tensor, ""]) -> Float[Tensor, ""]:
         """Update the noise model on past outcomes; returns its loss."""
+
+    # batches that are scored elsewhere, and trained on later
+
+    def roll(self, draws: Any) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """Intentions and outcomes of a batch of rollouts that nobody has scored."""
+        raise NotImplementedError(f"{type(self).__name__} scores what it rolls out")
+
+    def learn_from(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
+        """Update on a batch that `roll` made some time ago, scored since, as `learn` does on a new one."""
+        raise NotImplementedError(f"{type(self).__name__} scores what it rolls out")
+
+    def memory(self) -> dict[str, dict[str, Tensor]]:
+        """Tensors that the next step depends on, by part and name; most backends have none."""
+        return {}
+
+    def resume(self) -> None:
+        """Take up what `memory` holds, after it was loaded."""
+        return
+
+    def readings(self) -> dict[str, Tensor]:
+        """Metrics of the backend itself."""
+        return {}
+
+    def live(self) -> dict[str, float]:
+        """Figures of this moment for a progress bar."""
+        return self.setup.task.landscape.live()
+
+    def close(self) -> None:
+        """End processes that batches were made in."""
+        return
 
     def update_noise_model(self, pending: Any, rate: Float[Tensor, ""]) -> None:
         """Do the update of the noise model that `learn` left in `Learned.pending`."""

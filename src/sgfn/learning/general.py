@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.tabulated import TabulatedEnv
-from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, tempered
+from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, first_of, tempered
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
 from sgfn.learning.forms import form_entry
@@ -16,7 +16,18 @@ from sgfn.learning.kernels.sequence_actor import sequence_kernel
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
 from sgfn.learning.optimisation import step_together
 from sgfn.learning.replay import rebuild
-from sgfn.learning.rollout import KernelOf, LogPolicy, MakesRollouts, RolloutDraws, act, clocks, retrace, rollout_draws
+from sgfn.learning.rollout import (
+    KernelOf,
+    LogPolicy,
+    LogReward,
+    MakesRollouts,
+    RolloutDraws,
+    act,
+    clocks,
+    no_reward,
+    retrace,
+    rollout_draws,
+)
 from sgfn.learning.scoring import Scorer, score, score_expected
 from sgfn.learning.trajectory_scorer import CachedActor, TrajectoryScorer
 from sgfn.nets.dynamics import FullNoiseModel
@@ -120,24 +131,34 @@ class GeneralBackend(Backend):
     def _known(self) -> int:
         return self.config.offline_batch if self.setup.offline is not None else 0
 
-    def collect(self, states: FlowNets | SharedStateScorer, draws: BatchDraws) -> tuple[Trajectories, Trajectories]:
-        """The agent's own trajectories, and the whole batch with its offline share."""
+    def collect(
+        self, states: FlowNets | SharedStateScorer, draws: BatchDraws, log_reward: LogReward | None = None
+    ) -> tuple[Trajectories, Trajectories]:
+        """The agent's own trajectories, and the whole batch with its offline share; by default scored by the task."""
         actor = states if isinstance(states, SharedStateScorer) else self.actor()
         if self.setup.behaviour is not None:
             actor = self.setup.behaviour(actor)
-        own = act(self.env, actor, self.setup.task.log_reward, draws.rollout)
+        own = act(self.env, actor, log_reward or self.setup.task.log_reward, draws.rollout)
         if self.setup.offline is None or draws.rows is None or draws.clock is None:
             return own, own
         if isinstance(states, SharedStateScorer):
             states.forget()
-        return own, concatenate(own, self.retraced(self.setup.offline[draws.rows], draws.clock))
+        return own, concatenate(own, self.retraced(self.setup.offline[draws.rows], draws.clock, log_reward))
 
-    def retraced(self, goals: Int[Tensor, "N O"], clock: Float[Tensor, "T 2 N W"]) -> Trajectories:
+    def retraced(
+        self, goals: Int[Tensor, "N O"], clock: Float[Tensor, "T 2 N W"], log_reward: LogReward | None = None
+    ) -> Trajectories:
         """Known objects as trajectories, with intentions from the posterior at the present weights."""
         actor, kernel = self.actor(), self.noise_kernel
         if isinstance(actor, CachedActor) and self.noise_model.thought is not None:
             kernel = actor.kernel
-        return retrace(self.env, goals, actor, kernel, self.setup.task.log_reward, clock)
+        return retrace(self.env, goals, actor, kernel, log_reward or self.setup.task.log_reward, clock)
+
+    @torch.no_grad()
+    def roll(self, draws: BatchDraws) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """Intentions and outcomes of a batch that is not scored, the agent's own trajectories first."""
+        batch = self.collect(self.state_scorer(self.config.batch), draws, no_reward)[1]
+        return batch.intended, batch.realised
 
     # updates
 
@@ -145,11 +166,28 @@ class GeneralBackend(Backend):
         """Roll out a batch and update on it; in `batch` mode the noise model learns from the agent's own part."""
         states = self.state_scorer(self.config.batch)
         own, batch = self.collect(states, draws)
+        return own, self._learn(states, own, batch, beta, rate)
+
+    def learn_from(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
+        """Update on a batch that was rolled out some time ago, by scores at the present weights."""
+        batch = rebuild(self.env, *past)
+        own = first_of(batch, self.config.batch - self._known)
+        return own, self._learn(self.state_scorer(self.config.batch), own, batch, beta, rate)
+
+    def _learn(
+        self,
+        states: FlowNets | SharedStateScorer,
+        own: Trajectories,
+        batch: Trajectories,
+        beta: Float[Tensor, ""],
+        rate: Float[Tensor, ""],
+    ) -> Learned:
+        """Update on a batch whose first part is the agent's own."""
         learn_noise = self.config.dynamics.mode == "batch"
         with torch.set_grad_enabled(learn_noise):
             thoughts = self.thoughts(batch)
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
-            nll = dynamics.negative_log_likelihood(kernel, batch, own.valid.shape[0])
+            nll = self.setup.weighed(dynamics.negative_log_likelihood(kernel, batch, len(own.valid)), own.valid)
         scores, raised = self.scored(self.scorer(states, thoughts), batch, beta, kernel)
         found = explain(self.setup.objective, scores, raised)
         loss = found.loss.mean()
@@ -158,7 +196,7 @@ class GeneralBackend(Backend):
         else:
             self.setup.optimiser.step(loss, rate)
         parts = stacked(self.setup.parts(scores, batch, raised, found.parts))
-        return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=parts, pending=None)
+        return Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=parts, pending=None)
 
     @torch.no_grad()
     def part_names(self, batch: Trajectories, beta: Float[Tensor, ""], *, finite: bool = False) -> tuple[str, ...]:
@@ -216,6 +254,6 @@ class GeneralBackend(Backend):
         """Update the noise model by maximum likelihood on the outcomes of a batch; returns its loss."""
         thoughts = self.thoughts(batch)
         kernel = self.noise_model.operator(batch.states[:, :-1], None if thoughts is None else thoughts[:, :-1])
-        nll = dynamics.negative_log_likelihood(kernel, batch)
+        nll = self.setup.weighed(dynamics.negative_log_likelihood(kernel, batch), batch.valid)
         self.setup.noise_optimiser.step(nll, rate)
         return nll.detach()

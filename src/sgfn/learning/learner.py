@@ -143,6 +143,11 @@ class Learner(ABC):
         return self.task.beta
 
     @property
+    def batch(self) -> int:
+        """Trajectories per step, of all ranks together."""
+        return self.config.batch
+
+    @property
     def trajectories(self) -> int:
         """Environment calls made so far."""
         return self.done * self.config.batch
@@ -182,6 +187,14 @@ class Learner(ABC):
     def readings(self) -> dict[str, Tensor]:
         """Metrics of the present state, which are not means over steps."""
         return {}
+
+    def live(self) -> dict[str, float]:
+        """Figures of this moment for a progress bar alone; they depend on the clock."""
+        return self.task.landscape.live()
+
+    def close(self) -> None:
+        """End processes that the task's rewards were computed in."""
+        self.task.landscape.close()
 
     def _finite(self) -> Tensor:
         """Whether all weights are finite numbers."""

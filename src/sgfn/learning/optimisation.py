@@ -1,7 +1,7 @@
 """Adam over parameters in one buffer, with rates in tensors, so that a schedule runs on the device."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
@@ -43,6 +43,7 @@ class Optimiser:
         for parameter, home in zip(self.parameters, self.views(self.values), strict=True):
             parameter.data = home
         self.gradients = self.views(self.gradient)
+        self.reduce: Callable[[Tensor], None] | None = None  # averages the gradient over ranks, where there are some
         self.parameter_index = {id(p): i for i, p in enumerate(self.parameters)}
 
     def views(self, buffer: Float[Tensor, " P"]) -> list[Tensor]:
@@ -89,6 +90,8 @@ class Optimiser:
             self.gradients if parameters is None else [self.gradients[self.parameter_index[id(p)]] for p in parameters]
         )
         torch._foreach_copy_(homes, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
+        if self.reduce is not None:
+            self.reduce(self.gradient)
         excess = norm_excess(self.gradient, self.clip)
         for (values, gradient, first, second), rate in zip(self.groups, (self.rates * factor).unbind(), strict=True):
             fused_adam(values, gradient, first, second, self.count, rate, excess)

@@ -54,7 +54,7 @@ LEARNING = (
     *("objective", "form", "subtb_lambda", "explore", "temperature", "exploration", "reward.ramp", "net", "dynamics"),
     *("thought", "rl", "chain", "kl", "entropy", "replay", "offline.share", "optim", "log.exact_every"),
     *("archive", "local", "surprise", "novelty", "thompson", "teacher"),
-    *("log.entropy", "aim"),
+    *("log.entropy", "aim", "ahead", "deterministic", "actors", "actors_lag"),
 )
 """Settings of learning, all methods together."""
 _EXACT = reads("log.exact_every")
@@ -64,7 +64,8 @@ _ACTOR = (_EXACT, _PLAIN_NET, reads("reward.ramp", "optim.lr", *_FADING, "rl.tem
 _ON_POLICY = (*_ACTOR, reads("rl.trace", "rl.value_weight"))
 _FLOWS = (
     reads("objective", "explore", "temperature", "exploration", "reward.ramp", "aim", "offline.share", "optim"),
-    reads("dynamics.mode", "thought.layers", "replay.updates", "log.entropy"),
+    reads("dynamics.mode", "thought.layers", "replay.updates", "log.entropy", "actors"),
+    reads("actors_lag", "deterministic", actors=above("actors", 0)),
     reads("dynamics.model", "dynamics.lr", "dynamics.clip", dynamics__mode=("batch", "replay")),
     reads("dynamics.hidden", "dynamics.layers", dynamics__mode=("batch", "replay"), dynamics__model=("auto", "full")),
     reads("dynamics.rounds", "dynamics.batch", dynamics__mode="replay"),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
 from sgfn.config.checks import is_ours
@@ -29,6 +29,7 @@ from sgfn.learning.learner import Learner, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.replay import Replay, uniform_draws
 from sgfn.learning.rollout import LogPolicy, Policy, rollout
+from sgfn.learning.samplers import arranged
 from sgfn.learning.scoring import score
 from sgfn.learning.side_stream import SideStream
 from sgfn.nets.dynamics import NoiseModel, make_noise_model
@@ -137,16 +138,20 @@ class Trainer(Learner):
             reads_flow=own or reads_scores(self.config, "flow"),
             reads_intentions=own or self.config.watches_entropy,
             balance_terms=self._balance_terms(own),
+            weighed=self.weighed,
             behaviour=self.explorer.actor if self.explorer is not None and self.changes_behaviour else None,
         )
         self.general = GeneralBackend(setup)
         self.fixed_length = self._fixed_length(setup)
         general_until_compiled = self.buffer is not None and self.general.kernel is not None and not self.hidden_rate
-        self.backend: Backend = (
-            self.general if self.fixed_length is None or general_until_compiled else self.fixed_length
-        )
+        chosen = self.general if self.fixed_length is None or general_until_compiled else self.fixed_length
+        self.backend: Backend = arranged(chosen, setup, self.index)
         if self._first is not None:
             self._name_parts(self._first)
+
+    def weighed(self, mean: Float[Tensor, ""], valid: Bool[Tensor, "B T"]) -> Float[Tensor, ""]:
+        """A mean over the valid steps of a batch as it is: the batch is no share of a larger one."""
+        return mean
 
     def _balance_terms(self, own: bool) -> tuple[str, ...]:
         """Terms of the balance that are logged: none where there is no balance, and none that is always zero."""
@@ -318,6 +323,7 @@ class Trainer(Learner):
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state."""
         super().load(state)
+        self.backend.resume()
         self.update_schedules()
 
     @property
@@ -334,7 +340,17 @@ class Trainer(Learner):
     def readings(self) -> dict[str, Tensor]:
         """The reward exponent, log Z as learned, unless the objective tells another, and what ways to explore found."""
         found = {"beta": self.schedule_values[0]} | ({} if self.explorer is None else self.explorer.found())
+        found |= self.backend.readings()
         return found if "log_z" in self.part_names else {"log_z": self.nets.log_z} | found
+
+    def live(self) -> dict[str, float]:
+        """What the backend tells of this moment."""
+        return self.backend.live()
+
+    def close(self) -> None:
+        """End processes of the backend and of the task's rewards."""
+        self.backend.close()
+        super().close()
 
     def calibrated(self, batch: int, seed: int) -> dict[str, Any]:
         """Kind of the noise model, its likelihood and distance from the true kernel on the policy's trajectories."""
@@ -369,14 +385,14 @@ class Trainer(Learner):
     @property
     def capturable(self) -> bool:
         """Whether a step may be captured in a CUDA graph: not where a way to explore waits for the device."""
-        return super().capturable and self.explorer is None
+        return super().capturable and self.explorer is None and self.backend.alone
 
     # compiling
 
     @property
     def compilable(self) -> bool:
         """Whether a step can be compiled: ways to explore are not part of a compiled one."""
-        return self.explorer is None
+        return self.explorer is None and self.backend.alone and self.optimiser.reduce is None
 
     @property
     def scores_in_table(self) -> bool:
@@ -466,7 +482,8 @@ class Trainer(Learner):
         """The replay buffer, and the entropy ratio for the next temperature (`exploration.heat` in checkpoints)."""
         ratio = {"exploration": {"heat": self.entropy_ratio}} if self.config.watches_entropy else {}
         explored = {} if self.explorer is None else self.explorer.memory()
-        return ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()}) | explored
+        kept = ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()}) | explored
+        return kept | self.backend.memory()
 
 
 def check_task(task: Task) -> None:

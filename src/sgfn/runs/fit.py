@@ -152,6 +152,8 @@ def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]
         except NonFiniteError as error:
             error.args = (error.in_python,)
             raise
+        finally:
+            learner.close()  # worker processes; a model that scores again starts new ones
         if stop.asked and learner.done < steps:
             _tell(display, f"stopped at step {learner.done:,} of {steps:,}: the model is what was trained so far")
     if display is None and memory.rows and (text := on_floor(learner.task, memory.rows[-1].get("log_reward"))):

@@ -19,6 +19,8 @@ from sgfn.runs.advice import advice
 from sgfn.runs.background import Background
 from sgfn.runs.last_step import State, calls_others_code, kept_on_failure
 
+PAUSE = 0.5
+"""Seconds between two figures of the moment."""
 Progress = Callable[[int, dict[str, Any]], None]
 """Called with the step and the newest figures."""
 
@@ -133,6 +135,7 @@ def loop(
                     lines.begin()
                     stop.answer = None
                 _look(learner, lines, known)
+            lines.beat()
             if learner.done % config.checkpoint_every == 0 or learner.done == last:
                 _save(record, learner, lines, background)
         if stop.asked and learner.done > first:
@@ -161,7 +164,7 @@ class Lines:
         self.start()
         self.late = learner.device.type == "cuda"
         self.waiting: tuple[dict[str, Any], Any, dict[str, float]] | None = None  # head, figures on their way, more
-        self.rate = 0.0  # of the line that waits
+        self.rate, self.shown = 0.0, 0.0  # of the line that waits; when figures of the moment were last shown
         self.last: dict[str, Any] = {}
 
     def start(self) -> None:
@@ -178,9 +181,15 @@ class Lines:
         head = {"step": self.learner.done, "trajectories": self.learner.trajectories}
         self.waiting = (head, self.learner.snapshot(), more)
         moment, step = self.begun if self.learner.done > self.begun[1] else self.started
-        self.rate = (self.learner.done - step) * self.learner.config.batch / (time.monotonic() - moment)
+        self.rate = (self.learner.done - step) * self.learner.batch / (time.monotonic() - moment)
         if not self.late:
             self.settle()
+
+    def beat(self) -> None:
+        """Show the figures of this moment, where a learner has some, a few times in a second."""
+        if self.progress and time.monotonic() - self.shown > PAUSE and (live := self.learner.live()):
+            self.shown = time.monotonic()
+            self.progress(self.learner.done, {"live": live})
 
     def settle(self) -> None:
         """Write the line that waits, and show it."""

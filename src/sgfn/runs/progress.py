@@ -36,10 +36,16 @@ def figures(row: dict[str, Any]) -> str:
 
     >>> figures({"tv": 0.1234, "loss": 2.0, "rate": 12345.6})
     'TV 0.123  loss 2.000  12,346 trajectories/s'
+    >>> figures({"live": {"scores_per_second": 99.5, "waiting": 128}})
+    '99.5 scores/s, 128 waiting'
     """
     named = [("tv", "TV"), ("loss", "loss"), ("reward", "mean score")]
     parts = [f"{words} {row[name]:.3f}" for name, words in named if name in row]
-    return "  ".join([*parts, *([f"{row['rate']:,.0f} trajectories/s"] if "rate" in row else [])])
+    parts += [f"{row['rate']:,.0f} trajectories/s"] if "rate" in row else []
+    if live := row.get("live"):
+        rate = [f"{live['scores_per_second']:,.1f} scores/s"] if "scores_per_second" in live else []
+        parts.append(", ".join([*rate, f"{live['waiting']:,.0f} waiting"]))
+    return "  ".join(parts)
 
 
 class TerminalBar:

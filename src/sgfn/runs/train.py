@@ -12,18 +12,22 @@ from torch import Tensor
 
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import require
+from sgfn.config.cluster import Needs, check_cluster_settings
+from sgfn.config.cluster_workers import on_cluster
+from sgfn.config.processes import HIRE
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command, flag
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task, make_task, recorded
-from sgfn.learning.execution import choose, pick_device, stepper
+from sgfn.learning.execution import Stepper, choose, pick_device, stepper
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check
+from sgfn.learning.parallel import AgreedStep, ParallelTrainer, Ranks, joined, launched
 from sgfn.runs.background import Background
 from sgfn.runs.copies import checksums, files_there, fitted_aside, large_copies, settle_copies, with_files
 from sgfn.runs.folder import PARTS, Run
 from sgfn.runs.loop import Lines as Lines
-from sgfn.runs.loop import Progress, loop
+from sgfn.runs.loop import Memory, Progress, loop
 from sgfn.runs.loop import Stop as Stop
 from sgfn.runs.loop import steps_ahead as steps_ahead
 from sgfn.runs.loop import stoppable as stoppable
@@ -45,6 +49,9 @@ def train(
     copies: Mapping[str, Path] | None = None,
     trust: Trust | None = None,
     locks: ExitStack | None = None,
+    cluster: str | None = None,
+    cluster_cpus: float = 1.0,
+    cluster_gpus: float | None = None,
 ) -> Run:
     """Train a task into the folder `out`; returns the run.
 
@@ -57,6 +64,8 @@ def train(
     With `resume`, code that only the folder names is not run unless it is trusted, see `evaluate`; where `trust` is not
     told, what `config` names is.
     `locks` keeps the folder locked after the training, for a caller who has more to write there.
+    `cluster` has the workers of a slow reward, or actors, run on a Ray cluster (`local`, `auto` or its HOST:PORT), each
+    with so many CPUs and GPUs. In processes that torchrun started together, each trains on its share of every batch.
     """
     config = None if config is None else absolute(config)
     trust = named(task, config or TrainConfig()) if trust is None else trust
@@ -65,29 +74,77 @@ def train(
         raise ValueError("--resume continues a run and --overwrite replaces it: give one of them")
     if resume:
         _refuse_saved_model(run)
-    kept, new = recorded(task), None
-    how = Acceleration(accelerate, insist)
-    if not resume:
-        new = _new_run(task, config or TrainConfig(), where, copies, baseline, how)
-        run.check(overwrite=overwrite)
-        if progress and copies is None and (line := large_copies(new.files, run.path)):
-            progress(0, {"notice": line})
-    with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
-        (own if locks is None else locks).enter_context(run.locked())  # nothing is written before this line
-        if new is None:
-            learner, record = _resumed(run, kept, config, where, how.check), Beginning(run)
-        else:
-            learner, fitted = new.learner, own.enter_context(fitted_aside(new.learner.task.landscape, new.files))
-            record = _beginning(run, new.files | fitted, overwrite, until_begun)
-            record.place.create(kept, new.config, known=new.known, copies=copies, fitted=fitted)
-        learner.task.landscape.attach(run.path, resumed=resume)
-        if not record.place.checkpoint.is_file():
-            record.save(learner)  # there is always one to go on from, whenever the run is killed
-        with _telling(record, lambda: _command(task, run, how)):
-            loop(record, learner, stepper(learner, accelerate, insist), progress, stop, record.begin)
-        if stop.asked and learner.done < learner.config.steps:
-            raise KeyboardInterrupt(record.stopped(learner.done, _command(task, run, how)))
-    return run
+    ranks = launched()
+    check_cluster_settings(cluster, cluster_cpus, cluster_gpus)
+    with on_cluster(cluster, Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)), joined(ranks, where):
+        kept, new = recorded(task), None
+        how = Acceleration(accelerate, insist)
+        if ranks is not None and not ranks.leads:
+            _follow(ranks, task, config, run if resume else None, where, copies, baseline, how)
+            return run
+        if not resume:
+            new = _new_run(task, config or TrainConfig(), where, copies, baseline, how)
+            run.check(overwrite=overwrite)
+            if progress and copies is None and (line := large_copies(new.files, run.path)):
+                progress(0, {"notice": line})
+        with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
+            (own if locks is None else locks).enter_context(run.locked())  # nothing is written before this line
+            if new is None:
+                learner, record = _resumed(run, kept, config, where, how.check), Beginning(run)
+            else:
+                learner, fitted = new.learner, own.enter_context(fitted_aside(new.learner.task.landscape, new.files))
+                record = _beginning(run, new.files | fitted, overwrite, until_begun)
+                record.place.create(kept, new.config, known=new.known, copies=copies, fitted=fitted)
+            own.callback(learner.close)
+            learner.task.landscape.attach(run.path, resumed=resume)
+            if not record.place.checkpoint.is_file():
+                record.save(learner)  # there is always one to go on from, whenever the run is killed
+            with _telling(record, lambda: _command(task, run, how)):
+                advance = stepper(learner, accelerate, insist)
+                if isinstance(learner, ParallelTrainer):
+                    advance, stop = _agreed(learner, advance, stop)
+                    learner.ranks.spread(learner.state())
+                loop(record, learner, advance, progress, stop, record.begin)
+            if stop.asked and learner.done < learner.config.steps:
+                raise KeyboardInterrupt(record.stopped(learner.done, _command(task, run, how)))
+        return run
+
+
+def _agreed(learner: ParallelTrainer, advance: Stepper, stop: Stop) -> tuple[Stepper, Stop]:
+    """The stepper, and the stop that all ranks take after the same step; this rank's own alone would leave others."""
+    shared = Stop()
+
+    def ask() -> None:
+        shared.asked = True
+
+    return AgreedStep(advance, learner, lambda: stop.asked, ask), shared
+
+
+def _follow(
+    ranks: Ranks,
+    task: str,
+    config: TrainConfig | None,
+    resumed: Run | None,
+    device: torch.device,
+    copies: Mapping[str, Path] | None,
+    baseline: TrainConfig | None,
+    how: "Acceleration",
+) -> None:
+    """Train as a rank that does not lead: it writes nothing, and takes its state from the one that does."""
+    if resumed is None:
+        learner = _new_run(task, config or TrainConfig(), device, copies, baseline, how).learner
+        state = ranks.spread(None)
+    else:
+        state = ranks.spread(None)
+        own = resumed.own_config()
+        learner = _learner(make_task(recorded(task), own.with_(steps=(config or own).steps)), device)
+    learner.load(state)
+    with stoppable() as stop:
+        assert isinstance(learner, ParallelTrainer)
+        advance, shared = _agreed(learner, stepper(learner, how.accelerate, how.insist), stop)
+        loop(Memory(), learner, advance, None, shared)
+        if shared.asked and learner.done < learner.config.steps:
+            raise SystemExit(2)  # the one that leads says so
 
 
 class Acceleration(NamedTuple):
@@ -231,7 +288,12 @@ def _resumed(
 
 
 def _learner(task: Task, device: torch.device) -> Learner:
-    return build(task, device, training_objects(task))
+    ranks = launched()
+    if HIRE.get() is not None and not (task.config.actors or task.landscape.scores_ahead):
+        raise ValueError(f"task {task.name} has nothing to run on a cluster: --cluster is for --actors or a function")
+    if ranks is None:
+        return build(task, device, training_objects(task))
+    return ParallelTrainer(task, device, training_objects(task), ranks=ranks)
 
 
 def absolute(config: TrainConfig) -> TrainConfig:

@@ -122,8 +122,7 @@ class FixedLengthBackend(Backend):
     ) -> tuple[Episodes, Learned]:
         """Roll out a batch and update policy and flow on it; the update of the noise model is left in `pending`."""
         own, found = self.rollout_gradients(draws, beta)
-        self.setup.optimiser.apply(found.nets, rate, self.parameters)
-        return own, Learned(loss=found.loss, noise_loss=found.nll, parts=found.parts, pending=found.noise_model)
+        return own, self._apply(found, rate)
 
     def update_noise_model(self, pending: NoiseModelGradient, rate: Float[Tensor, ""]) -> None:
         """Update the noise model along the gradient that `learn` left in `pending`."""
@@ -146,10 +145,30 @@ class FixedLengthBackend(Backend):
 
     def past_gradients(self, past: Past, beta: Float[Tensor, ""]) -> Gradients:
         """Loss and gradients of past trajectories."""
+        return self._known_gradients(past, beta, learn=False, logged=False)[1]
+
+    def _known_gradients(
+        self, past: Past, beta: Float[Tensor, ""], *, learn: bool, logged: bool
+    ) -> tuple[Episodes, Gradients]:
         intended, realised, log_reward = past
         batch = self.roller.from_sequences(intended, realised)
         found = self.net.forward_known(batch.rows, batch.last, batch.realised)
-        return self.gradients(batch, found, self.episodes(batch, log_reward), beta, learn=False, logged=False)
+        own = self.episodes(batch, log_reward)
+        return own, self.gradients(batch, found, own, beta, learn=learn, logged=logged)
+
+    def roll(self, draws: SequenceDraws | KernelRollouts) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """Intentions and outcomes of a batch of rollouts that nobody has scored."""
+        batch = self.roller.roll(draws)[0]
+        return batch.intended.t(), batch.realised.t()
+
+    def learn_from(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
+        """Update on a batch that was rolled out some time ago; the noise model's update is left in `pending`."""
+        own, found = self._known_gradients(past, beta, learn=self.config.dynamics.mode == "batch", logged=True)
+        return own, self._apply(found, rate)
+
+    def _apply(self, found: Gradients, rate: Float[Tensor, ""]) -> Learned:
+        self.setup.optimiser.apply(found.nets, rate, self.parameters)
+        return Learned(loss=found.loss, noise_loss=found.nll, parts=found.parts, pending=found.noise_model)
 
     def prepare(self) -> None:
         """Make the rows and zeros for the batch sizes of the run, so that no step has to."""
