@@ -1,8 +1,8 @@
 """Landscapes made up to choose settings of design on: four sites of a protein, few variants alive, and none measured.
 
 A latent number is a sum of effects of letters, pairs and one triple of sites, partly by what residues are (hydropathy,
-volume, charge, aromatic) and partly by chance; the score is its exponential, saturating in landscapes of odd number, which
-have about as many variants above a tenth of the highest (4 %) as GB1 (2.5 %).
+volume, charge, aromatic) and partly by chance; the score is its exponential, saturating in landscapes of odd number,
+which have about as many variants above a tenth of the highest (4 %) as GB1 (2.5 %).
 """
 
 from functools import partial
@@ -17,9 +17,13 @@ from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.tasks import Task, assemble, sequences
 
 ORDER = "ARNDCQEGHILKMFPSTWYV"
-HYDROPATHY = dict(zip(ORDER, (1.8, -4.5, -3.5, -3.5, 2.5, -3.5, -3.5, -0.4, -3.2, 4.5, 3.8, -3.9, 1.9, 2.8, -1.6, -0.8, -0.7, -0.9, -1.3, 4.2), strict=True))  # fmt: skip
+_KYTE = "1.8 -4.5 -3.5 -3.5 2.5 -3.5 -3.5 -0.4 -3.2 4.5 3.8 -3.9 1.9 2.8 -1.6 -0.8 -0.7 -0.9 -1.3 4.2"
+HYDROPATHY = dict(zip(ORDER, map(float, _KYTE.split()), strict=True))
 """Kyte and Doolittle (1982), Journal of Molecular Biology 157:105."""
-VOLUME = dict(zip(ORDER, (88.6, 173.4, 114.1, 111.1, 108.5, 143.8, 138.4, 60.1, 153.2, 166.7, 166.7, 168.6, 162.9, 189.9, 112.7, 89.0, 116.1, 227.8, 193.6, 140.0), strict=True))  # fmt: skip
+_SIZE = (
+    "88.6 173.4 114.1 111.1 108.5 143.8 138.4 60.1 153.2 166.7 166.7 168.6 162.9 189.9 112.7 89.0 116.1 227.8 193.6 140"
+)
+VOLUME = dict(zip(ORDER, map(float, _SIZE.split()), strict=True))
 """Residue volumes in cubic angstrom. Zamyatnin (1972), Progress in Biophysics and Molecular Biology 24:107."""
 CHARGE = {"K": 1.0, "R": 1.0, "D": -1.0, "E": -1.0, "H": 0.3}
 SITES, LETTERS = 4, ALPHABETS["protein"]
