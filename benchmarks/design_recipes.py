@@ -1,7 +1,8 @@
 """Ways to fill a plate that were compared on made-up landscapes before the default was chosen.
 
 Each is a method by name, `benchmarks.design_recipes:gp_thompson`: a proxy (ensemble, gp, both), what it is fitted to
-(scores, their square roots `sqrt` or logarithms `log`), and an acquisition (`mixed`: half of the wells by each).
+(scores, their square roots `sqrt` or logarithms `log`), and an acquisition (`mixed`: half of the wells by each of
+ucb and thompson; `spread`: the first half by rising numbers of standard deviations).
 """
 
 from collections.abc import Callable
@@ -72,6 +73,9 @@ class Recipe:
             return values
         if self.acquisition == "mixed":
             drawn[::2] = upper
+        if self.acquisition == "spread":
+            kappas = torch.linspace(0, self.kappa, len(drawn[::2]))[:, None]
+            drawn[::2] = values.mean(0) + kappas * values.std(0, correction=0)
         return drawn
 
 
@@ -96,6 +100,10 @@ gp_sqrt_thompson = _named("gp", "sqrt", "thompson")
 gp_log_thompson = _named("gp", "log", "thompson")
 both_thompson = _named("both", "none", "thompson")
 both_mixed = _named("both", "none", "mixed")
+both_spread = _named("both", "none", "spread")
+all_spread = _named("all", "none", "spread")
+all_mixed = _named("all", "none", "mixed")
+both_ucb = _named("both", "none", "ucb")
 both_members = _named("both", "none", "members")
 both_sqrt_thompson = _named("both", "sqrt", "thompson")
 all_thompson = _named("all", "none", "thompson")
