@@ -52,14 +52,20 @@ class DesignPlayer:
 
 
 def designer(
-    space: OrderSpace, proxy: str, *, aware: bool = True, largest_exact: int | None = None, **options: Any
+    space: OrderSpace,
+    proxy: str,
+    *,
+    aware: bool = True,
+    largest_exact: int | None = None,
+    kind: str | None = None,
+    **options: Any,
 ) -> Player:
-    """One of ours; unaware of the noise it takes every order to come out as it is."""
+    """One of ours; unaware of the noise it takes every order to come out as it is. `kind` replaces the proxy's kind."""
     space = space if aware else replace(space, noise=UniformSlip(alpha=0.0))
     config = DesignConfig(alphabet=space.alphabet, **options)
     if largest_exact is not None:
         config = replace(config, search=replace(config.search, largest_exact=largest_exact))
-    return DesignPlayer(space, proxy, config)
+    return DesignPlayer(space, kind or proxy, config)
 
 
 def rival(space: OrderSpace, proxy: str, *, search: str) -> Player:
