@@ -30,12 +30,12 @@ STUDIES = ("p1", "p2", "p4", "development", "peptides", "gain")
 RIVALS = "benchmarks.design_rivals:"
 METHODS = {
     "p1": (
-        *("ucb", "thompson", "greedy", "members", "genetic", "random"),
+        *("default", "mixed", "ucb", "thompson", "greedy", "members", "genetic", "adalead", "random"),
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),
-    "p4": ("ucb", "adalead", "genetic", "cma-es", "random"),
-    "development": ("ucb", "thompson"),
+    "p4": ("default", "adalead", "genetic", "evolution", "cma-es", "random"),
+    "development": ("default", "mixed", "ucb", "thompson", "adalead"),
 }
 PROXY = {"p1": "ensemble", "p2": "ensemble", "p4": "auto", "development": "ensemble", "peptides": "auto"}
 LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}

@@ -7,16 +7,22 @@ import numpy as np
 
 from benchmarks.exploration_tables import Rows, rows_of, table
 
-OURS = {"p1": "ucb", "p2": "greedy"}
+OURS = {"p1": "default", "p2": "greedy", "p4": "default"}
 """The method that others are compared with: the default, and under noise the one that is aware of it."""
 TIE = 1e-3
 """Differences below this are ties."""
 NAMES = {
-    "ucb": "ucb, ours (default)",
+    "default": "default, ours (pooled proxies, mixed)",
+    "mixed": "mixed, ours",
+    "ucb": "ucb, ours",
     "thompson": "thompson, ours",
     "greedy": "greedy, ours",
     "members": "members, ours",
     "genetic": "genetic algorithm",
+    "adalead": "AdaLead (described anew)",
+    "evolution": "genetic algorithm without a proxy",
+    "cma-es": "CMA-ES (described anew)",
+    "default-flow": "default with a flow network",
     "random": "random",
     "benchmarks.design_rivals:flexs_adalead": "AdaLead (flexs)",
     "benchmarks.design_rivals:cma_package": "CMA-ES (cma)",
@@ -25,6 +31,7 @@ NAMES = {
 LANDSCAPES = {
     "gb1": "GB1, four sites",
     "mpsa": "splice sites (MPSA)",
+    "mpsa-within": "splice sites, errors among the table's letters",
     "tfbind8": "TFBind8 SIX6",
     "peptides": "peptides",
 }
@@ -89,6 +96,40 @@ def p2_table() -> str:
         lines.append([cell, str(len(aware)), *figures, *compared(aware, unaware)])
     head = ["setting", "seeds", "aware", "unaware", "regret, aware", "unaware"]
     return table([*head, "aware wins/ties/losses", "difference (95 %)"], lines)
+
+
+def p4_table() -> str:
+    """Best, mean of the 100 best and their differences in spaces that nobody can list, by each method."""
+    games, lines = rows_of("design_p4.json"), []
+    for cell in dict.fromkeys(game["cell"] for game in games):
+        here = [game for game in games if game["cell"] == cell]
+        for method in (name for name in NAMES if any(game["method"] == name for game in here)):
+            own = [game for game in here if game["method"] == method]
+            last = {key: [game[key][-1] for game in own] for key in ("best", "top", "diversity")}
+            spread = f"{min(last['best']):.3f} to {max(last['best']):.3f}"
+            medians = [f"{np.median(last[key]):.3f}" for key in ("best", "top")]
+            spent = np.median([sum(game["seconds"]) for game in own])
+            beside = [""] if method == OURS["p4"] else compared(*paired(here, OURS["p4"], method, "best"))[:1]
+            figures = [*medians, spread, f"{np.median(last['diversity']):.1f}", f"{spent:.0f}"]
+            lines.append([cell.split(", noise")[0], NAMES[method], str(len(own)), *figures, *beside])
+    head = ["task", "method", "seeds", "best", "top 100", "lowest to highest best", "differences", "CPU s"]
+    return table([*head, "default wins/ties/losses"], lines)
+
+
+def development_table() -> str:
+    """Mean of the best scores on made-up landscapes, splice sites and CRX, by each recipe: what settings come from."""
+    games = rows_of("design_development.json")
+    cells, lines = list(dict.fromkeys(game["cell"] for game in games)), []
+    for method in dict.fromkeys(game["method"] for game in games):
+        own = {cell: [g["best"][-1] for g in games if (g["cell"], g["method"]) == (cell, method)] for cell in cells}
+        if all(own.values()):
+            name = method.rpartition(":")[2].replace("_", " ")
+            means = [float(np.mean(own[cell])) for cell in cells]
+            lines.append(
+                [name, str(min(map(len, own.values()))), *(f"{x:.3f}" for x in means), f"{np.mean(means):.3f}"]
+            )
+    lines.sort(key=lambda line: line[-1], reverse=True)
+    return table(["recipe", "seeds", *(cell.split(",")[0] for cell in cells), "mean"], lines)
 
 
 def gain_table() -> str:

@@ -125,8 +125,8 @@ def thompson(members: Any, request: Request) -> Any:
 
 
 def mixed(members: Any, request: Request) -> Any:
-    r"""A row for each well, up to 96 of them: by turns $\mu + \kappa_w \sigma$ with $\kappa_w$ rising from 0 to $\kappa$, and a draw of
-    `thompson`.
+    r"""A row for each well, up to 96 of them: by turns $\mu + \kappa_w \sigma$ and a draw of `thompson`, where
+    $\kappa_w$ rises from 0 to $\kappa$.
 
     What is surely good, what may be good, and what one of many beliefs takes for best share a plate, so that no single
     mistake of the proxy fills it.

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sgfn.design.proposal import choose
-from sgfn.design.rivals import SEARCHES, History, Mean, ModelPlayer, Player, RandomPlayer
+from sgfn.design.rivals import SEARCHES, EvolutionPlayer, History, Mean, ModelPlayer, Player, RandomPlayer
 from sgfn.design.sampler import Weights
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace
@@ -80,3 +80,8 @@ def rival(space: OrderSpace, proxy: str, *, search: str) -> Player:
 def random_player(space: OrderSpace, proxy: str) -> Player:
     """Random orders."""
     return RandomPlayer(space=space)
+
+
+def evolution_player(space: OrderSpace, proxy: str) -> Player:
+    """A genetic algorithm without a proxy."""
+    return EvolutionPlayer(space=space)

@@ -46,10 +46,10 @@ class DesignConfig:
     """What a proxy is fitted to, and maximised: the scores, their logarithms (log) or their ranks (rank)."""
     minimise: bool = False
     """Whether low scores are good."""
-    acquisition: str = "ucb"
-    """What makes an order attractive: ucb, thompson, members, greedy, or `module:function`, yours."""
+    acquisition: str = "mixed"
+    """What makes an order attractive: mixed, ucb, thompson, members, greedy, or `module:function`, yours."""
     kappa: float = KAPPA
-    """Standard deviations that `ucb` adds to the mean."""
+    """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
     proxy: str = "auto"
     """Kind of the proxy; `auto` chooses by cross-validation."""
     distance: int = 1

@@ -1,8 +1,8 @@
 r"""Several kinds of proxy side by side: their mean is the mean of the kinds', and where kinds differ is doubt.
 
-$\mu = \frac1K \sum_k \mu_k$ and $\sigma^2 = \frac1K \sum_k (\sigma_k^2 + \mu_k^2) - \mu^2$; draws are those of all kinds.
-Kinds are pooled whose error out of fold is within a tenth of the smallest. What is averaged is told apart from what is
-chosen in Breiman (1996), Stacked regressions, Machine Learning 24.
+$\mu = \frac1K \sum_k \mu_k$ and $\sigma^2 = \frac1K \sum_k (\sigma_k^2 + \mu_k^2) - \mu^2$; draws are those of all
+kinds. Those kinds are pooled whose error out of fold is within a tenth of the smallest. Reference for averages in place
+of choices: Breiman (1996), Stacked regressions, Machine Learning 24.
 """
 
 from collections.abc import Mapping, Sequence
