@@ -75,7 +75,7 @@ ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
     _ours("ucb", "upper_confidence_bound", "UCB", "mean plus --kappa standard deviations", "#b66411", DASHED),
     _ours(
         *("mixed", "mixed", "Thompson and UCB"),
-        *("half of the wells as thompson, half with 0 to --kappa standard deviations added", "#7a3fa0"),
+        *("half of the wells as thompson, half as ucb", "#7a3fa0"),
     ),
     _ours("thompson", "thompson", "Thompson", "each well follows another draw of the proxy's members", "#224eb1"),
     _ours(
@@ -126,15 +126,15 @@ def thompson(members: Any, request: Request) -> Any:
 
 def mixed(members: Any, request: Request) -> Any:
     r"""A row for each well, up to 96 of them: by turns $\mu + \kappa_w \sigma$ and a draw of `thompson`, where
-    $\kappa_w$ rises from 0 to $\kappa$.
+    $\kappa_w$ rises from $\frac23\kappa$ to $\kappa$.
 
-    What is surely good, what may be good, and what one of many beliefs takes for best share a plate, so that no single
-    mistake of the proxy fills it.
+    What may be good by all beliefs together and what one of many beliefs takes for best share a plate, so that no
+    single mistake of the proxy fills it.
     """
     import torch
 
     rows, spread = thompson(members, request), deviation(members)
-    kappas = torch.linspace(0.0, request.kappa, len(rows[::2]), dtype=members.dtype)
+    kappas = torch.linspace(2 / 3 * request.kappa, request.kappa, len(rows[::2]), dtype=members.dtype)
     rows[::2] = members.mean(0) + kappas[:, None] * spread
     return rows
 
