@@ -47,15 +47,13 @@ def test_a_strange_letter_is_told_with_the_flag_of_the_command(tmp_path: Path) -
 
 
 def test_both_spellings_of_rna_are_read_and_told(tmp_path: Path) -> None:
-    session = begin(table(tmp_path, "ACGU", "ACGT", "uucg", "ttca"), {}, NoiseConfig(alpha=0.0), ConstraintsConfig())
-    assert session.designer.measured.sequence.tolist() == ["ACGU", "ACGU", "UUCG", "UUCA"]
+    session = begin(table(tmp_path, "ACGU", "ACGT", "uucg", "uuta"), {}, NoiseConfig(alpha=0.0), ConstraintsConfig())
+    assert session.designer.measured.sequence.tolist() == ["ACGU", "ACGU", "UUCG", "UUUA"]
     assert any("2 rows write T (the first on line 3): read as U" in notice for notice in session.notices)
     plain = begin(table(tmp_path, "ACGT", "ACGA", "TTCG", "TTCA"), {}, NoiseConfig(alpha=0.0), ConstraintsConfig())
     told = plain.designer.tell(pd.DataFrame({"sequence": ["GGGU"], "score": [1.0]}))
     assert told.measured.sequence.tolist()[-1] == "GGGT"
-    with pytest.raises(
-        ValueError, match=r"holds 'U', not in the alphabet ACGT"
-    ):  # one spelling alone: a wrong alphabet
+    with pytest.raises(ValueError, match=r"holds 'U', not in the alphabet ACGT"):
         Designer("dna").fit(pd.DataFrame({"sequence": ["ACGU", "ACGA"], "score": [1.0, 2.0]}))
 
 
