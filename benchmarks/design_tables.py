@@ -27,6 +27,7 @@ NAMES = {
     "benchmarks.design_rivals:flexs_adalead": "AdaLead (flexs)",
     "benchmarks.design_rivals:cma_package": "CMA-ES (cma)",
     "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
+    "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
 }
 LANDSCAPES = {
     "gb1": "GB1, four sites",
@@ -70,17 +71,20 @@ def compared(ours: list[float], theirs: list[float]) -> list[str]:
 
 
 def p1_table() -> str:
-    """Best fitness found on GB1 by each method, CPU seconds, and the default beside it."""
+    """Best fitness found on GB1 by each method, CPU seconds, and the default (where it was played) beside it."""
     games, lines = rows_of("design_p1.json"), []
-    for method in (name for name in NAMES if any(game["method"] == name for game in games)):
-        ours, own = paired(games, OURS["p1"], method, "best")
+    played = {game["method"] for game in games}
+    ours = OURS["p1"] if OURS["p1"] in played else "ucb"
+    for method in (name for name in NAMES if name in played):
+        own = [game["best"][-1] for game in games if game["method"] == method]
         error = np.std(own, ddof=1) / math.sqrt(len(own)) if len(own) > 1 else math.nan
         spent = [sum(game["seconds"]) for game in games if game["method"] == method]
         figures = [f"{np.mean(own):.3f}", f"{error:.3f}", f"{np.median(own):.3f}", f"{min(own):.3f}"]
-        beside = ["", ""] if method == OURS["p1"] else compared(ours, own)
+        both = paired(games, ours, method, "best")
+        beside = ["", ""] if method == ours or not both[0] else compared(*both)
         lines.append([NAMES[method], str(len(own)), *figures, f"{np.mean(spent):.1f}", *beside])
     head = ["method", "seeds", "mean", "s.e.", "median", "lowest", "CPU s"]
-    return table([*head, "default wins/ties/losses", "difference (95 %)"], lines)
+    return table([*head, f"{ours} wins/ties/losses", "difference (95 %)"], lines)
 
 
 def p2_table() -> str:
@@ -182,7 +186,9 @@ def sampler_table() -> str:
 TABLES = {
     "design-p1": p1_table,
     "design-p2": p2_table,
+    "design-p4": p4_table,
     "design-gain": gain_table,
     "design-proxies": proxies_table,
     "design-sampler": sampler_table,
+    "design-development": development_table,
 }
