@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
-EXTRAS = {"pyarrow": "parquet", "pyarrow.parquet": "parquet", "openpyxl": "excel", "holidays": "holidays"}
-"""Which extra of sgfn installs a module."""
+EXTRAS = {"pyarrow": "parquet", "openpyxl": "excel", "holidays": "holidays", "botorch": "gp", "gpytorch": "gp"}
+"""Which extra of sgfn installs a package."""
 
 
 def optional(module: str, what: str, otherwise: str = "") -> Any:
@@ -16,5 +16,5 @@ def optional(module: str, what: str, otherwise: str = "") -> Any:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        fix = f"install it with pip install 'sgfn[{EXTRAS[module]}]'{f', or {otherwise}' if otherwise else ''}"
+        fix = f"install it with pip install 'sgfn[{EXTRAS[package]}]'{f', or {otherwise}' if otherwise else ''}"
         raise ValueError(f"{what} needs {package}; {fix}") from None

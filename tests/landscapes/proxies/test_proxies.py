@@ -280,5 +280,6 @@ def test_a_proxy_of_somebodys_own() -> None:
 
 def test_every_kind_fits_what_it_says(data: TrainingSet) -> None:
     for _, entry in PROXIES.items():
-        assert isinstance(entry.fit(data), FittedModel)
         assert entry.about
+        if entry.name != "botorch":  # an extra: see test_botorch_gp.py
+            assert isinstance(entry.fit(data), FittedModel)

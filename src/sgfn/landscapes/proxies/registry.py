@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from sgfn.config.registry import Entry, Registry, refuse_arguments
-from sgfn.landscapes.proxies import ensemble, gp, pool, ridge
+from sgfn.landscapes.proxies import botorch_gp, ensemble, gp, pool, ridge
 from sgfn.landscapes.proxies.base import FittedModel, ProxyModel, TrainingSet
 from sgfn.landscapes.proxies.own import fit_own, restore_own
 
@@ -63,6 +63,13 @@ PROXIES: Registry[ProxyEntry] = Registry(
         fit=gp.fit,
         restore=gp.GaussianProcess.restore,
         suits=lambda data: data.tokens.shape[0] <= 2_000,
+    ),
+    ProxyEntry(
+        name="botorch",
+        about="BoTorch's Gaussian process over letters (extra sgfn[gp])",
+        fit=botorch_gp.fit,
+        restore=botorch_gp.BotorchProcess.restore,
+        suits=lambda data: False,
     ),
     ProxyEntry(
         name="pool",
