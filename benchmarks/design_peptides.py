@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,7 +47,7 @@ def run_peptides(seeds: int, kind: str, out: Path) -> None:
         proxy = fitted.fitted()
         fit_seconds = time.process_time() - began
         for acquisition, reach in ((None, None), ("thompson", None), (None, 0)):
-            named = {} if acquisition is None else {"acquisition": acquisition}
+            named: dict[str, Any] = {} if acquisition is None else {"acquisition": acquisition}
             designer = Designer("protein", seed=seed, proxy=kind, reach=reach, sampler="off", **named).fit(table)
             designer.proxy, began = proxy, time.process_time()
             plate = designer.propose(96)

@@ -61,7 +61,7 @@ def run_simulate(args: DesignSimulate) -> None:
     games = []
     for name in args.method:
         for seed in range(args.seed, args.seed + args.seeds):
-            sizes = {"rounds": args.rounds, "orders": args.orders, "start": args.start}
+            sizes: dict[str, Any] = {"rounds": args.rounds, "orders": args.orders, "start": args.start}
             games.append(play(task, name, **sizes, seed=seed, proxy=args.proxy))
             last = games[-1].rounds[-1]
             err.print(f"{name}, seed {seed}: best {last.best:.4g}, last plate {last.expected:.4g}", soft_wrap=True)
