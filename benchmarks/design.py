@@ -30,7 +30,7 @@ STUDIES = ("p1", "p2", "p4", "development", "peptides", "gain")
 RIVALS = "benchmarks.design_rivals:"
 METHODS = {
     "p1": (
-        *("default", "mixed", "ucb", "thompson", "greedy", "members", "genetic", "adalead", "random"),
+        *("default", "pooled-mixed", "mixed", "ucb", "thompson", "greedy", "members", "genetic", "adalead", "random"),
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),

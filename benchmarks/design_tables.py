@@ -12,7 +12,8 @@ OURS = {"p1": "default", "p2": "greedy", "p4": "default"}
 TIE = 1e-3
 """Differences below this are ties."""
 NAMES = {
-    "default": "default, ours (pooled proxies, mixed)",
+    "default": "ucb, ours, proxy by cross-validation (default)",
+    "pooled-mixed": "mixed, ours, proxy by cross-validation",
     "mixed": "mixed, ours",
     "ucb": "ucb, ours",
     "thompson": "thompson, ours",

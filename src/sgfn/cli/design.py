@@ -40,7 +40,7 @@ class ProposeFlags:
     minimise: bool = False
     """Low scores are good."""
     acquisition: str | None = None
-    """What makes an order attractive: mixed (the default), ucb, thompson, members, greedy, or `module:function`."""
+    """What makes an order attractive: ucb (the default), mixed, thompson, members, greedy, or `module:function`."""
     kappa: float | None = None
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most; 3 by default."""
     proxy: str | None = None

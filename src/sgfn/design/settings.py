@@ -46,8 +46,8 @@ class DesignConfig:
     """What a proxy is fitted to, and maximised: the scores, their logarithms (log) or their ranks (rank)."""
     minimise: bool = False
     """Whether low scores are good."""
-    acquisition: str = "mixed"
-    """What makes an order attractive: mixed, ucb, thompson, members, greedy, or `module:function`, yours."""
+    acquisition: str = "ucb"
+    """What makes an order attractive: ucb, mixed, thompson, members, greedy, or `module:function`, yours."""
     kappa: float = KAPPA
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
     proxy: str = "auto"
