@@ -7,24 +7,33 @@ import numpy as np
 
 from benchmarks.exploration_tables import Rows, rows_of, table
 
-OURS = {"p1": "ucb", "p2": "greedy"}
+OURS = {"p1": "default", "p2": "greedy", "p4": "default"}
 """The method that others are compared with: the default, and under noise the one that is aware of it."""
 TIE = 1e-3
 """Differences below this are ties."""
 NAMES = {
-    "ucb": "ucb, ours (default)",
+    "default": "ucb, ours, proxy by cross-validation (default)",
+    "pooled-mixed": "mixed, ours, proxy by cross-validation",
+    "mixed": "mixed, ours",
+    "ucb": "ucb, ours",
     "thompson": "thompson, ours",
     "greedy": "greedy, ours",
     "members": "members, ours",
     "genetic": "genetic algorithm",
+    "adalead": "AdaLead (described anew)",
+    "evolution": "genetic algorithm without a proxy",
+    "cma-es": "CMA-ES (described anew)",
+    "default-flow": "default with a flow network",
     "random": "random",
     "benchmarks.design_rivals:flexs_adalead": "AdaLead (flexs)",
     "benchmarks.design_rivals:cma_package": "CMA-ES (cma)",
     "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
+    "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
 }
 LANDSCAPES = {
     "gb1": "GB1, four sites",
     "mpsa": "splice sites (MPSA)",
+    "mpsa-within": "splice sites, errors among the table's letters",
     "tfbind8": "TFBind8 SIX6",
     "peptides": "peptides",
 }
@@ -63,17 +72,20 @@ def compared(ours: list[float], theirs: list[float]) -> list[str]:
 
 
 def p1_table() -> str:
-    """Best fitness found on GB1 by each method, CPU seconds, and the default beside it."""
+    """Best fitness found on GB1 by each method, CPU seconds, and the default (where it was played) beside it."""
     games, lines = rows_of("design_p1.json"), []
-    for method in (name for name in NAMES if any(game["method"] == name for game in games)):
-        ours, own = paired(games, OURS["p1"], method, "best")
+    played = {game["method"] for game in games}
+    ours = OURS["p1"] if OURS["p1"] in played else "ucb"
+    for method in (name for name in NAMES if name in played):
+        own = [game["best"][-1] for game in games if game["method"] == method]
         error = np.std(own, ddof=1) / math.sqrt(len(own)) if len(own) > 1 else math.nan
         spent = [sum(game["seconds"]) for game in games if game["method"] == method]
         figures = [f"{np.mean(own):.3f}", f"{error:.3f}", f"{np.median(own):.3f}", f"{min(own):.3f}"]
-        beside = ["", ""] if method == OURS["p1"] else compared(ours, own)
+        both = paired(games, ours, method, "best")
+        beside = ["", ""] if method == ours or not both[0] else compared(*both)
         lines.append([NAMES[method], str(len(own)), *figures, f"{np.mean(spent):.1f}", *beside])
     head = ["method", "seeds", "mean", "s.e.", "median", "lowest", "CPU s"]
-    return table([*head, "default wins/ties/losses", "difference (95 %)"], lines)
+    return table([*head, f"{ours} wins/ties/losses", "difference (95 %)"], lines)
 
 
 def p2_table() -> str:
@@ -89,6 +101,40 @@ def p2_table() -> str:
         lines.append([cell, str(len(aware)), *figures, *compared(aware, unaware)])
     head = ["setting", "seeds", "aware", "unaware", "regret, aware", "unaware"]
     return table([*head, "aware wins/ties/losses", "difference (95 %)"], lines)
+
+
+def p4_table() -> str:
+    """Best, mean of the 100 best and their differences in spaces that nobody can list, by each method."""
+    games, lines = rows_of("design_p4.json"), []
+    for cell in dict.fromkeys(game["cell"] for game in games):
+        here = [game for game in games if game["cell"] == cell]
+        for method in (name for name in NAMES if any(game["method"] == name for game in here)):
+            own = [game for game in here if game["method"] == method]
+            last = {key: [game[key][-1] for game in own] for key in ("best", "top", "diversity")}
+            spread = f"{min(last['best']):.3f} to {max(last['best']):.3f}"
+            medians = [f"{np.median(last[key]):.3f}" for key in ("best", "top")]
+            spent = np.median([sum(game["seconds"]) for game in own])
+            beside = [""] if method == OURS["p4"] else compared(*paired(here, OURS["p4"], method, "best"))[:1]
+            figures = [*medians, spread, f"{np.median(last['diversity']):.1f}", f"{spent:.0f}"]
+            lines.append([cell.split(", noise")[0], NAMES[method], str(len(own)), *figures, *beside])
+    head = ["task", "method", "seeds", "best", "top 100", "lowest to highest best", "differences", "CPU s"]
+    return table([*head, "default wins/ties/losses"], lines)
+
+
+def development_table() -> str:
+    """Mean of the best scores on made-up landscapes, splice sites and CRX, by each recipe: what settings come from."""
+    games = rows_of("design_development.json")
+    cells, lines = list(dict.fromkeys(game["cell"] for game in games)), []
+    for method in dict.fromkeys(game["method"] for game in games):
+        own = {cell: [g["best"][-1] for g in games if (g["cell"], g["method"]) == (cell, method)] for cell in cells}
+        if all(own.values()):
+            name = method.rpartition(":")[2].replace("_", " ")
+            means = [float(np.mean(own[cell])) for cell in cells]
+            lines.append(
+                [name, str(min(map(len, own.values()))), *(f"{x:.3f}" for x in means), f"{np.mean(means):.3f}"]
+            )
+    lines.sort(key=lambda line: line[-1], reverse=True)
+    return table(["recipe", "seeds", *(cell.split(",")[0] for cell in cells), "mean"], lines)
 
 
 def gain_table() -> str:
@@ -141,7 +187,9 @@ def sampler_table() -> str:
 TABLES = {
     "design-p1": p1_table,
     "design-p2": p2_table,
+    "design-p4": p4_table,
     "design-gain": gain_table,
     "design-proxies": proxies_table,
     "design-sampler": sampler_table,
+    "design-development": development_table,
 }

@@ -3,16 +3,21 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
-from benchmarks import design, design_tables
+import torch
+from benchmarks import design, design_games, design_landscapes, design_tables
 from benchmarks.design_tables import paired, win_tie_loss
+from benchmarks.exploration_tables import rows_of
 
 import sgfn.noise
+from sgfn.design.simulate import Truth
+from sgfn.landscapes.tasks import make_task
 
 
 @pytest.mark.parametrize("letters", ["ACGT", "ACGU"])
 def test_the_matrix_of_error_prone_pcr_errs_once_in_ten_bases(letters: str, tmp_path: Path) -> None:
-    with design.write_taq(tmp_path / "m.csv", letters).open() as file:
+    with design_games.write_taq(tmp_path / "m.csv", letters).open() as file:
         rows = {row["intended"]: {letter: float(row[letter]) for letter in letters} for row in csv.DictReader(file)}
     assert [*rows] == [*letters]
     assert all(sum(row.values()) == pytest.approx(1.0, abs=1e-5) for row in rows.values())
@@ -20,7 +25,7 @@ def test_the_matrix_of_error_prone_pcr_errs_once_in_ten_bases(letters: str, tmp_
     assert sum(wrong) / 4 == pytest.approx(0.1 * (1 - 0.089), abs=1e-4)  # frameshifts are left out
     assert rows["A"]["G"] == pytest.approx(2 * 0.1 * 0.642, abs=1e-6)
     assert rows["A"]["G"] > rows["G"]["A"]
-    config = design.config_of(design.Cell(task="tfbind8", noise="taq", size="4 x 96", start=1), tmp_path)
+    config = design_games.config_of(design_games.Cell(task="tfbind8", noise="taq", size="4 x 96", start=1), tmp_path)
     assert isinstance(sgfn.noise.make_noise(config.noise, "ACGT", 8), sgfn.noise.ConfusionMatrix)
 
 
@@ -39,6 +44,72 @@ def test_wins_are_counted_over_seeds_that_both_have_played() -> None:
 
 
 def test_every_method_of_a_study_has_a_name_in_its_table() -> None:
-    assert set(design.METHODS["p1"]) == set(design_tables.NAMES)
-    assert {cell.task for cell in design.cells("p2")} == set(design.TASKS)
-    assert len(list(design.cells("p2"))) == 2 * len(design.TASKS) * len(design.NOISES)
+    assert {*design.METHODS["p1"], *design.METHODS["p4"]} <= set(design_tables.NAMES)
+    assert {cell.task for cell in design_games.cells("p2")} == set(design_games.TASKS)
+    assert len(list(design_games.cells("p2"))) == 2 * len(design_games.TASKS) * len(design_games.NOISES)
+
+
+# The percentages of splice sites: which errors are counted decides
+
+
+def test_the_value_of_a_splice_site_counts_errors_at_every_place() -> None:
+    rate, order = 0.1, torch.tensor([[1, 0, 2, 2, 3, 0, 0, 2, 3]])  # CAGGUAAGU
+    truth = Truth(
+        make_task("mpsa", design_games.config_of(design_games.Cell(task="mpsa", noise=str(4 / 3 * rate)), Path()))
+    )
+    outcomes = truth.space.env.all_objects()
+    chance = torch.where(outcomes == order, 1 - rate, rate / 3).double().prod(1)
+    wanted = (chance * truth.scores(outcomes).double()).sum()
+    assert float(truth.expected(order)[0]) == pytest.approx(float(wanted), rel=1e-5)
+    within = chance[(outcomes[:, 3] == 2) & ((outcomes[:, 4] == 1) | (outcomes[:, 4] == 3))].sum()
+    assert float(within) == pytest.approx(0.9 * (0.9 + 0.1 / 3))  # the rest is no splice site, and scores 0
+
+
+def test_the_percentages_of_the_method_are_those_of_errors_within_the_table() -> None:
+    found = [100 * design.gain_within(rate) for rate in design.RATES]
+    assert found == pytest.approx([0.03, 4.65, 15.00, 23.52], abs=0.01)
+    committed = {row["rate"]: 100 * row["gain"] for row in rows_of("design_gain.json") if row["task"] == "mpsa"}
+    assert [committed[rate] for rate in design.RATES] == pytest.approx([0.03, 4.15, 13.94, 22.20], abs=0.01)
+
+
+# Studies in processes
+
+
+def test_games_that_a_file_has_are_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+
+    def fake(cell: design_games.Cell, method: str, seed: int, proxy: str) -> dict[str, object]:
+        played.append((cell.name, method, seed))
+        return {"cell": cell.name, "method": method, "seed": seed, "best": [0.5]}
+
+    monkeypatch.setattr(design_games, "play_one", fake)
+    arguments = ("p1", range(2), "ridge", ("random", "default"), tmp_path / "games.json", 1, None)
+    design_games.run_games(*arguments)
+    assert [(method, seed) for _, method, seed in played] == [
+        ("random", 0),
+        ("default", 0),
+        ("random", 1),
+        ("default", 1),
+    ]
+    design_games.run_games(*arguments)
+    assert len(played) == 4
+    design_games.run_games("p1", range(3), *arguments[2:])
+    assert len(played) == 6
+
+
+def test_a_game_of_a_large_space_begins_with_feasible_sequences() -> None:
+    for cell in design_games.cells("p4"):
+        if cell.task.startswith("ehrlich 32"):
+            task = design_games.task_of(cell, 0, Path())
+            first = design_games.first_of(task, cell, 0)
+            assert first is not None
+            assert bool(task.landscape.feasible(first.tokens).all())
+            assert float(first.scores.min()) >= 0.0
+            assert len(first.tokens) > 100
+
+
+def test_made_up_landscapes_are_skewed_as_measured_ones() -> None:
+    shares = [(design_landscapes.scores(number) > 0.1).mean() for number in (1, 3, 5, 7)]
+    assert all(0.01 < share < 0.15 for share in shares)
+    assert design_landscapes.scores(1).max() == 1.0
+    assert not np.array_equal(design_landscapes.scores(1), design_landscapes.scores(3))

@@ -32,6 +32,17 @@ def test_thompson_draws_have_the_members_mean_and_covariance() -> None:
     assert not torch.allclose(torch.cov(drawn.T), torch.cov(values.T, correction=0), atol=0.03)
 
 
+def test_mixed_takes_turns_between_rising_bounds_and_draws() -> None:
+    values = members()
+    found = acquire("mixed", values, Request(wells=6, seed=2, kappa=3.0))
+    drawn = acquire("thompson", values, Request(wells=6, seed=2))
+    mean, spread = values.mean(0), values.std(0, correction=0)
+    assert torch.allclose(found[::2], torch.stack([mean + kappa * spread for kappa in (2.0, 2.5, 3.0)]))
+    assert torch.equal(found[1::2], drawn[1::2])
+    assert not torch.allclose(found[0], drawn[0])
+    assert len(acquire("mixed", values, Request(wells=10_000))) == 96  # memory is bounded
+
+
 @pytest.mark.parametrize("name", list(ACQUISITIONS))
 def test_a_row_means_the_same_in_every_block(name: str) -> None:
     values, request = members(), Request(wells=4, seed=3)

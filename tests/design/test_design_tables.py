@@ -1,5 +1,6 @@
 """Tables of a design: the alphabet that they show, and mistakes that name flags of the command."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ def table(folder: Path, *sequences: str) -> Path:
         (("ACDEFGHIKL", "MKV"), "protein"),
         (("ACGT", "ACGN"), "dna"),  # more likely a mistake
         (("ACGT", "ACG1"), "dna"),
+        (("ACDEFGHIKL", "MK*V"), "protein"),  # the line with the stop is told, not the first one
+        (("ACGU", "ACGT", "UUCG"), "rna"),
+        (("ACGU", "ACGT", "TTCG"), "dna"),
     ],
 )
 def test_the_alphabet_that_a_table_shows(sequences: tuple[str, ...], name: str, tmp_path: Path) -> None:
@@ -40,6 +44,27 @@ def test_the_alphabet_that_a_table_shows(sequences: tuple[str, ...], name: str, 
 def test_a_strange_letter_is_told_with_the_flag_of_the_command(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"line 3, .*'ACGN' holds 'N', .* or set --alphabet protein"):
         begin(table(tmp_path, "ACGT", "ACGN"), {}, NoiseConfig(alpha=0.0), ConstraintsConfig())
+
+
+def test_both_spellings_of_rna_are_read_and_told(tmp_path: Path) -> None:
+    session = begin(table(tmp_path, "ACGU", "ACGT", "uucg", "uuta"), {}, NoiseConfig(alpha=0.0), ConstraintsConfig())
+    assert session.designer.measured.sequence.tolist() == ["ACGU", "ACGU", "UUCG", "UUUA"]
+    assert any("2 rows write T (the first on line 3): read as U" in notice for notice in session.notices)
+    plain = begin(table(tmp_path, "ACGT", "ACGA", "TTCG", "TTCA"), {}, NoiseConfig(alpha=0.0), ConstraintsConfig())
+    told = plain.designer.tell(pd.DataFrame({"sequence": ["GGGU"], "score": [1.0]}))
+    assert told.measured.sequence.tolist()[-1] == "GGGT"
+    with pytest.raises(ValueError, match=r"holds 'U', not in the alphabet ACGT"):
+        Designer("dna").fit(pd.DataFrame({"sequence": ["ACGU", "ACGA"], "score": [1.0, 2.0]}))
+
+
+def test_an_outlier_from_which_nothing_can_be_learned_is_told() -> None:
+    texts = ["".join(letters) for letters in itertools.product("ACGT", repeat=3)]
+    scores = [float(text.count("A")) for text in texts]
+    found = Designer("dna", proxy="ridge").fit(pd.DataFrame({"sequence": texts[:40], "score": scores[:40]}))
+    assert "far from all others" not in found.propose(4).note
+    scores[7] = 1e6
+    found = Designer("dna", proxy="ridge").fit(pd.DataFrame({"sequence": texts[:40], "score": scores[:40]}))
+    assert "1e+06 of ACT is far from all others: correct it, or take transform rank" in found.propose(4).note
 
 
 def test_letters_of_proteins_are_found_and_told(tmp_path: Path) -> None:

@@ -65,9 +65,10 @@ def test_the_next_round_has_as_many_orders(table: Path, tmp_path: Path, capsys: 
     ("settings", "advised"),
     [({"minimise": True}, True), ({}, False), ({"minimise": True, "transform": "none"}, False)],
 )
-def test_logarithms_are_advised_where_low_positive_scores_are_good(table: Path, settings: dict, advised: bool) -> None:
-    notices = begin(table, settings, NoiseConfig(alpha=0.0), ConstraintsConfig()).notices
-    assert any("--transform log" in notice for notice in notices) == advised
+def test_logarithms_are_taken_where_low_positive_scores_are_good(table: Path, settings: dict, advised: bool) -> None:
+    session = begin(table, settings, NoiseConfig(alpha=0.0), ConstraintsConfig())
+    assert any("logarithms are designed for" in notice for notice in session.notices) == advised
+    assert session.designer.config.transform == ("log" if advised else "none")
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

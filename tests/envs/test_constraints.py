@@ -86,6 +86,32 @@ def rule_sets(draw: st.DrawFn) -> tuple[dict[str, Any], int, int]:
     return rules, shortest, longest
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(-5, 5), st.integers(0, 4), st.integers(1, 4), st.booleans())
+def test_net_charge_is_that_of_brute_force(low: int, width: int, longest: int, motif: bool) -> None:
+    charges = {"K": 1, "R": 1, "D": -1, "E": -1, "A": 0}
+    rules = Constraints(charge=(low, low + width), forbid=("KD",) if motif else ())
+    texts = every_text("ADEKR", 1, longest)
+    wanted = [t for t in texts if low <= sum(map(charges.get, t)) <= low + width and not (motif and "KD" in t)]
+    if not wanted:
+        with pytest.raises(ValueError, match=r"--charge .* relax"):
+            rules.compile("ADEKR", 1, longest)
+        return
+    made = rules.compile("ADEKR", 1, longest)
+    assert made.texts(made.all_rows()) == wanted
+
+
+def test_net_charge_is_for_proteins_in_whole_numbers() -> None:
+    with pytest.raises(ValueError, match=r"--charge counts the letters K, R, D and E of proteins, .* leave it out"):
+        Constraints(charge=(0, 1)).compile(DNA, 3, 3)
+    for wrong in ((2, 1), (0.5, 1), (1,)):
+        with pytest.raises(ValueError, match="--charge must be two whole numbers"):
+            Constraints(charge=wrong)  # pyright: ignore[reportArgumentType]
+    for text in ("3", "2:1", "a:b", "0.5:1", "-600:0"):
+        with pytest.raises(ValueError, match=r"constraints.charge must be LOW:HIGH"):
+            TrainConfig().with_(constraints__charge=text)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rule_sets())
 def test_masks_are_those_of_brute_force_and_never_dead_end(drawn: tuple[dict[str, Any], int, int]) -> None:

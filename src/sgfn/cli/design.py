@@ -40,9 +40,9 @@ class ProposeFlags:
     minimise: bool = False
     """Low scores are good."""
     acquisition: str | None = None
-    """What makes an order attractive: ucb (the default), thompson, members, greedy, or `module:function`, yours."""
+    """What makes an order attractive: ucb (the default), mixed, thompson, members, greedy, or `module:function`."""
     kappa: float | None = None
-    """Standard deviations that `ucb` adds to the mean; 3 by default."""
+    """Standard deviations that `ucb` adds to the mean, and `mixed` at most; 3 by default."""
     proxy: str | None = None
     """Kind of the proxy; `auto`, the default, chooses by cross-validation."""
     distance: int | None = None

@@ -20,8 +20,8 @@ class DesignSimulate:
 
     task: Annotated[Positional[str], arg(metavar="TASK")]
     """Task of sequences, which `sgfn tasks` lists (gb1, mpsa, tfbind8, motif, ehrlich, table, callable), or yours."""
-    method: tuple[str, ...] = ("ucb", "thompson", "greedy", "random")
-    """Which: thompson, members, ucb, greedy, thompson-unaware, greedy-unaware, thompson-search, adalead, genetic,
+    method: tuple[str, ...] = ("default", "thompson", "greedy", "random")
+    """Which: default, mixed, thompson, members, ucb, greedy, greedy-unaware and the like, adalead, genetic, evolution,
     cma-es, random, or `module:maker`, yours."""
     rounds: int = 4
     """Plates after the first measurements."""

@@ -8,6 +8,8 @@ EXTRAS = {
     "pyarrow.parquet": "parquet",
     "openpyxl": "excel",
     "holidays": "holidays",
+    "botorch": "gp",
+    "gpytorch": "gp",
     "ray": "ray",
     "ray.job_config": "ray",
 }
@@ -23,5 +25,5 @@ def optional(module: str, what: str, otherwise: str = "") -> Any:
         return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        fix = f"install it with pip install 'sgfn[{EXTRAS[module]}]'{f', or {otherwise}' if otherwise else ''}"
+        fix = f"install it with pip install 'sgfn[{EXTRAS[package]}]'{f', or {otherwise}' if otherwise else ''}"
         raise ValueError(f"{what} needs {package}; {fix}") from None

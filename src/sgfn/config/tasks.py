@@ -29,6 +29,8 @@ class ConstraintsConfig:
     """Motifs that may stand nowhere, with commas between them: GAATTC,GGTCTC; letters of IUPAC too."""
     gc: str | None = None
     """Least and greatest share of G and C, as 0.4:0.6."""
+    charge: str | None = None
+    """Least and greatest net charge of a peptide, as 2:6; K and R count 1, D and E count -1."""
     max_run: int | None = None
     """Most times that one letter may stand in a row."""
     pattern: str | None = None
@@ -45,6 +47,8 @@ class ConstraintsConfig:
     def __post_init__(self) -> None:
         if self.gc is not None:
             gc_range(self.gc)
+        if self.charge is not None:
+            charge_range(self.charge)
         for name, least in (("max_run", 1), ("max_mutations", 0), ("min_length", 1), ("max_length", 1)):
             if (value := getattr(self, name)) is not None:
                 in_range(f"constraints.{name}", value, least, LONGEST)
@@ -79,6 +83,22 @@ def gc_range(text: str) -> tuple[float, float]:
         low, high = 1.0, 0.0
     if not 0.0 <= low <= high <= 1.0:
         raise ValueError(f"constraints.gc must be LOW:HIGH with 0 <= LOW <= HIGH <= 1, such as 0.4:0.6, got {text!r}")
+    return low, high
+
+
+def charge_range(text: str) -> tuple[int, int]:
+    """Least and greatest net charge, from LOW:HIGH.
+
+    >>> charge_range("-1:4")
+    (-1, 4)
+    """
+    try:
+        low, high = (int(part) for part in text.split(":"))
+    except ValueError:
+        low, high = 1, 0
+    if not -LONGEST <= low <= high <= LONGEST:
+        wanted = f"LOW:HIGH, whole numbers with -{LONGEST} <= LOW <= HIGH <= {LONGEST}, such as 2:6 (--charge=-1:4)"
+        raise ValueError(f"constraints.charge must be {wanted}, got {text!r}")
     return low, high
 
 

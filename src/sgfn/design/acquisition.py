@@ -25,6 +25,8 @@ from sgfn.config.registry import (
 
 KAPPA = 3.0
 """Standard deviations that `ucb` adds by default: of 1 and 3 the better number on development seeds of GB1."""
+MOST_ROWS = 96
+"""Rows at most of which each serves one well before any serves a second, which bounds memory."""
 Acquire = Callable[[Any, "Request"], Any]
 """Rows of attractiveness [K, N] of orders from members' values [M, N]."""
 
@@ -71,6 +73,10 @@ ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
     "acquisition",
     wrap,
     _ours("ucb", "upper_confidence_bound", "UCB", "mean plus --kappa standard deviations", "#b66411", DASHED),
+    _ours(
+        *("mixed", "mixed", "Thompson and UCB"),
+        *("half of the wells as thompson, half as ucb", "#7a3fa0"),
+    ),
     _ours("thompson", "thompson", "Thompson", "each well follows another draw of the proxy's members", "#224eb1"),
     _ours(
         *("members", "members_in_turn", "members in turn"),
@@ -90,8 +96,12 @@ def upper_confidence_bound(members: Any, request: Request) -> Any:
 
     Reference: Srinivas et al. (2010), Gaussian process optimization in the bandit setting, ICML.
     """
-    spread = members.std(0, correction=0) if len(members) > 1 else members[0] * 0
-    return (members.mean(0) + request.kappa * spread)[None]
+    return (members.mean(0) + request.kappa * deviation(members))[None]
+
+
+def deviation(members: Any) -> Any:
+    """Standard deviation over the members, 0 where there is but one."""
+    return members.std(0, correction=0) if len(members) > 1 else members[0] * 0
 
 
 def members_in_turn(members: Any, request: Request) -> Any:
@@ -103,14 +113,30 @@ def members_in_turn(members: Any, request: Request) -> Any:
 
 
 def thompson(members: Any, request: Request) -> Any:
-    r"""A row for each well, drawn from the normal law that has the members' mean and covariance.
+    r"""A row for each well, up to 96 of them, drawn from the normal law that has the members' mean and covariance.
 
     .. math:: f_w = \bar f + (M-1)^{-1/2} \sum_m z_{wm} (f_m - \bar f), \quad z \sim N(0, 1)
 
     Draws of the members alone would repeat after M wells. Reference: Thompson (1933), Biometrika; covariance of an
     ensemble as in Evensen (2003), The ensemble Kalman filter, Ocean Dynamics.
     """
-    return normal_weights(request.wells, len(members), request.seed).to(members.dtype) @ members
+    rows = min(request.wells, MOST_ROWS)
+    return normal_weights(rows, len(members), request.seed).to(members.dtype) @ members
+
+
+def mixed(members: Any, request: Request) -> Any:
+    r"""A row for each well, up to 96 of them: by turns $\mu + \kappa_w \sigma$ and a draw of `thompson`, where
+    $\kappa_w$ rises from $\frac23\kappa$ to $\kappa$.
+
+    What may be good by all beliefs together and what one of many beliefs takes for best share a plate, so that no
+    single mistake of the proxy fills it.
+    """
+    import torch
+
+    rows, spread = thompson(members, request), deviation(members)
+    kappas = torch.linspace(2 / 3 * request.kappa, request.kappa, len(rows[::2]), dtype=members.dtype)
+    rows[::2] = members.mean(0) + kappas[:, None] * spread
+    return rows
 
 
 def normal_weights(draws: int, members: int, seed: int) -> Any:

@@ -28,6 +28,8 @@ from sgfn.runs.trust import Trust
 MOST_ORDERS = 10_000
 WEAK, FEW = 0.2, 30
 """Rank correlation in cross-validation, and number of sequences, below which a proxy is said to know little."""
+FAR = 100.0
+"""Distance from the median, in ranges of the middle half of the scores, from which on a score is told as an outlier."""
 Figures = Float64[np.ndarray, " N"]
 
 
@@ -100,7 +102,7 @@ class Designer:
         `flags`: messages name flags of the command line, not parameters of Python.
         """
         found = read_round(data, self.config, flags=flags)
-        self.ignored, self.notices = found.ignored, ()
+        self.ignored, self.notices = found.ignored, tuple(self._respelled(found))
         self.measured = with_round(found.rows, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         self.space  # noqa: B018 -- lengths and constraints are checked now
@@ -142,7 +144,7 @@ class Designer:
 
     def _notices(self, found: RoundTable) -> tuple[str, ...]:
         """What to know of a table that was told."""
-        table, made = found.table, []
+        table, made = found.table, self._respelled(found)
         if lines := found.unmeasured:
             rows = "1 row" if len(lines) == 1 else f"{len(lines)} rows"
             where = f"the first on {table.unit} {lines[0]}"
@@ -154,6 +156,14 @@ class Designer:
             where = f"the first on {table.unit} {table.lines[strange[0]]}: {shorten(found.rows.order[strange[0]])}"
             made.append(f"{rows} not ordered ({where}): learned from all the same")
         return tuple(made)
+
+    def _respelled(self, found: RoundTable) -> list[str]:
+        """A notice where sequences were written with the letters of DNA in a table of RNA, or the other way round."""
+        if not (lines := found.respelled):
+            return []
+        own, other = ("T", "U") if "T" in self.config.alphabet else ("U", "T")
+        rows = "1 row writes" if len(lines) == 1 else f"{len(lines)} rows write"
+        return [f"{rows} {other} (the first on {found.table.unit} {lines[0]}): read as {own}"]
 
     def propose(self, count: int = 96) -> Proposal:
         """A plate of orders; they are pending from now on."""
@@ -312,11 +322,21 @@ class Designer:
         short = count - len(choice.tokens)
         weak = report.spearman < WEAK or len(report.sequences) < FEW
         known = f"{len(report.sequences)} sequences, rank correlation {report.spearman:.2f}"
-        doubt = f"; the proxy knows little ({known}): take the plate as a first look" if weak else ""
+        doubt = f"; the proxy knows little ({known}): take the plate as a first look{self._outlier()}" if weak else ""
         fewer = (
             f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
         )
         return choice.found.note + fewer + doubt
+
+    def _outlier(self) -> str:
+        """A remark on the score farthest from the others, where it is so far that nothing else can be learned."""
+        scores = self.measured.score.to_numpy(dtype=float)
+        low, middle, high = np.quantile(scores, (0.25, 0.5, 0.75))
+        far = int(np.abs(scores - middle).argmax())
+        if self.config.transform == "rank" or abs(scores[far] - middle) <= FAR * max(high - low, 1e-300):
+            return ""
+        whose = shorten(str(self.measured.sequence.iloc[far]), 40)
+        return f"; {scores[far]:g} of {whose} is far from all others: correct it, or take transform rank"
 
     # checks
 

@@ -55,6 +55,8 @@ class RoundTable:
     """Columns that were not read."""
     unmeasured: tuple[int, ...]
     """Lines without a score."""
+    respelled: tuple[int, ...]
+    """Lines whose sequence was written with U where the others have T, or the other way round."""
 
 
 def read_round(source: Source, config: DesignConfig, *, told: bool = False, flags: bool = False) -> RoundTable:
@@ -64,7 +66,7 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
     out, and may be left out where that is not known. There a score that is empty or NA says that nothing was measured.
     `flags`: messages name flags of the command line, not parameters of Python.
     """
-    whole = table_of(source, _field(told, flags))
+    whole, respelled = _one_spelling(table_of(source, _field(told, flags)), config, told)
     table = _with_scores(whole, config) if told else whole
     frame, ordered = table.frame, told and ORDER in table.columns
     sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
@@ -86,7 +88,27 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
         order_column=ordering,
         ignored=tuple(name for name in checked.ignored if name not in read),
         unmeasured=tuple(int(line) for line in whole.lines if line not in table.lines),
+        respelled=respelled,
     )
+
+
+def _one_spelling(table: Table, config: DesignConfig, told: bool) -> tuple[Table, tuple[int, ...]]:
+    """The table with T for U, or U for T, as the alphabet has it, and the lines where that changed something.
+
+    Only where a table has both letters, or tells of a plate whose alphabet is known: elsewhere a strange letter is more
+    likely a mistake in the choice of the alphabet.
+    """
+    strange = {frozenset("ACGT"): "U", frozenset("ACGU"): "T"}.get(frozenset(config.alphabet))
+    names = [name for name in (config.sequence_column, ORDER) if strange and name in table.columns]
+    texts = {name: spell(table.frame[name]) for name in names}
+    letters = set("".join(map("".join, texts.values())).upper())
+    if strange is None or strange not in letters or not (told or {"T", "U"} <= letters):
+        return table, ()
+    swap = str.maketrans("Tt", "Uu") if strange == "T" else str.maketrans("Uu", "Tt")
+    frame = table.frame.assign(**{name: [text.translate(swap) for text in texts[name]] for name in names})
+    rows = [any(strange in texts[name][row].upper() for name in names) for row in range(len(frame))]
+    changed = tuple(int(line) for line, one in zip(table.lines, rows, strict=True) if one)
+    return replace(table, frame=frame), changed
 
 
 def _with_scores(table: Table, config: DesignConfig) -> Table:
@@ -140,17 +162,17 @@ def _checked(table: Table, config: DesignConfig, sequence: str, flags: bool) -> 
 
 
 def shown_alphabet(table: Path, column: str) -> str:
-    """Name of the alphabet that the sequences of a table show: dna unless all letters fit rna or protein alone.
+    """Name of the alphabet that the sequences of a table show: dna unless the letters are those of rna or proteins.
 
     Proteins must show ten letters at least: a few letters beside A, C, G and T are more likely mistakes in DNA.
     """
     frame = table_of(table, "table").frame
-    letters = set("".join(spell(frame[column])).upper()) if column in frame else set()
-    if letters <= set(ALPHABETS["dna"]) or not letters <= set(ALPHABETS["rna"]) | set(ALPHABETS["protein"]):
-        return "dna"
-    if letters <= set(ALPHABETS["rna"]):
+    written = "".join(spell(frame[column])).upper() if column in frame else ""
+    letters = set(written)
+    if letters <= {*ALPHABETS["dna"], *ALPHABETS["rna"]} and written.count("U") > written.count("T"):
         return "rna"
-    return "protein" if letters <= set(ALPHABETS["protein"]) and len(letters) >= PROTEIN_LETTERS else "dna"
+    shown = letters & set(ALPHABETS["protein"])  # a strange letter or two are told later, by their line
+    return "protein" if len(shown) >= PROTEIN_LETTERS else "dna"
 
 
 def _field(told: bool, flags: bool) -> str:

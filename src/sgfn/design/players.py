@@ -27,7 +27,7 @@ def wrap(name: str, found: Any) -> MethodEntry:
 
 
 def _ours(name: str, about: str, colour: str, **options: Any) -> MethodEntry:
-    line = DASHED if options.get("aware") is False else DOTTED if options.get("proxy") else "-"
+    line = DASHED if options.get("aware") is False else DOTTED if options.get("kind") else "-"
     return MethodEntry(
         name=name,
         about=about,
@@ -50,6 +50,11 @@ def _rival(name: str, about: str, colour: str) -> MethodEntry:
 METHODS: Registry[MethodEntry] = Registry(
     "method",
     wrap,
+    _ours("default", "this package by default: the proxy by cross-validation, ucb", "#b66411", kind="auto"),
+    _ours("pooled-mixed", "mixed on the proxy by cross-validation", "#7a3fa0", kind="auto", acquisition="mixed"),
+    _ours("mixed", "this package: half of the wells each by thompson and ucb", "#7a3fa0", acquisition="mixed"),
+    _ours("default-search", "default by search", "#540477", kind="auto", largest_exact=0),
+    _ours("default-flow", "default with a flow network in its search", "#c0392b", kind="auto", sampler="on"),
     _ours("thompson", "this package: a draw of the proxy for each well", "#224eb1", acquisition="thompson"),
     _ours("members", "this package: the proxy's members in turn", "#2f9ed2", acquisition="members"),
     _ours("ucb", "this package: mean plus standard deviation", "#b66411", acquisition="ucb"),
@@ -61,6 +66,12 @@ METHODS: Registry[MethodEntry] = Registry(
     _rival("adalead", "AdaLead, described anew, on the same kind of proxy", "#992b6f"),
     _rival("genetic", "a genetic algorithm on the same kind of proxy", "#6b520a"),
     _rival("cma-es", "sep-CMA-ES on the same kind of proxy", "#6a0108"),
+    MethodEntry(
+        name="evolution",
+        about="a genetic algorithm on the measurements, without a proxy",
+        style=Style(colour="#6b520a", line=DASHED),
+        make="sgfn.design.playing:evolution_player",
+    ),
     MethodEntry(
         name="random",
         about="random sequences",

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from sgfn.design.proposal import choose
-from sgfn.design.rivals import SEARCHES, History, Mean, ModelPlayer, Player, RandomPlayer
+from sgfn.design.rivals import SEARCHES, EvolutionPlayer, History, Mean, ModelPlayer, Player, RandomPlayer
 from sgfn.design.sampler import Weights
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace
@@ -52,14 +52,20 @@ class DesignPlayer:
 
 
 def designer(
-    space: OrderSpace, proxy: str, *, aware: bool = True, largest_exact: int | None = None, **options: Any
+    space: OrderSpace,
+    proxy: str,
+    *,
+    aware: bool = True,
+    largest_exact: int | None = None,
+    kind: str | None = None,
+    **options: Any,
 ) -> Player:
-    """One of ours; unaware of the noise it takes every order to come out as it is."""
+    """One of ours; unaware of the noise it takes every order to come out as it is. `kind` replaces the proxy's kind."""
     space = space if aware else replace(space, noise=UniformSlip(alpha=0.0))
     config = DesignConfig(alphabet=space.alphabet, **options)
     if largest_exact is not None:
         config = replace(config, search=replace(config.search, largest_exact=largest_exact))
-    return DesignPlayer(space, proxy, config)
+    return DesignPlayer(space, kind or proxy, config)
 
 
 def rival(space: OrderSpace, proxy: str, *, search: str) -> Player:
@@ -74,3 +80,8 @@ def rival(space: OrderSpace, proxy: str, *, search: str) -> Player:
 def random_player(space: OrderSpace, proxy: str) -> Player:
     """Random orders."""
     return RandomPlayer(space=space)
+
+
+def evolution_player(space: OrderSpace, proxy: str) -> Player:
+    """A genetic algorithm without a proxy."""
+    return EvolutionPlayer(space=space)

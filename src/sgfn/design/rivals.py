@@ -64,6 +64,22 @@ class RandomPlayer:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class EvolutionPlayer:
+    """A genetic algorithm on the measurements themselves, without a proxy: edited copies of the best tenth."""
+
+    space: OrderSpace
+    survivors: float = 0.1
+
+    def propose(self, history: History, count: int, seed: int) -> Int[Tensor, "W L"]:
+        """Orders of the next plate."""
+        generator, kept = torch.Generator().manual_seed(seed), max(2, round(self.survivors * len(history.tokens)))
+        parents = history.tokens[history.scores.argsort(descending=True)[:kept]]
+        begun = torch.zeros(len(parents), dtype=torch.int64)
+        born = children(parents, begun, 20 * count, self.space.vocab, generator, varies=self.space.varies).tokens
+        return fill(born, history, count, self.space, generator)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ModelPlayer:
     """Ranks what a search of its own finds by the proxy's mean."""
 

@@ -177,6 +177,9 @@ def climb(
         waited = 0 if best is None or bool((top > best + 1e-9).any()) else waited + 1
         best, steps = top, steps + 1
         parents = leading(attraction, config.elite)
+        if reach:  # what lies at the limit has hardly any children within it
+            nearer = (edits < reach).nonzero()[:, 0]
+            parents = torch.cat([parents, nearer[leading(attraction[:, nearer], config.elite)]]).unique()
         born = children(tokens[parents], edits[parents], config.children, space.vocab, generator, varies=space.varies)
         kept = space.allowed(born.tokens)
         kept &= born.edits <= reach if reach else kept

@@ -21,7 +21,7 @@ from sgfn.runs.trust import Trust
 ORDERS = 96
 """Orders of the first plate."""
 LOG_FROM = 3.0
-"""Highest score by the lowest from which on logarithms are advised."""
+"""Highest score by the lowest from which on logarithms are designed for where low scores are good."""
 LENGTHS = ("min_length", "max_length")
 
 
@@ -49,10 +49,13 @@ def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constrai
     designer.constraints = _constraints(constraints)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     found = [] if "alphabet" in settings or shown == "dna" else [f"{table}: letters of {shown}; choose by --alphabet"]
-    found += _ignored(table, designer)
+    found += [f"{table}: {notice}" for notice in designer.notices] + _ignored(table, designer)
     if "transform" not in settings and (folds := _spread(designer)) > LOG_FROM:
-        what = f"scores are above 0 and span {folds:.2g}-fold, and low ones are good: expected ones may fall below 0"
-        found.append(f"{table}: {what}; --transform log keeps them above, --transform none says that this is wanted")
+        designer.config = replace(designer.config, transform="log")
+        what = f"scores are above 0 and span {folds:.2g}-fold, and low ones are good: logarithms are designed for"
+        found.append(
+            f"{table}: {what}, so that expected scores stay above 0; --transform none takes scores as they are"
+        )
     return Session(designer=designer, notices=found)
 
 

@@ -47,9 +47,9 @@ class DesignConfig:
     minimise: bool = False
     """Whether low scores are good."""
     acquisition: str = "ucb"
-    """What makes an order attractive: ucb, thompson, members, greedy, or `module:function`, yours."""
+    """What makes an order attractive: ucb, mixed, thompson, members, greedy, or `module:function`, yours."""
     kappa: float = KAPPA
-    """Standard deviations that `ucb` adds to the mean."""
+    """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
     proxy: str = "auto"
     """Kind of the proxy; `auto` chooses by cross-validation."""
     distance: int = 1

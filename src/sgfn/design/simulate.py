@@ -20,6 +20,8 @@ from sgfn.design.values import SampledChannel, exact_values
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.tasks import Task
 
+LEADERS = 100
+"""Best sequences measured whose mean score and differences are told."""
 TRUTH_DRAWS = 256
 """Outcomes of each order from which its true value is estimated where it cannot be computed."""
 
@@ -33,6 +35,10 @@ class RoundResult:
     """Sequences measured so far, the first ones included."""
     best: float
     """Best score measured so far."""
+    top: float
+    """Mean of the 100 best scores measured so far, each sequence once."""
+    diversity: float
+    """Letters in which two of those 100 differ, on average."""
     mean: float
     """Mean score of what came out of this plate."""
     expected: float
@@ -117,37 +123,45 @@ class Truth:
 
 
 def play(
-    task: Task, method: str, *, rounds: int = 4, orders: int = 96, start: int = 96, seed: int = 0, proxy: str = "auto"
+    task: Task,
+    method: str,
+    *,
+    rounds: int = 4,
+    orders: int = 96,
+    start: int = 96,
+    seed: int = 0,
+    proxy: str = "auto",
+    first: History | None = None,
 ) -> Game:
-    """Play a design: random sequences are measured first, then plates that the method fills.
+    """Play a design: random sequences are measured first, or those of `first`, then plates that the method fills.
 
     Of each order one outcome comes out, is sequenced and measured without error.
     """
     truth = Truth(task)
+    for name, value in (("rounds", rounds), ("orders", orders), ("start", start)):
+        whole_number(name, value, 1)
+    history = first_history(truth, start, seed) if first is None else first
     return Game(
         task=task.name,
         method=method,
         proxy=proxy,
         noise=task.env.noise_summary,
         seed=seed,
-        start=start,
+        start=len(history.tokens),
         orders=orders,
-        rounds=list(_rounds(truth, method, rounds, orders, start, seed, proxy)),
+        rounds=list(_rounds(truth, method, rounds, orders, history, seed, proxy)),
     )
 
 
 def _rounds(
-    truth: Truth, method: str, rounds: int, orders: int, start: int, seed: int, proxy: str
+    truth: Truth, method: str, rounds: int, orders: int, history: History, seed: int, proxy: str
 ) -> Iterator[RoundResult]:
-    for name, value in (("rounds", rounds), ("orders", orders), ("start", start)):
-        whole_number(name, value, 1)
     entry = METHODS[method]
     with called_as("method", method):
         player = imported(entry.make)(truth.space, proxy, **dict(entry.options))
         if not callable(getattr(player, "propose", None)):
             wanted = "a player with propose(history, count, seed)"
             raise ValueError(f"method {method!r}: makes a {type(player).__name__}, not {wanted}")
-    history = first_history(truth, start, seed)
     for number in range(1, rounds + 1):
         began = time.process_time()
         with called_as("method", method):
@@ -162,6 +176,8 @@ def _rounds(
             round=number,
             measured=len(history.tokens),
             best=float(history.scores.max()),
+            top=float(leaders(history).scores.mean()),
+            diversity=mean_difference(leaders(history).tokens),
             mean=float(scores.mean()),
             expected=expected,
             regret=None if bound is None else bound - expected,
@@ -207,6 +223,22 @@ def joined(history: History, tokens: Int[Tensor, "N L"], scores: Float[Tensor, "
             known.add(key)
             fresh.append(place)
     return History(tokens=torch.cat([history.tokens, tokens[fresh]]), scores=torch.cat([history.scores, scores[fresh]]))
+
+
+def leaders(history: History, count: int = LEADERS) -> History:
+    """The best of what was measured."""
+    best = history.scores.topk(min(count, len(history.scores))).indices
+    return History(tokens=history.tokens[best], scores=history.scores[best])
+
+
+def mean_difference(tokens: Int[Tensor, "N L"]) -> float:
+    """Letters in which two rows differ, averaged over all pairs; 0 for one row.
+
+    >>> mean_difference(torch.tensor([[0, 0], [0, 1], [1, 1]]))
+    1.3333333333333333
+    """
+    pairs = len(tokens) * (len(tokens) - 1)
+    return float((tokens[:, None] != tokens).sum()) / pairs if pairs else 0.0
 
 
 def summary_of(games: list[Game]) -> list[dict[str, Any]]:

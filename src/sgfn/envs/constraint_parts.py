@@ -77,6 +77,16 @@ def share(counted: Bool[np.ndarray, " V"], low: float, high: float, longest: int
     return Part(np.where(after <= longest, after, -1)[None], final)
 
 
+def net_charge(charges: Int[np.ndarray, " V"], low: int, high: int, longest: int) -> Part:
+    """Sequences whose letters' charges sum to a number from low to high; a sum c is state c modulo 2 `longest` + 1."""
+    sums, size = np.arange(-longest, longest + 1), 2 * longest + 1
+    after = sums[:, None] + charges[None, :]
+    following, final = np.zeros((1, size, len(charges)), dtype=np.int64), np.zeros((1, size), dtype=bool)
+    following[0, sums % size] = np.where(abs(after) <= longest, after % size, -1)
+    final[0, sums % size] = (sums >= low) & (sums <= high)
+    return Part(following, final)
+
+
 def positions(allowed: Bool[np.ndarray, "L V"]) -> Part:
     """Sequences of one length with given letters at each position."""
     following = np.where(allowed, 0, -1)[:, None, :]

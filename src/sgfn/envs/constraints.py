@@ -14,6 +14,7 @@ from sgfn.envs.constraint_parts import (
     edits,
     forbidden,
     longest_run,
+    net_charge,
     positions,
     product,
     share,
@@ -38,6 +39,10 @@ IUPAC = {
 NUCLEOTIDES = frozenset("ACGTUN")
 """Letters of alphabets that have a share of G and C; in proteins they are glycine and cysteine."""
 
+CHARGES = {"K": 1, "R": 1, "D": -1, "E": -1}
+"""Charges of amino acids' side chains at pH 7 in whole numbers; histidine is mostly neutral there, and the ends of a
+chain are not counted."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
@@ -52,6 +57,8 @@ class Constraints:
     """Motifs that may stand nowhere; letters of IUPAC (or `.` for any) may stand in them."""
     gc: tuple[float, float] | None = None
     """Least and greatest share of G and C."""
+    charge: tuple[int, int] | None = None
+    """Least and greatest net charge of a peptide: K and R count 1, D and E count -1."""
     max_run: int | None = None
     """Most times that one letter may stand in a row."""
     pattern: str | None = None
@@ -71,6 +78,8 @@ class Constraints:
         object.__setattr__(self, "forbid", tuple(self.forbid))
         if self.gc is not None:
             _check_share(self.gc)
+        if self.charge is not None:
+            _check_charge(self.charge)
         for name, least in (("max_run", 1), ("max_mutations", 0), ("min_length", 1), ("max_length", 1)):
             if (value := getattr(self, name)) is not None:
                 whole_number(_flag(name), value, least)
@@ -120,6 +129,11 @@ class Constraints:
                 whose = f"of DNA or RNA, and the alphabet is {shorten(alphabet)}"
                 raise ValueError(f"--gc counts the letters G and C {whose}: leave it out")
             yield share(np.array([letter in "GC" for letter in alphabet]), *self.gc, longest)
+        if self.charge is not None:
+            if not {*CHARGES} <= {*alphabet}:
+                whose = f"of proteins, and the alphabet is {shorten(alphabet)}"
+                raise ValueError(f"--charge counts the letters K, R, D and E {whose}: leave it out")
+            yield net_charge(np.array([CHARGES.get(letter, 0) for letter in alphabet]), *self.charge, longest)
         if self.max_run is not None:
             yield longest_run(min(self.max_run, max(longest, 1)), vocab)
         if self.pattern is not None:
@@ -140,6 +154,8 @@ class Constraints:
             yield _Atom(f"--forbid {','.join(self.forbid)}", ("forbid",))
         if self.gc is not None:
             yield _Atom(f"--gc {self.gc[0]:g}:{self.gc[1]:g}", ("gc",))
+        if self.charge is not None:
+            yield _Atom(f"--charge {self.charge[0]}:{self.charge[1]}", ("charge",))
         if self.max_run is not None:
             yield _Atom(f"--max-run {self.max_run}", ("max_run",))
         if self.pattern is not None:
@@ -197,6 +213,11 @@ def _flag(name: str) -> str:
 def _check_share(gc: tuple[float, float]) -> None:
     if len(gc) != 2 or not 0.0 <= gc[0] <= gc[1] <= 1.0:
         raise ValueError(f"--gc must be two shares LOW:HIGH with 0 <= LOW <= HIGH <= 1, got {gc}")
+
+
+def _check_charge(charge: tuple[int, int]) -> None:
+    if len(charge) != 2 or not all(isinstance(part, int) for part in charge) or charge[0] > charge[1]:
+        raise ValueError(f"--charge must be two whole numbers LOW:HIGH with LOW <= HIGH, got {charge}")
 
 
 def _letters(letter: str, alphabet: str, name: str, text: str) -> list[int]:

@@ -20,7 +20,7 @@ from sgfn.config.reads import Reads, above, given, leaves, reads
 from sgfn.config.recording import Observed, plain
 from sgfn.config.registry import Entry, Registry, called_as, of_kind, refuse_arguments
 from sgfn.config.series import SeriesConfig
-from sgfn.config.tasks import CallableConfig, ConstraintsConfig, GridConfig, TableConfig, gc_range
+from sgfn.config.tasks import CallableConfig, ConstraintsConfig, GridConfig, TableConfig, charge_range, gc_range
 from sgfn.envs import Constraints, Env, GridEnv, SequenceEnv
 from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
@@ -445,6 +445,8 @@ def constraint_values(config: ConstraintsConfig) -> dict[str, Any]:
         given["forbid"] = tuple(motif for motif in given["forbid"].replace(",", " ").split())
     if "gc" in given:
         given["gc"] = gc_range(given["gc"])
+    if "charge" in given:
+        given["charge"] = charge_range(given["charge"])
     return given
 
 

@@ -133,7 +133,7 @@ def test_auto_takes_the_kind_with_the_smallest_error() -> None:
     found = fit_proxy(chosen, np.array([additive(text) for text in chosen]), alphabet="ACGT")
     report = found.report
     assert report.candidates[0].kind == found.kind == report.kind
-    assert {one.kind for one in report.candidates} == {"ensemble", "ridge", "gp"}  # too short for convolutions
+    assert {one.kind for one in report.candidates} == {"ensemble", "ridge", "gp", "pool"}  # too short for convolutions
     errors = [one.rmse for one in report.candidates]
     assert errors == sorted(errors)
     assert np.isclose(report.rmse, np.sqrt(np.mean((report.measured - report.predicted) ** 2)))
@@ -280,5 +280,6 @@ def test_a_proxy_of_somebodys_own() -> None:
 
 def test_every_kind_fits_what_it_says(data: TrainingSet) -> None:
     for _, entry in PROXIES.items():
-        assert isinstance(entry.fit(data), FittedModel)
         assert entry.about
+        if entry.name != "botorch":  # an extra: see test_botorch_gp.py
+            assert isinstance(entry.fit(data), FittedModel)

@@ -11,8 +11,9 @@ from torch import Tensor
 from sgfn.config.checks import in_range, whole_number
 from sgfn.landscapes.proxies.base import TRUST, Candidate, FittedModel, ProxyReport, TrainingSet
 from sgfn.landscapes.proxies.calibration import calibrate, coverage, rank_correlation
+from sgfn.landscapes.proxies.pool import pool_of
 from sgfn.landscapes.proxies.proxy import Proxy, token_rows
-from sgfn.landscapes.proxies.registry import AUTO, PROXIES
+from sgfn.landscapes.proxies.registry import AUTO, PROXIES, suited
 from sgfn.landscapes.replicates import merge_replicates
 
 FEWEST = 4
@@ -41,17 +42,19 @@ def fit_proxy(
 ) -> Proxy:
     """Mean and uncertainty for every sequence up to a length, fitted to measured ones.
 
-    Replicates are averaged. `auto` tries each kind that suits the data and takes the one with the smallest squared
-    error out of fold.
+    Replicates are averaged. `auto` tries each kind that suits the data, and the mean of the better ones, and takes what
+    has the smallest squared error out of fold.
     """
     scores = checked_rows(sequences, scores, sd, weights)
     merged = merge_replicates(sequences, scores, sd, weights)
     data, units = training_set(merged.sequences, merged.scores, merged.sd, merged.weights, alphabet, max_length)
     data = replace(data, fold=fold_numbers(len(merged.sequences), folds, seed), seed=seed)
     PROXIES.check(kind if kind != AUTO else next(iter(PROXIES)), "proxy")
-    kinds = [kind] if kind != AUTO else [entry.name for _, entry in PROXIES.items() if entry.suits(data)]
     with torch.no_grad():
-        tried = [(assess(name, fitted := PROXIES[name].fit(data), data, units), fitted) for name in kinds]
+        models = {name: PROXIES[name].fit(data) for name in ([kind] if kind != AUTO else suited(data))}
+        if kind == AUTO and len(models) > 1:
+            models["pool"] = pool_of(models, data)
+    tried = [(assess(name, fitted, data, units), fitted) for name, fitted in models.items()]
     tried.sort(key=lambda one: one[0].rmse)
     (best, fitted) = tried[0]
     fit = calibrate(data.targets - fitted.mean, fitted.sd, data.noise)

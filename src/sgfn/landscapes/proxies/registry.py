@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from sgfn.config.registry import Entry, Registry, refuse_arguments
-from sgfn.landscapes.proxies import ensemble, gp, ridge
+from sgfn.landscapes.proxies import botorch_gp, ensemble, gp, pool, ridge
 from sgfn.landscapes.proxies.base import FittedModel, ProxyModel, TrainingSet
 from sgfn.landscapes.proxies.own import fit_own, restore_own
 
@@ -64,5 +64,24 @@ PROXIES: Registry[ProxyEntry] = Registry(
         restore=gp.GaussianProcess.restore,
         suits=lambda data: data.tokens.shape[0] <= 2_000,
     ),
+    ProxyEntry(
+        name="botorch",
+        about="BoTorch's Gaussian process over letters (extra sgfn[gp])",
+        fit=botorch_gp.fit,
+        restore=botorch_gp.BotorchProcess.restore,
+        suits=lambda data: False,
+    ),
+    ProxyEntry(
+        name="pool",
+        about="the mean of the kinds that predict about as well as the best",
+        fit=pool.fit,
+        restore=pool.Pool.restore,
+        suits=lambda data: False,  # `auto` makes it of the kinds that it has fitted
+    ),
 )
 AUTO = "auto"
+
+
+def suited(data: TrainingSet) -> list[str]:
+    """Kinds that `auto` tries on a training set."""
+    return [entry.name for _, entry in PROXIES.items() if entry.suits(data)]

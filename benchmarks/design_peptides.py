@@ -1,0 +1,60 @@
+"""Peptides with a property that can be computed: libraries of them, and plates from such a library."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.design_games import write_results
+from sgfn.design.designer import Designer
+
+_SCALE = "0.62 -2.53 -0.78 -0.90 0.29 -0.85 -0.74 0.48 -0.40 1.38 1.06 -1.50 0.64 1.19 0.12 -0.18 -0.05 0.81 0.26 1.08"
+HYDROPHOBICITY = dict(zip("ARNDCQEGHILKMFPSTWYV", map(float, _SCALE.split()), strict=True))
+"""Consensus scale. Eisenberg et al. (1984), Journal of Molecular Biology 179:125."""
+
+
+def moment(text: str) -> float:
+    """Hydrophobic moment of a helix, 100 degrees a residue, mean over residues (Eisenberg et al. 1982, Nature 299)."""
+    angle = np.deg2rad(100.0) * np.arange(len(text))
+    height = np.array([HYDROPHOBICITY[letter] for letter in text])
+    return float(abs((height * np.exp(1j * angle)).sum()) / len(text))
+
+
+def moments(texts: list[str]) -> list[float]:
+    """Hydrophobic moments of peptides: a function for the task `callable`."""
+    return [moment(text) for text in texts]
+
+
+def peptides(seed: int, count: int = 2177) -> pd.DataFrame:
+    """Random peptides of 10 to 30 residues with measured moments, 0.02 of error."""
+    generator, found = np.random.default_rng(seed), set[str]()
+    while len(found) < count:
+        found.add("".join(generator.choice(list(HYDROPHOBICITY), generator.integers(10, 31))))
+    texts = sorted(found)
+    return pd.DataFrame({"sequence": texts, "score": [moment(text) + 0.02 * generator.normal() for text in texts]})
+
+
+def run_peptides(seeds: int, kind: str, out: Path) -> None:
+    """One plate of 96 from a library of peptides: true moments of what is proposed beside those of the library."""
+    rows = []
+    for seed in range(seeds):
+        table = peptides(seed)
+        limit = float(np.quantile([moment(text) for text in table.sequence], 0.9))
+        fitted = Designer("protein", seed=seed, proxy=kind).fit(table)
+        began = time.process_time()
+        proxy = fitted.fitted()
+        fit_seconds = time.process_time() - began
+        for acquisition, reach in ((None, None), ("thompson", None), (None, 0)):
+            named: dict[str, Any] = {} if acquisition is None else {"acquisition": acquisition}
+            designer = Designer("protein", seed=seed, proxy=kind, reach=reach, sampler="off", **named).fit(table)
+            designer.proxy, began = proxy, time.process_time()
+            plate = designer.propose(96)
+            true = np.array(moments(plate.orders.order.tolist()))
+            row = {"seed": seed, "acquisition": designer.config.acquisition, "reach": reach, "orders": len(plate)}
+            row |= {"proxy": plate.proxy, "percentile_90": limit, "mean": float(true.mean()), "best": float(true.max())}
+            row |= {"share_above": float((true > limit).mean()), "fit_cpu_seconds": fit_seconds}
+            rows.append(row | {"cpu_seconds": time.process_time() - began, "scored": plate.scored})
+            print(rows[-1], flush=True)
+        write_results(out, {"rows": rows})

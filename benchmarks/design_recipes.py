@@ -1,0 +1,109 @@
+"""Ways to fill a plate that were compared on made-up landscapes before the default was chosen.
+
+Each is a method by name, `benchmarks.design_recipes:gp_thompson`: a proxy (ensemble, gp, both), what it is fitted to
+(scores, their square roots `sqrt` or logarithms `log`), and an acquisition (`mixed`: half of the wells by each of
+ucb and thompson; `spread`: the first half by rising numbers of standard deviations).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sgfn.design.acquisition import Request, normal_weights, upper_confidence_bound
+from sgfn.design.batch import take_turns
+from sgfn.design.playing import fit_history
+from sgfn.design.rivals import History, Player
+from sgfn.design.space import OrderSpace, row_keys
+
+KINDS = {
+    "ensemble": ("ensemble",),
+    "gp": ("gp",),
+    "ridge": ("ridge",),
+    "both": ("ensemble", "gp"),
+    "all": ("ensemble", "gp", "ridge"),
+}
+HOPEFUL = 5000
+
+
+def scaled(scores: Tensor, how: str) -> Tensor:
+    """What a proxy is fitted to."""
+    scores = scores.double()
+    if how == "sqrt":
+        return (scores - scores.min()).clamp(min=0).sqrt()
+    if how == "log":
+        above = scores[scores > scores.min()] - scores.min()
+        return (scores - scores.min() + (above.quantile(0.25) if len(above) else 1.0)).log()
+    return scores
+
+
+@dataclass(eq=False)
+class Recipe:
+    """A player that lists all orders."""
+
+    space: OrderSpace
+    kinds: tuple[str, ...]
+    transform: str
+    acquisition: str
+    kappa: float = 3.0
+
+    def propose(self, history: History, count: int, seed: int) -> Int[Tensor, "W L"]:
+        """Orders of the next plate."""
+        told = History(tokens=history.tokens, scores=scaled(history.scores, self.transform))
+        everything, seen = self.space.everything(), set(row_keys(history.tokens))
+        parts = [fit_history(self.space, kind, told, seed).member_tokens for kind in self.kinds]
+        values = torch.cat([part(everything).float() for part in parts])
+        free = torch.tensor([key not in seen for key in row_keys(everything)])
+        upper = (values.mean(0) + 3 * values.std(0)).masked_fill(~free, -torch.inf)
+        hopeful = upper.topk(min(HOPEFUL, int(free.sum()))).indices
+        values, tokens = values[:, hopeful], everything[hopeful]
+        rows = self.rows(values, count, seed)
+        return tokens[take_turns(rows, count, torch.ones(len(tokens), dtype=torch.bool), tokens)]
+
+    def rows(self, values: Float[Tensor, "M N"], count: int, seed: int) -> Float[Tensor, "K N"]:
+        """Rows of attractiveness."""
+        upper = upper_confidence_bound(values, Request(wells=count, kappa=self.kappa))
+        drawn = normal_weights(count, len(values), seed).to(values.dtype) @ values
+        if self.acquisition == "ucb":
+            return upper
+        if self.acquisition == "members":
+            return values
+        if self.acquisition == "mixed":
+            drawn[::2] = upper
+        if self.acquisition == "spread":
+            kappas = torch.linspace(0, self.kappa, len(drawn[::2]))[:, None]
+            drawn[::2] = values.mean(0) + kappas * values.std(0, correction=0)
+        return drawn
+
+
+def recipe(kinds: str, transform: str, acquisition: str, kappa: float, space: OrderSpace, proxy: str) -> Player:
+    """A player by its parts."""
+    return Recipe(space, KINDS[kinds], transform, acquisition, kappa)
+
+
+def _named(kinds: str, transform: str, acquisition: str, kappa: float = 3.0) -> Callable[[OrderSpace, str], Player]:
+    return partial(recipe, kinds, transform, acquisition, kappa)
+
+
+ensemble_ucb = _named("ensemble", "none", "ucb")
+ensemble_thompson = _named("ensemble", "none", "thompson")
+ensemble_mixed = _named("ensemble", "none", "mixed")
+ensemble_sqrt_thompson = _named("ensemble", "sqrt", "thompson")
+gp_ucb = _named("gp", "none", "ucb")
+gp_thompson = _named("gp", "none", "thompson")
+gp_mixed = _named("gp", "none", "mixed")
+gp_mixed1 = _named("gp", "none", "mixed", 1.0)
+gp_sqrt_thompson = _named("gp", "sqrt", "thompson")
+gp_log_thompson = _named("gp", "log", "thompson")
+both_thompson = _named("both", "none", "thompson")
+both_mixed = _named("both", "none", "mixed")
+both_spread = _named("both", "none", "spread")
+all_spread = _named("all", "none", "spread")
+all_mixed = _named("all", "none", "mixed")
+both_ucb = _named("both", "none", "ucb")
+both_members = _named("both", "none", "members")
+both_sqrt_thompson = _named("both", "sqrt", "thompson")
+all_thompson = _named("all", "none", "thompson")
