@@ -181,6 +181,10 @@ class Env(ABC):
         kernel, outcomes = self.operator(state), torch.arange(self.outcomes, device=state.device)
         return torch.stack([kernel.log_column(k.expand(state.shape[:-1])) > -torch.inf for k in outcomes], -2)
 
+    def admissible(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"] | None:
+        """Which objects are what is asked for: those that satisfy the constraints; None where all are."""
+        return None if self.automaton is None else self.automaton.feasible(objects)
+
     def embed(self, raw: State) -> State:
         """A state in the coding that this environment works with; raw states are their own."""
         return raw

@@ -32,6 +32,10 @@ class Noise(ABC):
 
     stop: bool = False
     """Whether the stop action takes part."""
+    changes_length: bool = False
+    """Whether a step may write no letter, or several: then positions are no steps, see `sgfn.noise.indel`."""
+    notice: str = ""
+    """What whoever gave it should know of how it was read."""
 
     @property
     @abstractmethod
