@@ -50,6 +50,7 @@ def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constrai
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     found = [] if "alphabet" in settings or shown == "dna" else [f"{table}: letters of {shown}; choose by --alphabet"]
     found += _ignored(table, designer)
+    found += [designer.noise.notice] if designer.noise.notice else []
     if "transform" not in settings and (folds := _spread(designer)) > LOG_FROM:
         what = f"scores are above 0 and span {folds:.2g}-fold, and low ones are good: expected ones may fall below 0"
         found.append(f"{table}: {what}; --transform log keeps them above, --transform none says that this is wanted")

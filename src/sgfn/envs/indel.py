@@ -4,23 +4,24 @@ from collections.abc import Iterator
 from itertools import product
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from sgfn.envs.base import one_hot
 from sgfn.envs.constraints import Constraints
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.noise.indel import Indel
+from sgfn.noise.open_loop import string_laws, value_table
 
 
 class IndelEnv(SequenceEnv):
     """A synthesis that is watched: in each cycle a letter is intended, and it is seen what was written.
 
-    A state is the letters written and the number of cycles used. Outcomes are the letters, then nothing (V), then, where
-    the noise inserts, pairs of letters (V + 1 + V u + v). There are `length` and `noise.spare` cycles. A sequence that
-    is full waits for the last of them (intention V, outcome nothing), so that each object has one final state; of a
-    pair that does not fit, the first letter is written. So a state has up to three parents: those before nothing, before
-    its last letter, and before its last two.
+    A state is the letters written and the number of cycles used. Outcomes are the letters, then nothing (V), then,
+    where the noise inserts, pairs of letters (V + 1 + V u + v). There are `length` and `noise.spare` cycles. A sequence
+    that is full waits for the last of them (intention V, outcome nothing), so that each object has one final state; of
+    a pair that does not fit, the first letter is written. So a state has up to three parents: those before nothing,
+    before its last letter, and before its last two.
 
     Objects are all sequences of up to `length` letters. What has too few is read with `noise.flank` behind it; without
     a flank it is not admissible.
@@ -28,16 +29,25 @@ class IndelEnv(SequenceEnv):
 
     tree = False
     appends = False
-    by_letter = True
 
     def __init__(
-        self, *, length: int, alphabet: str, noise: Indel, constraints: Constraints | None = None
+        self,
+        *,
+        length: int,
+        alphabet: str,
+        noise: Indel,
+        constraints: Constraints | None = None,
+        shortest: int | None = None,
     ) -> None:
         if not isinstance(noise, Indel):
             raise ValueError(f"noise must be an sgfn.Indel, which writes in cycles, got {noise!r}")
         super().__init__(length=length, alphabet=alphabet, noise=noise)
         self.noise: Indel = noise
         self.constraints = constraints
+        self.shortest = length if shortest is None else shortest
+        """Letters at least of what is read, to be whole."""
+        if noise.flank and self.shortest < length:
+            raise ValueError("noise.flank is for sequences of one length: leave it out, what is short is read as it is")
         self.automaton = constraints.compile(alphabet, length, length) if constraints else None
         self.unmasked = False
         self.nothing = self.vocab
@@ -54,6 +64,11 @@ class IndelEnv(SequenceEnv):
         """Least and most letters after so many cycles."""
         most = min(self.length, cycle * (2 if self.noise.inserts else 1))
         return (0 if self.noise.deletes else min(self.length, cycle)), most
+
+    @property
+    def by_letter(self) -> bool:
+        """Letters are intended, and sequences can be ordered."""
+        return True
 
     @property
     def action_names(self) -> list[str]:
@@ -166,6 +181,24 @@ class IndelEnv(SequenceEnv):
         letters = one_hot(following, self.outcomes) * (1.0 - waits)[..., None]
         return letters + one_hot(torch.full_like(count, self.nothing), self.outcomes) * waits[..., None]
 
+    # whole orders, made in as many cycles as they have letters
+
+    def all_strings(self) -> Int[Tensor, "M L"]:
+        """All that may be read of an order: sequences by length, none first, then in alphabetical order."""
+        return self._all_strings(0, self.length)
+
+    def laws(self, orders: Int[Tensor, "N L"]) -> list[Float64[Tensor, "N M"]]:
+        """P(x|o) of all that may be read, by its number of letters; together in the order of `all_strings`."""
+        return string_laws(self.noise, orders, self.length)
+
+    def value_table(self, scores: Float[Tensor, " M"], failed: float) -> Float64[Tensor, " M"]:
+        """E[f(x)|o] of all orders of `length` letters, from the scores of all sequences of it: see `open_loop`."""
+        return value_table(self.noise, self.length, scores, failed)
+
+    def number(self, rows: Int[Tensor, "N L"]) -> Int[Tensor, " N"]:
+        """Numbers of whole sequences in alphabetical order."""
+        return self._number(rows)
+
     # objects
 
     def objects(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch O"]:
@@ -179,7 +212,7 @@ class IndelEnv(SequenceEnv):
     def admissible(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"]:
         """Which objects, as they are read, have all letters and satisfy the constraints."""
         rows = self.read(objects)
-        whole = self.written(rows) == self.length
+        whole = self.written(rows) >= self.shortest
         return whole if self.automaton is None else whole & self.automaton.feasible(rows)
 
     def levels(self) -> Iterator[Int[Tensor, "N S"]]:

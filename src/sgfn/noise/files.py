@@ -80,7 +80,7 @@ def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
 
 
 def match_labels(table: "Table", where: str, found: list[str], wanted: list[str]) -> list[int]:
-    """Which entry of `wanted` each label is; each must be there exactly once, in any order, in lower case if it must."""
+    """Which entry of `wanted` each label is; each must be there exactly once, in any order and case."""
     upper = {name.upper() for name in wanted} == {name.upper() for name in wanted if name != name.lower()}
     found = [name if name in wanted or not upper else name.upper() for name in found]
     wrong = [name for name in found if name not in wanted]

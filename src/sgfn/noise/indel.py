@@ -7,7 +7,7 @@ inserted one. All may depend on the letter that is intended, or on the cycle.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -40,7 +40,6 @@ class Indel(Noise):
     spare: int = 2
     """Cycles beyond the length of a sequence that a stepwise synthesis may use."""
     stop: bool = False
-    changes_length: ClassVar[bool] = True
     _kept: dict = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -114,7 +113,7 @@ class Indel(Noise):
     def check(self, slipping: int, positions: int) -> None:
         """As many letters as the task has, and a rate for each of its positions where rates differ by cycle."""
         if self.vocab != slipping:
-            raise ValueError(f"the rates of insertions and deletions are for {self.vocab} letters, the task has {slipping}")
+            raise ValueError(f"insertions and deletions are of {self.vocab} letters, the task has {slipping}")
         if self.by_cycle and self.deletion.shape[0] < positions:
             raise ValueError(f"there are rates for {self.deletion.shape[0]} cycles, the task has {positions} positions")
         if any(not 0 <= letter < self.vocab for letter in self.flank):
@@ -125,8 +124,8 @@ class Indel(Noise):
         wanted = {"substitution": (*cycles, vocab, vocab), "inserted": (vocab,)}
         wanted |= dict.fromkeys(("deletion", "insertion"), (*cycles, vocab))
         for name, shape in wanted.items():
-            found = tuple(getattr(self, name).shape)
-            require(found == shape and len(cycles) < 2, f"{name} of an indel noise", f"have the shape {list(shape)}", list(found))
+            found, what = tuple(getattr(self, name).shape), f"{name} of an indel noise"
+            require(found == shape and len(cycles) < 2, what, f"have the shape {list(shape)}", list(found))
         for name in ("deletion", "insertion"):
             in_range(f"the lowest rate of {name}s", float(getattr(self, name).min()), 0.0, 1.0)
         highest = float((self.deletion + self.insertion).max())
@@ -135,6 +134,11 @@ class Indel(Noise):
             law = getattr(self, name)
             if not (bool((law >= 0).all()) and bool(((law.sum(-1) - 1.0).abs() <= 1e-6).all())):
                 raise ValueError(f"{name} of an indel noise must hold probabilities that sum to one")
+
+    @property
+    def changes_length(self) -> bool:
+        """A cycle may write no letter, or two."""
+        return True
 
     # the kernel
 

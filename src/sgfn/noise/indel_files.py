@@ -2,7 +2,8 @@
 
 By letter: a first column `intended` of letters, a column for each realised letter (the law of what is written; counts
 will do) or one `substitution`, then `deletion` and `insertion`; a row `inserted` has the law of inserted letters. By
-position: `position`, `substitution`, `deletion`, `insertion`. Rates that are not there are zero, inserted letters uniform.
+position: `position`, `substitution`, `deletion`, `insertion`. Rates that are not there are zero, inserted letters
+uniform.
 """
 
 import math
@@ -96,8 +97,10 @@ def _by_letter(table: "Table", alphabet: str) -> Indel:
     if len(extra) > 1:
         raise table.problem(f"there are {len(extra)} rows {INSERTED!r}: leave one", extra[1], first)
     order = torch.tensor(match_labels(own, "the first column", own.texts(first), labels))
-    rates = {name: torch.zeros(len(labels), dtype=torch.float64).index_copy(0, order, values)
-             for name, values in _rates(own).items()}
+    rates = {
+        name: torch.zeros(len(labels), dtype=torch.float64).index_copy(0, order, values)
+        for name, values in _rates(own).items()
+    }
     law, notice = read_laws(own, labels, letters) if letters else (_own_kept(rates["substitution"]), "")
     made = Indel(
         substitution=law,

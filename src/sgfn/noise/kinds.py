@@ -32,8 +32,6 @@ class Noise(ABC):
 
     stop: bool = False
     """Whether the stop action takes part."""
-    changes_length: bool = False
-    """Whether a step may write no letter, or several: then positions are no steps, see `sgfn.noise.indel`."""
     notice: str = ""
     """What whoever gave it should know of how it was read."""
 
@@ -46,6 +44,11 @@ class Noise(ABC):
     def by_position(self) -> bool:
         """Whether `kernel` reads the position, which is then computed where the environment counts steps."""
         return True
+
+    @property
+    def changes_length(self) -> bool:
+        """Whether a step may write no letter, or several: then positions are no steps, see `sgfn.noise.indel`."""
+        return False
 
     @abstractmethod
     def kernel(

@@ -1,5 +1,7 @@
 """The configured noise, made for a task's letters and positions."""
 
+from dataclasses import replace
+
 import torch
 
 from sgfn.config import NoiseConfig
@@ -86,17 +88,9 @@ def preset_noise(
     preset = channel_preset(name)
     rows, vocab = substitution_rows(preset, alphabet), len(alphabet)
     law = torch.tensor([[rows[a].get(k, 0.0) for k in alphabet] for a in alphabet], dtype=torch.float64)
-    return scaled(
-        Indel(
-            substitution=law + torch.diag(1.0 - law.sum(-1)),
-            deletion=[preset.deletion] * vocab,
-            insertion=[preset.insertion] * vocab,
-            inserted=[1.0 / vocab] * vocab,
-            flank=flank,
-            spare=spare,
-        ),
-        scale,
-    )
+    rates = {"deletion": preset.deletion, "insertion": preset.insertion}
+    even = Indel.uniform(vocab, **rates, flank=flank, spare=spare)
+    return scaled(replace(even, substitution=law + torch.diag(1.0 - law.sum(-1))), scale)
 
 
 def _letters(text: str, alphabet: str) -> tuple[int, ...]:

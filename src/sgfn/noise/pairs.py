@@ -35,7 +35,7 @@ class CycleLogs:
 
 
 def log_probability(noise: Indel, orders: Int[Tensor, "N L"], found: Int[Tensor, "N M"]) -> Float64[Tensor, " N"]:
-    """log P(x|o) of pairs of rows of letters, anything from V on behind them; minus infinity where x cannot come out."""
+    """log P(x|o) of pairs of rows of letters, V or more behind them; minus infinity where x cannot come out."""
     parts = [_forward(noise, *pair)[-1] for pair in _blocks(noise, orders, found)]
     lengths = (found < noise.vocab).sum(-1)
     ends = torch.cat(parts) if parts else torch.zeros(0, 1, dtype=torch.float64)
@@ -91,7 +91,7 @@ def _logs(noise: Indel, orders: Int[Tensor, "N L"], found: Int[Tensor, "N M"]) -
         nothing=lost.log()[place, letter],
         single=kept + written + there,
         double=more + first + noise.inserted.log()[came] + there,
-        made=torch.where(orders.T < vocab, 0.0, -torch.inf).double(),
+        made=torch.where((orders < vocab).T, 0.0, -torch.inf).double(),
     )
 
 

@@ -1,7 +1,7 @@
 """Channels by name: error rates of ways to make DNA, with the sources they were read from."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from sgfn.config.checks import one_of
 
@@ -43,8 +43,10 @@ class ChannelPreset:
         return asdict(self) | {"per_kilobase": self.per_kilobase}
 
 
-def _split(total: float) -> dict[str, float]:
-    return {name: share * total for name, share in SPLIT.items()}
+def _of_total(total: float, **facts: str) -> ChannelPreset:
+    """A channel of which the source tells the total alone."""
+    rates = {name: share * total for name, share in SPLIT.items()}
+    return ChannelPreset(**facts, note=_ASSUMED, **cast(dict[str, Any], rates))
 
 
 _ASSUMED = "the source tells the total; kinds are split as in the average storage pool"
@@ -52,26 +54,23 @@ _HECKEL = "Heckel et al. (2019), Scientific Reports 9:9663, figure 3"
 CHANNELS: dict[str, ChannelPreset] = {
     preset.name: preset
     for preset in (
-        ChannelPreset(
+        _of_total(
+            1 / 200,
             name="column-oligo",
             about="oligos from columns, about one error in 200 bases",
             source="PMC4797260",
-            note=_ASSUMED,
-            **_split(1 / 200),
         ),
-        ChannelPreset(
+        _of_total(
+            0.01425,
             name="microchip",
             about="genes from microchip oligos before error correction, 14.25 errors per kb",
             source="Scientific Reports 7:6119 (2017)",
-            note=_ASSUMED,
-            **_split(0.01425),
         ),
-        ChannelPreset(
+        _of_total(
+            0.00053,
             name="microchip-corrected",
             about="genes from microchip oligos after error correction, .53 errors per kb",
             source="Scientific Reports 7:6119 (2017)",
-            note=_ASSUMED,
-            **_split(0.00053),
         ),
         ChannelPreset(
             name="epcr-taq",
@@ -80,7 +79,7 @@ CHANNELS: dict[str, ChannelPreset] = {
             substitution=0.01 * sum(TAQ_SHARES.values()),
             deletion=0.01 * (1.0 - sum(TAQ_SHARES.values())),
             shares=TAQ_SHARES,
-            note="the source tells shares: the rate is set by the protocol; its 9 % of frameshifts are taken as deletions",
+            note="the source tells shares, the protocol sets the rate; 9 % frameshifts are taken as deletions",
         ),
         ChannelPreset(
             name="storage-average",
@@ -133,8 +132,6 @@ def substitution_rows(preset: ChannelPreset, letters: str = "ACGT") -> dict[str,
     if preset.residues:
         raise ValueError(f"noise.preset {preset.name!r} is a library, not a channel of orders: choose another preset")
     rate = preset.substitution + preset.insertion + preset.deletion
-    even = preset.substitution / 3.0
-    return {
-        a: {k: len(letters) * rate * preset.shares[x + y] if preset.shares else even for k, y in named.items() if k != a}
-        for a, x in named.items()
-    }
+    even = dict.fromkeys((x + y for x in "ACGT" for y in "ACGT"), preset.substitution / 3.0)
+    chances = {pair: 4.0 * rate * share for pair, share in preset.shares.items()} or even
+    return {a: {k: chances[x + y] for k, y in named.items() if k != a} for a, x in named.items()}

@@ -100,7 +100,7 @@ NOISES: Registry[NoiseEntry] = Registry(
     ),
     NoiseEntry(
         name="indel",
-        about="nothing, or a letter too many, is written at some rates: --noise.deletion and the like, a preset or a table",
+        about="letters are skipped or written twice too: rates (--noise.deletion ...), a preset or a table",
         make="sgfn.noise.making:indel",
         rates=True,
         reads=(
