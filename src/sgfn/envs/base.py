@@ -89,6 +89,11 @@ class Env(ABC):
         """K: number of outcomes; as many as intentions, unless noise turns one set into another."""
         return self.actions
 
+    @property
+    def intends_outcomes(self) -> bool:
+        """Whether intentions are outcomes: what is meant has the number of what then happens without noise."""
+        return self.actions == self.outcomes
+
     @cached_property
     def object_width(self) -> int:
         """O: integers in an object."""

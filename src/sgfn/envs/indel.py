@@ -66,6 +66,11 @@ class IndelEnv(SequenceEnv):
         return (0 if self.noise.deletes else min(self.length, cycle)), most
 
     @property
+    def intends_outcomes(self) -> bool:
+        """Nobody intends that nothing be written."""
+        return False
+
+    @property
     def by_letter(self) -> bool:
         """Letters are intended, and sequences can be ordered."""
         return True

@@ -60,7 +60,7 @@ def fits(setup: Setup) -> bool:
     """Whether this backend gives what the general one gives: sequences of one length as `SequenceEnv` writes them, an
     MLP that reads states alone, no backward policy, and a noise model of the state, or the true kernel."""
     env, nets, config = sequence_of(setup.env), setup.nets, setup.config
-    if env is None or env.stop or env.actions != env.outcomes or env.automaton is not None:
+    if env is None or env.stop or not env.intends_outcomes or env.automaton is not None:
         return False
     if any(getattr(type(env), name) is not getattr(SequenceEnv, name) for name in ASSUMED_METHODS):
         return False
