@@ -57,33 +57,34 @@ CHANNELS: dict[str, ChannelPreset] = {
         _of_total(
             1 / 200,
             name="column-oligo",
-            about="oligos from columns, about one error in 200 bases",
+            about="oligos from columns",
             source="PMC4797260",
         ),
         _of_total(
             0.01425,
             name="microchip",
-            about="genes from microchip oligos before error correction, 14.25 errors per kb",
+            about="microchip oligos before correction",
             source="Scientific Reports 7:6119 (2017)",
         ),
         _of_total(
             0.00053,
             name="microchip-corrected",
-            about="genes from microchip oligos after error correction, .53 errors per kb",
+            about="microchip oligos after correction",
             source="Scientific Reports 7:6119 (2017)",
         ),
         ChannelPreset(
             name="epcr-taq",
-            about="error-prone PCR with Taq, one mutation in 100 bases unless --noise.scale says more",
+            about="error-prone PCR, Taq (--noise.scale)",
             source="BMC Biology 5:29 (2007)",
             substitution=0.01 * sum(TAQ_SHARES.values()),
             deletion=0.01 * (1.0 - sum(TAQ_SHARES.values())),
             shares=TAQ_SHARES,
-            note="the source tells shares, the protocol sets the rate; 9 % frameshifts are taken as deletions",
+            note="the source tells shares of 9 % frameshifts, taken as deletions, and substitutions; the protocol sets "
+            "the rate: one in 100 here, --noise.scale 10 makes it one in 10",
         ),
         ChannelPreset(
             name="storage-average",
-            about="DNA storage pools, mean of several",
+            about="DNA storage pools, average",
             source=_HECKEL,
             substitution=0.0048,
             insertion=0.0011,
@@ -91,7 +92,7 @@ CHANNELS: dict[str, ChannelPreset] = {
         ),
         ChannelPreset(
             name="storage-erlich",
-            about="the storage pool of Erlich and Zielinski",
+            about="DNA storage pool of Erlich",
             source=_HECKEL,
             substitution=0.003,
             insertion=0.002,
@@ -99,7 +100,7 @@ CHANNELS: dict[str, ChannelPreset] = {
         ),
         ChannelPreset(
             name="storage-goldman",
-            about="the storage pool of Goldman et al.",
+            about="DNA storage pool of Goldman",
             source=_HECKEL,
             substitution=0.001,
             insertion=0.0005,
@@ -107,7 +108,7 @@ CHANNELS: dict[str, ChannelPreset] = {
         ),
         ChannelPreset(
             name="nnk",
-            about="a codon NNK: 20 residues and one stop in 32; a library, not an order",
+            about="a degenerate codon: a library",
             source="genetic code",
             residues=NNK,
         ),
