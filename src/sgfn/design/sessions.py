@@ -15,6 +15,8 @@ from sgfn.design.settings import plain_noise
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.tasks import constraint_values, make_constraints
 from sgfn.noise import Noise, make_noise
+from sgfn.noise.indel import Indel
+from sgfn.noise.making import changed_indel
 from sgfn.runs.spaces import noise_config
 from sgfn.runs.trust import Trust
 
@@ -81,7 +83,7 @@ def carry_on(
         designer.config = replace(designer.config, **lengths)
         designer.constraints = _replaced_constraints(designer.constraints, constraints)
     if noise:
-        designer.noise = _noise(designer, replace(noise_config(designer.noise) or NoiseConfig(alpha=0.0), **noise))
+        designer.noise = _changed_noise(designer, noise)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
@@ -108,6 +110,13 @@ def _noise(designer: Designer, config: NoiseConfig) -> Noise:
     made = make_noise(config, designer.config.alphabet, designer.space.max_length)
     plain_noise(made)
     return made
+
+
+def _changed_noise(designer: Designer, given: Mapping[str, Any]) -> Noise:
+    """The noise of a round with the fields that are given in the place of its own."""
+    if isinstance(designer.noise, Indel) and (made := changed_indel(designer.noise, designer.config.alphabet, given)):
+        return made
+    return _noise(designer, replace(noise_config(designer.noise) or NoiseConfig(alpha=0.0), **given))
 
 
 def _constraints(config: ConstraintsConfig) -> Constraints | None:

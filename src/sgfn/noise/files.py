@@ -47,7 +47,7 @@ def read_laws(table: "Table", labels: list[str], names: list[str]) -> tuple[Floa
     for row, values in enumerate(cells):
         total = math.fsum(values)
         if total == 0.0 or (unit is None and abs(total - 1.0) > ROUNDING):
-            what = f"row {labels[order[row]]!r} sums to {total:.7g}, it must sum to 1, or to 100, or hold counts"
+            what = f"row {labels[order[row]]!r} sums to {total:.7g}, it must sum to 1"
             raise table.problem(what, row)
         matrix[order[row], columns] = torch.tensor(values, dtype=torch.float64) / total
     return matrix, f"{table.name}: {unit} were made probabilities, row by row" if unit else ""
@@ -81,8 +81,7 @@ def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
 
 def match_labels(table: "Table", where: str, found: list[str], wanted: list[str]) -> list[int]:
     """Which entry of `wanted` each label is; each must be there exactly once, in any order and case."""
-    upper = {name.upper() for name in wanted} == {name.upper() for name in wanted if name != name.lower()}
-    found = [name if name in wanted or not upper else name.upper() for name in found]
+    found = [name if name in wanted or name.upper() not in wanted else name.upper() for name in found]
     wrong = [name for name in found if name not in wanted]
     missing = [name for name in wanted if name not in found]
     twice = [name for name in wanted if found.count(name) > 1]
@@ -105,8 +104,9 @@ def rate_column(table: "Table", column: str) -> list[float]:
     """The numbers of a column, each a rate in [0, 1)."""
     found = [_amount(table, row, column, text) for row, text in enumerate(table.texts(column))]
     for row, value in enumerate(found):
-        if not value < 1.0:
-            raise table.problem(f"must lie in [0, 1), got {value:g}", row, column)
+        if value >= 1.0:
+            wrong = "must lie in [0, 1), got 1" if value == 1.0 else f"{value:g} is no probability in [0, 1]"
+            raise table.problem(wrong, row, column)
     return found
 
 
@@ -121,5 +121,5 @@ def _amount(table: "Table", row: int, column: str, text: str) -> float:
     except ValueError:
         raise table.problem(f"{shorten(text)!r} is not a number", row, column) from None
     if not 0.0 <= value < math.inf:
-        raise table.problem(f"{shorten(text)} is no probability, share or count", row, column)
+        raise table.problem(f"{shorten(text)} is no probability in [0, 1]", row, column)
     return value

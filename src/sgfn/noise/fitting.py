@@ -135,7 +135,7 @@ def _interval(kind: str, of: str, events: float, trials: float, level: float) ->
 
     events = 0.0 if events < NOTHING * trials else min(events, trials)
     outside = (1.0 - level) / 2.0
-    low = float(beta.ppf(outside, events, trials - events + 1.0)) if events > 0.0 else 0.0
+    low = float(beta.ppf(outside, events, trials - events + 1.0)) if events >= 1.0 else 0.0  # less proves nothing
     high = float(beta.ppf(1.0 - outside, events + 1.0, trials - events)) if events < trials else 1.0
     rate = events / trials if trials > 0.0 else 0.0
     return RateInterval(kind=kind, of=of, rate=rate, low=min(low, rate), high=max(high, rate), events=events)

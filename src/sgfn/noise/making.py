@@ -1,6 +1,8 @@
 """The configured noise, made for a task's letters and positions."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -66,11 +68,14 @@ def indel(config: NoiseConfig, alphabet: str | None, length: int) -> Noise:
     more = {"flank": _letters(config.flank or "", alphabet), "spare": config.spare}
     if config.preset is not None and config.file is not None:
         raise ValueError("noise.preset and noise.file are both given: leave one of them out")
+    rates = {name: getattr(config, name) for name in ("substitution", "deletion", "insertion")}
+    source = "noise.file" if config.preset is None else "noise.preset"
+    if (config.preset is not None or config.file is not None) and (given := [name for name in rates if rates[name]]):
+        raise ValueError(f"{source} has its own rates, and noise.{given[0]} is given too: leave one of them out")
     if config.preset is not None:
         return preset_noise(config.preset, alphabet, scale=config.scale, **more)
     if config.file is not None:
         return read_indel(config.file, alphabet, length, scale=config.scale, **more)
-    rates = {name: getattr(config, name) for name in ("substitution", "deletion", "insertion")}
     if rates["deletion"] + rates["insertion"] >= 1.0:
         raise ValueError("noise.deletion and noise.insertion must stay below 1 together: lower one of them")
     return Indel.uniform(len(alphabet), **rates, **more)
@@ -91,6 +96,14 @@ def preset_noise(
     rates = {"deletion": preset.deletion, "insertion": preset.insertion}
     even = Indel.uniform(vocab, **rates, flank=flank, spare=spare)
     return scaled(replace(even, substitution=law + torch.diag(1.0 - law.sum(-1))), scale)
+
+
+def changed_indel(noise: Indel, alphabet: str, changes: Mapping[str, Any]) -> Indel | None:
+    """An indel noise with another flank, other spare cycles or scaled rates; None where more is to change."""
+    if not changes.keys() <= {"flank", "spare", "scale"}:
+        return None
+    flank = _letters(changes["flank"] or "", alphabet) if "flank" in changes else noise.flank
+    return scaled(replace(noise, flank=flank, spare=changes.get("spare", noise.spare)), changes.get("scale", 1.0))
 
 
 def _letters(text: str, alphabet: str) -> tuple[int, ...]:
