@@ -39,8 +39,6 @@ class IndelEnv(SequenceEnv):
         constraints: Constraints | None = None,
         shortest: int | None = None,
     ) -> None:
-        if not isinstance(noise, Indel):
-            raise ValueError(f"noise must be an sgfn.Indel, which writes in cycles, got {noise!r}")
         super().__init__(length=length, alphabet=alphabet, noise=noise)
         self.noise: Indel = noise
         self.constraints = constraints

@@ -83,7 +83,7 @@ def _by_cycle(table: "Table", alphabet: str, length: int | None) -> Indel:
         substitution=wrong_letters(rates["substitution"], vocab),
         deletion=rates["deletion"][:, None].repeat(1, vocab),
         insertion=rates["insertion"][:, None].repeat(1, vocab),
-        inserted=torch.full((vocab,), 1.0 / vocab),
+        inserted=torch.full((vocab,), 1.0 / vocab, dtype=torch.float64),
     )
 
 

@@ -95,7 +95,7 @@ def _logs(noise: Indel, orders: Int[Tensor, "N L"], found: Int[Tensor, "N M"]) -
     )
 
 
-def _forward(noise: Indel, orders: Int[Tensor, "N L"], found: Int[Tensor, "N M"]) -> Float64[Tensor, "T+1 N M+1"]:
+def _forward(noise: Indel, orders: Int[Tensor, "N L"], found: Int[Tensor, "N M"]) -> Float64[Tensor, "steps N places"]:
     logs = _logs(noise, orders, found)
     table = torch.full((found.shape[0], found.shape[1] + 1), -torch.inf, dtype=torch.float64)
     table[:, 0] = 0.0
@@ -111,8 +111,8 @@ def _forward(noise: Indel, orders: Int[Tensor, "N L"], found: Int[Tensor, "N M"]
 
 
 def _backward(
-    logs: CycleLogs, tables: Float64[Tensor, "T+1 N M+1"], lengths: Int[Tensor, " N"]
-) -> Float64[Tensor, "T+1 N M+1"]:
+    logs: CycleLogs, tables: Float64[Tensor, "steps N places"], lengths: Int[Tensor, " N"]
+) -> Float64[Tensor, "steps N places"]:
     table = torch.full_like(tables[0], -torch.inf).scatter(1, lengths[:, None], 0.0)
     found = [table]
     for t in range(tables.shape[0] - 2, -1, -1):
