@@ -34,7 +34,7 @@ from sgfn.noise.making import preset_noise
 from sgfn.noise.open_loop import plain_draws, realise_once
 
 STUDIES = ("rates", "exact", "orders", "steps")
-REPEATS, PAIRS, LENGTH = 100, 500, 40
+REPEATS, PAIRS, LENGTH = 100, 500, 25
 BY_LETTER = {"deletion": [0.005, 0.01, 0.02, 0.03], "insertion": [0.002, 0.004, 0.006, 0.008]}
 INSERTED = [0.4, 0.3, 0.2, 0.1]
 PLATES = {"mpsa": 96, "tfbind8": 128}

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from benchmarks.channel_tables import TABLES as CHANNEL_TABLES
 from benchmarks.common import read_results, spread
 from benchmarks.design_tables import TABLES as DESIGN_TABLES
 from benchmarks.exploration_tables import TABLES as EXPLORATION_TABLES
@@ -153,6 +154,7 @@ TABLES = {
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,
+    **CHANNEL_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),

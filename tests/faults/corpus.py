@@ -1,5 +1,6 @@
 """All rows of the corpus."""
 
+import rows_channels
 import rows_command_line
 import rows_compare
 import rows_constraints
@@ -28,4 +29,5 @@ ROWS = [
     *rows_order.ROWS,
     *rows_design.ROWS,
     *rows_runs.ROWS,
+    *rows_channels.ROWS,
 ]
