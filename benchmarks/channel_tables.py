@@ -68,24 +68,8 @@ def _of(rows: dict[int, dict[str, Any]], seeds: list[int], name: str) -> list[fl
     return [rows[seed][name] for seed in seeds]
 
 
-def steps_table() -> str:
-    """Mean scores of a trained stepwise sampler, and of its designs as whole orders."""
-    rows, lines = rows_of("channels_steps.json"), []
-    for key in dict.fromkeys((row["cell"], row["spare"]) for row in rows):
-        here = [row for row in rows if (row["cell"], row["spare"]) == key]
-        figures = []
-        for name in ("stepwise", "as_orders", "whole", "target"):
-            values = [row[name] for row in here]
-            spread = f" [{min(values):.3f}, {max(values):.3f}]" if len(values) > 1 and name != "target" else ""
-            figures.append(f"{np.median(values):.3f}{spread}")
-        lines.append([key[0], str(key[1]), str(len(here)), *figures])
-    head = ["setting", "spare cycles", "seeds", "stepwise, mean score", "its designs as orders", "share that is whole"]
-    return table([*head, "target's mean score"], lines)
-
-
 TABLES = {
     "channels-rates": rates_table,
     "channels-exact": exact_table,
     "channels-orders": orders_table,
-    "channels-steps": steps_table,
 }

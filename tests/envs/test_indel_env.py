@@ -29,7 +29,7 @@ every = pytest.mark.parametrize(("kind", "spare"), [(kind, spare) for kind in KI
 
 
 def make(kind: str, spare: int, **more: object) -> IndelEnv:
-    noise = Indel.uniform(2, **KINDS[kind], spare=spare)
+    noise = Indel.uniform(2, **KINDS[kind], spare=spare)  # pyright: ignore[reportArgumentType]
     return IndelEnv(length=3, alphabet="AB", noise=noise, **more)  # pyright: ignore[reportArgumentType]
 
 
@@ -193,7 +193,7 @@ def test_lengths_that_change_need_their_own_environment() -> None:
 def test_known_objects_are_led_to_by_all_placements_alike() -> None:
     env, goal = make("deletions", 2), torch.tensor([[0, 1, 1]])
     chances: dict[tuple[int, ...], float] = {}
-    waiting = [(env.initial(1), (), 1.0)]
+    waiting: list[tuple[Tensor, tuple[int, ...], float]] = [(env.initial(1), (), 1.0)]
     while waiting:
         state, path, chance = waiting.pop()
         if env.done(state):

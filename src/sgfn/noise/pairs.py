@@ -53,6 +53,10 @@ class EventCounts:
     """Cycles with an inserted letter, by the letter intended."""
     inserted: Float64[Tensor, " V"]
     """Inserted letters."""
+    unsure_deleted: Float64[Tensor, " V"]
+    """Variance of the number of deletions of each letter that is left, given what came out: which letter was lost, or
+    behind which one another was inserted, may not show."""
+    unsure_doubled: Float64[Tensor, " V"]
     log_likelihood: float
 
 
@@ -64,7 +68,7 @@ def event_counts(
     parts = [
         _counted(noise, o, x, w) for (o, x), w in zip(blocks, weights.split([len(o) for o, _ in blocks]), strict=True)
     ]
-    names = ("written", "deleted", "doubled", "inserted")
+    names = ("written", "deleted", "doubled", "inserted", "unsure_deleted", "unsure_doubled")
     sums = {name: torch.stack([getattr(part, name) for part in parts]).sum(0) for name in names}
     return EventCounts(**sums, log_likelihood=sum(part.log_likelihood for part in parts))
 
@@ -144,14 +148,23 @@ def _counted(
     letter, came = orders.clamp(max=vocab - 1).T, found.clamp(max=vocab - 1)
     own = _one_hot(letter, vocab)  # T N V
     symbols = _one_hot(came, vocab)  # N M V
+    lost, two = nothing / weights, double.sum(-1) / weights  # T N: of one pair
     first = torch.cat([double[..., 1:], torch.zeros_like(double[..., :1])], -1)  # at the place of the letter
     return EventCounts(
         written=torch.einsum("tna,tnm,nmk->tak", own, single + first, symbols),
         deleted=torch.einsum("tna,tn->ta", own, nothing),
         doubled=torch.einsum("tna,tnm->ta", own, double),
         inserted=torch.einsum("tnm,nmk->k", double, symbols),
+        unsure_deleted=weights @ _unsure(torch.einsum("tna,tn->na", own, lost)),
+        unsure_doubled=weights @ _unsure(torch.einsum("tna,tn->na", own, two)),
         log_likelihood=float((weights * likelihood).sum()),
     )
+
+
+def _unsure(counts: Float64[Tensor, "N V"]) -> Float64[Tensor, "N V"]:
+    """Variance of whole numbers with these means that lie between two neighbours: p (1 - p) for what is behind one."""
+    part = counts - counts.floor()
+    return part * (1.0 - part)
 
 
 def _sum_of_logs(terms: Float64[Tensor, "3 N M"]) -> Float64[Tensor, "N M"]:
