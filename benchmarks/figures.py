@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from benchmarks.channel_tables import TABLES as CHANNEL_TABLES
 from benchmarks.common import read_results, spread
 from benchmarks.design_tables import TABLES as DESIGN_TABLES
 from benchmarks.exploration_tables import TABLES as EXPLORATION_TABLES
@@ -160,6 +161,7 @@ TABLES = {
     **DESIGN_TABLES,
     **REAL_SPEED_TABLES,
     **LIBRARY_TABLES,
+    **CHANNEL_TABLES,
 }
 PAGES = (
     *("README.md", "docs/results.md", "docs/objectives.md", "docs/peers.md", "docs/forecast.md"),

@@ -22,6 +22,7 @@ from sgfn.config.presets import PRESETS
 
 if TYPE_CHECKING:
     from sgfn.compare.comparison import Comparison
+    from sgfn.design.channel import fit_channel
     from sgfn.design.designer import Designer
     from sgfn.design.libraries.designing import design_library
     from sgfn.design.ordering import order
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from sgfn.evaluation.task_facts import catalogue, describe
     from sgfn.landscapes.tasks import function_config, make_task, register_task, task_names
     from sgfn.landscapes.tfbind8 import fetch
-    from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, UniformSlip
+    from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Indel, Mixtures, UniformSlip
+    from sgfn.noise.making import preset_noise
     from sgfn.runs.evaluate import evaluate
     from sgfn.runs.fit import fit
     from sgfn.runs.folder import Run
@@ -52,6 +54,7 @@ __all__ = [
     "Forecaster",
     "Grid",
     "HiddenRate",
+    "Indel",
     "Mixtures",
     "Model",
     "Run",
@@ -66,10 +69,12 @@ __all__ = [
     "evaluate",
     "fetch",
     "fit",
+    "fit_channel",
     "function_config",
     "load",
     "make_task",
     "order",
+    "preset_noise",
     "register_task",
     "sample",
     "sample_shards",
@@ -86,6 +91,7 @@ HOMES = {
     "Forecaster": "sgfn.series.forecaster",
     "Grid": "sgfn.runs.spaces",
     "HiddenRate": "sgfn.noise",
+    "Indel": "sgfn.noise",
     "Mixtures": "sgfn.noise",
     "Model": "sgfn.runs.model",
     "Run": "sgfn.runs.folder",
@@ -98,10 +104,12 @@ HOMES = {
     "evaluate": "sgfn.runs.evaluate",
     "fetch": "sgfn.landscapes.tfbind8",
     "fit": "sgfn.runs.fit",
+    "fit_channel": "sgfn.design.channel",
     "function_config": "sgfn.landscapes.tasks",
     "load": "sgfn.runs.load",
     "make_task": "sgfn.landscapes.tasks",
     "order": "sgfn.design.ordering",
+    "preset_noise": "sgfn.noise.making",
     "register_task": "sgfn.landscapes.tasks",
     "sample": "sgfn.runs.sampling",
     "sample_shards": "sgfn.runs.shards",

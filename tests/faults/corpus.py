@@ -1,5 +1,6 @@
 """All rows of the corpus."""
 
+import rows_channels
 import rows_command_line
 import rows_compare
 import rows_constraints
@@ -30,4 +31,5 @@ ROWS = [
     *rows_design.ROWS,
     *rows_runs.ROWS,
     *rows_library.ROWS,
+    *rows_channels.ROWS,
 ]

@@ -418,7 +418,9 @@ def test_a_matrix_is_read_in_any_order(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (MATRIX.replace(".8", ".7"), r", line 2: row 'A' sums to 0\.9, it must sum to 1$"),
-        (MATRIX.replace(".8", ".800002"), r", line 2: row 'A' sums to 1\.000002, it must sum to 1$"),
+        (MATRIX.replace(".8", ".83"), r", line 2: row 'A' sums to 1\.03, it must sum to 1$"),
+        (MATRIX.replace(".8", "0").replace(".2", "0"), r", line 2: row 'A' sums to 0, it must sum to 1$"),
+        (MATRIX.replace(".8", "80").replace(".2", "20"), r", line 2: row 'A' sums to 100, it must sum to 1$"),
         (MATRIX.replace(".8", "nan"), r", line 2, column 'A': nan is no probability in \[0, 1\]$"),
         (MATRIX.replace(".8", "-0.8"), r", line 2, column 'A': -0\.8 is no probability in \[0, 1\]$"),
         (MATRIX.replace(".8", "inf"), r", line 2, column 'A': inf is no probability"),

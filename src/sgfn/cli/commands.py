@@ -11,12 +11,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from tyro.conf import Fixed, Positional, Suppress, arg
 
 import sgfn
+from sgfn.cli.channel import DesignChannel, run_channel
 from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
 from sgfn.cli.forecast import Forecast, by_flags, run_forecast
 from sgfn.cli.interruptions import whole_interruptions
 from sgfn.cli.library import DesignLibrary, run_library
+from sgfn.cli.noise import NoiseList, run_noise
 from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import UsageError, check_choices, flag_value, flags_of, parse_words, spelled_out
 from sgfn.cli.report import Report, run_report
@@ -309,6 +311,8 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
     "design propose": (DesignPropose, run_propose),
     "design simulate": (DesignSimulate, run_simulate),
     "design library": (DesignLibrary, run_library),
+    "design channel": (DesignChannel, run_channel),
+    "noise": (NoiseList, run_noise),
     "data": (Data, run_data),
 }
 

@@ -46,20 +46,43 @@ class NoiseConfig:
 
     kind: str = "uniform"
     """`uniform` slip; `confusion` matrix from a file; `position`: a slip rate for each position, from a file;
-    `hidden`: each episode draws its own slip rate, which the agent never sees; or `module:Noise`, yours."""
+    `hidden`: each episode draws its own slip rate, which the agent never sees; `indel`: letters are skipped or written
+    twice as well; or `module:Noise`, yours."""
     alpha: float = 0.25
     """Uniform slip: probability that a token (a grid move) is replaced by a uniform draw. 0 is no noise. The mean rate
     where it is hidden."""
     file: Path | None = None
-    """Table: confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position."""
+    """Table: confusion matrix (rows intended, columns realised, letters as labels), or a column `alpha` by position;
+    of `indel` rates by letter or by position, as `sgfn design channel` writes them."""
     stop: bool = False
     """Whether noise acts on the stop action too; a confusion matrix then needs a row and a column `stop`."""
     concentration: float = 4.0
     """Hidden rate: drawn from Beta(alpha c, (1 - alpha) c); the larger c, the nearer it stays to alpha."""
+    preset: str | None = None
+    """A channel by its name, which `sgfn noise` lists; it is of the kind `indel`."""
+    substitution: float = 0.0
+    """Indel: probability that a letter which is written is another one."""
+    deletion: float = 0.0
+    """Indel: probability that nothing is written for a letter."""
+    insertion: float = 0.0
+    """Indel: probability that a random letter is written as well."""
+    scale: float = 1.0
+    """Indel: all rates of a preset or a file are multiplied by this."""
+    flank: str | None = None
+    """Indel: letters that follow the sequence in its construct: what is too short is read into them. Without a flank
+    it scores nothing."""
+    spare: int = 2
+    """Indel: cycles beyond its length that a sequence may take step by step, to write again what was skipped."""
 
     def __post_init__(self) -> None:
         in_range("noise.alpha", self.alpha, 0.0, 1.0, open_high=True)
         in_range("noise.concentration", self.concentration, 0.1, 1e6)
+        for name in ("substitution", "deletion", "insertion"):
+            in_range(f"noise.{name}", getattr(self, name), 0.0, 1.0, open_high=True)
+        in_range("noise.scale", self.scale, 0.0, 1e6)
+        in_range("noise.spare", self.spare, 0, 1000)
+        if self.preset is not None and self.kind == "uniform":
+            object.__setattr__(self, "kind", "indel")
 
 
 @dataclass(frozen=True, kw_only=True)

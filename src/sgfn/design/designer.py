@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,11 @@ class Designer:
         """The sequences that may be ordered: their lengths are those of the first table where they are not set."""
         self._need_data()
         lengths = self.measured.sequence[self.measured["round"] == 0].str.len()
-        return self.config.space((int(lengths.min()), int(lengths.max())), self.noise, self.constraints)
+        found = self.config.space((int(lengths.min()), int(lengths.max())), self.noise, self.constraints)
+        if not self.noise.changes_length:
+            return found
+        worst = float(self.transform.values(self.measured.score.to_numpy(dtype=float)).min())
+        return replace(found, failed=worst)  # what comes out too short is taken to be as bad as the worst
 
     @property
     def best(self) -> tuple[str, float]:

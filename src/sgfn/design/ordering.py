@@ -19,8 +19,9 @@ from sgfn.design.search import SearchConfig, Start, climb
 from sgfn.design.selection import select_plate
 from sgfn.design.space import OrderSpace
 from sgfn.envs import Env, SequenceEnv
-from sgfn.evaluation.orders import as_orders, is_new, separate, silent
+from sgfn.evaluation.orders import as_orders, is_new, separate, silent, tabulable
 from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.read_out import ReadOut
 from sgfn.runs.folder import Run, refuse_forecast
 from sgfn.runs.model import Model, opened
 from sgfn.runs.trust import Trust
@@ -84,7 +85,7 @@ def order_sheet(
     Where there are few enough they are all ranked; else local search climbs from `starts` and from what was measured.
     What was measured is left out unless `repeat`. See `select_plate` for distance and trade-off.
     """
-    if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
+    if not isinstance(env, SequenceEnv) or not env.by_letter:
         raise ValueError("orders are of sequences that are made letter by letter: this task has none")
     whole_number("-n", n, 1, 100_000)
     whole_number("distance", distance, 0, env.length)
@@ -104,7 +105,8 @@ def order_sheet(
         raise ValueError("every order that was looked at was measured before: add --repeat to order some again")
     if worth is not None:  # searched for with few draws: a shortlist is looked at more closely
         texts = [texts[i] for i in select_plate(texts, worth, max(SHORTLIST, 2 * n), distance=distance).chosen]
-    again: dict[str, Any] = {"samples": samples, "seed": seed + 1}  # draws that a search has not climbed on
+    failed = landscape.lowest if isinstance(landscape, ReadOut) else 0.0
+    again: dict[str, Any] = {"samples": samples, "seed": seed + 1, "failed": failed}  # other draws than a search's
     found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
     rules = f" that satisfy {env.automaton.told}" if env.automaton is not None else ""
@@ -154,7 +156,8 @@ class _Expected:
 
 def _most_listed(env: SequenceEnv, landscape: Landscape) -> int:
     """How many orders are all looked at."""
-    tabulated = silent(env) or (separate(env) and env.vocab**env.length <= MOST_TABULATED)
+    exact = tabulable(env) if env.noise.changes_length else separate(env)
+    tabulated = silent(env) or (exact and env.vocab**env.length <= MOST_TABULATED)
     return MOST_LISTED if tabulated and not landscape.on_host else MOST_DRAWN
 
 
@@ -229,7 +232,7 @@ def _opened(path: Path, device: str, trust: Trust) -> Model:
 def _samples(model: Model, seed: int) -> list[str]:
     """What came out of the run's policy and what it intended then, the best scores first: where a search may begin."""
     env = model.env
-    if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
+    if not isinstance(env, SequenceEnv) or not env.by_letter:
         return []
     drawn = model.sample(STARTS, seed=seed)
     best = drawn.scores.argsort(descending=True, stable=True)

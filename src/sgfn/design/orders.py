@@ -14,9 +14,10 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from sgfn.design.distances import coded, metric_of, nearest
-from sgfn.envs import Automaton, SequenceEnv
+from sgfn.envs import Automaton, IndelEnv, SequenceEnv
 from sgfn.evaluation.orders import Expectation, Score, expectation, intact, separate, violations
 from sgfn.noise import Noise
+from sgfn.noise.indel import Indel
 
 Predict = Callable[[list[str]], Any]
 """Sequences to predicted means and standard deviations, as two arrays or as an object with `mean` and `sd`; or to
@@ -68,11 +69,13 @@ def value_orders(
     samples: int = 256,
     seed: int = 0,
     exact_up_to: int = MOST_TABULATED,
+    failed: float = 0.0,
 ) -> list[OrderValue]:
     """Everything that is to be expected of each order, in their order.
 
     Expectations are exact where all sequences of the order's length can be predicted (`exact_up_to` of them) and where
-    the prediction is a `PairwiseScore`; else they are means over `samples` draws that all orders share.
+    the prediction is a `PairwiseScore`; else they are means over `samples` draws that all orders share. What comes out
+    with too few letters, where the noise deletes some, scores `failed`.
 
     >>> from sgfn.noise import UniformSlip
     >>> (value,) = value_orders(["AAC"], lambda texts: [t.count("A") for t in texts], noise=UniformSlip(alpha=0.2),
@@ -84,7 +87,7 @@ def value_orders(
     if not orders:
         return []
     channel = channel_of(orders, noise, alphabet, automaton)
-    options: dict[str, Any] = {"samples": samples, "seed": seed, "exact_up_to": exact_up_to}
+    options: dict[str, Any] = {"samples": samples, "seed": seed, "exact_up_to": exact_up_to, "failed": failed}
     return values_in(channel, orders, predict, automaton=automaton, measured=measured, **options)
 
 
@@ -98,11 +101,13 @@ def values_in(
     samples: int = 256,
     seed: int = 0,
     exact_up_to: int = MOST_TABULATED,
+    failed: float = 0.0,
 ) -> list[OrderValue]:
     """`value_orders` in an environment at hand, whose noise may read the state; its own constraints are the default."""
     orders = list(orders)
     rows = channel.parse(orders)
-    found = expected_orders(orders, predict, channel=channel, samples=samples, seed=seed, exact_up_to=exact_up_to)
+    options: dict[str, Any] = {"samples": samples, "seed": seed, "exact_up_to": exact_up_to, "failed": failed}
+    found = expected_orders(orders, predict, channel=channel, **options)
     alone, broken = predicted(predict, orders), violations(channel, rows, automaton)
     near, apart = nearest_measured(orders, measured)
     columns = (found.mean[:, 0], found.error[:, 0], found.mean[:, 1], intact(channel, rows), broken, *alone.T)
@@ -120,6 +125,7 @@ def expected_orders(
     samples: int = 256,
     seed: int = 0,
     exact_up_to: int = MOST_TABULATED,
+    failed: float = 0.0,
 ) -> Expectation:
     """Means over what comes out of each order of predicted score and predicted standard deviation, two columns."""
     rows = channel.parse(list(orders))
@@ -127,7 +133,7 @@ def expected_orders(
         mean = predict.expected(channel, rows)
         values = torch.stack([mean, torch.zeros_like(mean)], 1)
         return Expectation(mean=values, error=torch.zeros_like(values), exact=True)
-    return expectation(channel, rows, scoring(predict, channel), draws=samples, seed=seed, limit=exact_up_to)
+    return expectation(channel, rows, scoring(predict, channel, failed), draws=samples, seed=seed, limit=exact_up_to)
 
 
 def channel_of(orders: Sequence[str], noise: Noise, alphabet: str, automaton: Automaton | None = None) -> SequenceEnv:
@@ -136,6 +142,8 @@ def channel_of(orders: Sequence[str], noise: Noise, alphabet: str, automaton: Au
     if automaton is not None:
         lengths |= {automaton.min_length, automaton.max_length}
     shortest, longest = min(lengths), max(lengths)
+    if isinstance(noise, Indel):
+        return IndelEnv(length=longest, alphabet=alphabet, noise=noise, shortest=shortest)
     varies: dict[str, Any] = {"stop": True, "min_length": shortest} if shortest < longest else {}
     made = SequenceEnv(length=longest, alphabet=alphabet, noise=noise, **varies)
     if made.actions != made.outcomes:
@@ -143,11 +151,18 @@ def channel_of(orders: Sequence[str], noise: Noise, alphabet: str, automaton: Au
     return made
 
 
-def scoring(predict: Predict, env: SequenceEnv) -> Score:
-    """The prediction as a function of rows, in blocks: mean and standard deviation of each."""
+def scoring(predict: Predict, env: SequenceEnv, failed: float = 0.0) -> Score:
+    """The prediction as a function of rows, in blocks: mean and standard deviation of each; surely `failed` of what has
+    too few letters."""
 
     def score(rows: Int[Tensor, "N O"]) -> Float64[Tensor, "N 2"]:
-        return torch.cat([predicted(predict, env.decode(part)) for part in rows.split(PREDICTED)])
+        if not isinstance(env, IndelEnv):
+            return torch.cat([predicted(predict, env.decode(part)) for part in rows.split(PREDICTED)])
+        whole = env.written(env.read(rows)) >= env.shortest
+        found = torch.tensor([failed, 0.0], dtype=torch.float64).repeat(len(rows), 1)
+        for part in whole.nonzero()[:, 0].split(PREDICTED):
+            found[part] = predicted(predict, env.decode(env.read(rows[part])))
+        return found
 
     return score
 

@@ -26,7 +26,7 @@ from sgfn.design.search import (
 )
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace, row_keys
-from sgfn.design.values import OrderValues, Predict, SampledChannel
+from sgfn.design.values import OrderValues, Predict, read_by, sampled_channel
 from sgfn.landscapes.proxies import ProxyReport
 from sgfn.noise import UniformSlip
 
@@ -212,10 +212,10 @@ def outlook_of(
     outcomes = choice.tokens.expand(DRAWS, count, -1)
     if not space.silent:
         seeds = torch.randint(2**31 - 1, (DRAWS,), generator=generator).tolist()
-        drawn = [SampledChannel(space, count, one, even=False).realise_once(choice.tokens) for one in seeds]
+        drawn = [sampled_channel(space, count, one, even=False).realise_once(choice.tokens) for one in seeds]
         outcomes = torch.stack(drawn)
     rows, place = torch.unique(outcomes.reshape(DRAWS * count, -1), dim=0, return_inverse=True)
-    scores = predict(rows)[:, place].view(-1, DRAWS, count)
+    scores = read_by(space, predict)(rows)[:, place].view(-1, DRAWS, count)
     rising = expected_best(predict(known[:CONSIDERED]), scores, seed)
     return Outlook(
         best_so_far=best,

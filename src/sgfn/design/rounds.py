@@ -181,24 +181,28 @@ def save_round(
     return out
 
 
-def check_folder(out: Path, *, overwrite: bool) -> None:
-    """Raise unless a round can be written to a folder: it is not there, is empty, or holds a round to be replaced."""
+def check_folder(out: Path, *, overwrite: bool, known: str = SETTINGS, what: str = "a round") -> None:
+    """Raise unless a round can be written to a folder: it is not there, is empty, or holds a round to be replaced.
+
+    `known` is the file that every folder of that kind has.
+    """
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise ValueError(f"{out} is not a folder: give --out another name")
     refuse_hidden_links(out)
     settle(out, lambda: holding(out), PATIENCE)
     held = sorted(path.name for path in out.iterdir() if path.name not in (LOCK, NEW, READY)) if out.is_dir() else []
-    if held and SETTINGS not in held:
+    if held and known not in held:
         raise ValueError(f"{out} holds other files ({held[0]}, ...): give --out a new folder")
     if held and not overwrite:
-        raise ValueError(f"{out} already holds a round: add --overwrite to replace it, or give --out another folder")
+        raise ValueError(f"{out} already holds {what}: add --overwrite to replace it, or give --out another folder")
 
 
 @contextmanager
-def writing(out: Path) -> Iterator[Path]:
+def writing(out: Path, files: Sequence[str] = FILES) -> Iterator[Path]:
     """A hidden folder to write to, whose files take their places in `out` together when the block ends well.
 
-    Whoever is killed on the way leaves the round before, or none; the next writer removes the rest.
+    Whoever is killed on the way leaves the round before, or none; the next writer removes the rest. `files` are those
+    that such a folder may hold.
     """
     made = not out.exists()
     with naming(out):
@@ -206,7 +210,7 @@ def writing(out: Path) -> Iterator[Path]:
     try:
         with holding(out), staging(out) as new:
             yield new
-            take_over(out, FILES)
+            take_over(out, files)
     except BaseException:
         if made and not any(path.name != LOCK for path in out.iterdir()):
             (out / LOCK).unlink(missing_ok=True)

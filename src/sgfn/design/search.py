@@ -17,7 +17,7 @@ from sgfn.config.checks import require, whole_number
 from sgfn.config.tasks import LONGEST
 from sgfn.design.edits import children
 from sgfn.design.space import OrderSpace, row_keys
-from sgfn.design.values import OrderValues, Predict, by_blocks, exact_values
+from sgfn.design.values import OrderValues, Predict, all_exact, by_blocks, exact_values
 
 LARGEST_EXACT = 300_000
 """Orders at most that are all scored and ranked."""
@@ -97,7 +97,7 @@ def enumerable(space: OrderSpace, config: SearchConfig) -> bool:
 def rank_all(space: OrderSpace, predict: Predict, config: SearchConfig) -> Candidates:
     """Every order that is allowed, with its exact value where all outcomes can be listed too, else from draws."""
     start = time.perf_counter()
-    if space.silent or space.env.stop or space.env.num_objects > config.largest_exact:
+    if space.silent or not all_exact(space, config.largest_exact):
         tokens, value = space.everything(), OrderValues(space, predict, config.draws)
         values, scored = value(tokens), len(tokens) * value.cost
     else:

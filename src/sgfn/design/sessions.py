@@ -15,6 +15,8 @@ from sgfn.design.settings import plain_noise
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.tasks import constraint_values, make_constraints
 from sgfn.noise import Noise, make_noise
+from sgfn.noise.indel import Indel
+from sgfn.noise.making import changed_indel
 from sgfn.runs.spaces import noise_config
 from sgfn.runs.trust import Trust
 
@@ -50,6 +52,7 @@ def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constrai
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     found = [] if "alphabet" in settings or shown == "dna" else [f"{table}: letters of {shown}; choose by --alphabet"]
     found += [f"{table}: {notice}" for notice in designer.notices] + _ignored(table, designer)
+    found += [designer.noise.notice] if designer.noise.notice else []
     if "transform" not in settings and (folds := _spread(designer)) > LOG_FROM:
         designer.config = replace(designer.config, transform="log")
         what = f"scores are above 0 and span {folds:.2g}-fold, and low ones are good: logarithms are designed for"
@@ -83,7 +86,7 @@ def carry_on(
         designer.config = replace(designer.config, **lengths)
         designer.constraints = _replaced_constraints(designer.constraints, constraints)
     if noise:
-        designer.noise = _noise(designer, replace(noise_config(designer.noise) or NoiseConfig(alpha=0.0), **noise))
+        designer.noise = _changed_noise(designer, noise)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
@@ -110,6 +113,13 @@ def _noise(designer: Designer, config: NoiseConfig) -> Noise:
     made = make_noise(config, designer.config.alphabet, designer.space.max_length)
     plain_noise(made)
     return made
+
+
+def _changed_noise(designer: Designer, given: Mapping[str, Any]) -> Noise:
+    """The noise of a round with the fields that are given in the place of its own."""
+    if isinstance(designer.noise, Indel) and (made := changed_indel(designer.noise, designer.config.alphabet, given)):
+        return made
+    return _noise(designer, replace(noise_config(designer.noise) or NoiseConfig(alpha=0.0), **given))
 
 
 def _constraints(config: ConstraintsConfig) -> Constraints | None:

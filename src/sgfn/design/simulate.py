@@ -16,7 +16,7 @@ from sgfn.design.players import METHODS
 from sgfn.design.rivals import History
 from sgfn.design.search import LARGEST_EXACT
 from sgfn.design.space import OrderSpace, row_keys
-from sgfn.design.values import SampledChannel, exact_values
+from sgfn.design.values import all_exact, exact_values, sampled_channel
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.tasks import Task
 
@@ -76,7 +76,7 @@ class Truth:
     @property
     def env(self) -> SequenceEnv:
         """The environment of the task."""
-        if not isinstance(self.task.env, SequenceEnv) or self.task.env.actions != self.task.env.outcomes:
+        if not isinstance(self.task.env, SequenceEnv) or not self.task.env.by_letter:
             raise ValueError(f"design is for sequences, and {self.task.name} has none: choose another task")
         return self.task.env
 
@@ -93,7 +93,7 @@ class Truth:
     def values(self) -> Float[Tensor, " N"] | None:
         """Exact V(o) of every order, where all can be listed."""
         space = self.space
-        if space.env.stop or space.env.num_objects > LARGEST_EXACT:
+        if not all_exact(space, LARGEST_EXACT):
             return None
         table = self.scores(space.env.all_objects())[None]
         return table[0] if space.silent else exact_values(space, table)[0]
@@ -112,14 +112,14 @@ class Truth:
             return self.values[self.space.env.object_index(orders)]
         if self.space.silent:
             return self.scores(orders)
-        drawn = SampledChannel(self.space, TRUTH_DRAWS, seed).realise(orders)
+        drawn = sampled_channel(self.space, TRUTH_DRAWS, seed).realise(orders)
         return self.scores(drawn.flatten(0, 1)).view(TRUTH_DRAWS, -1).mean(0)
 
     def realise(self, orders: Int[Tensor, "N L"], seed: int) -> Int[Tensor, "N L"]:
         """What comes out of orders, each with its own luck."""
         if self.space.silent:
             return orders
-        return SampledChannel(self.space, len(orders), seed, even=False).realise_once(orders)
+        return sampled_channel(self.space, len(orders), seed, even=False).realise_once(orders)
 
 
 def play(

@@ -10,10 +10,11 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from sgfn.design.edits import lengths_of, random_rows
-from sgfn.envs import SequenceEnv
+from sgfn.envs import IndelEnv, SequenceEnv
 from sgfn.envs.automaton import Automaton
 from sgfn.envs.constraints import Constraints
 from sgfn.noise import Noise, UniformSlip
+from sgfn.noise.indel import Indel
 
 NO_NOISE = UniformSlip(alpha=0.0)
 
@@ -27,6 +28,8 @@ class OrderSpace:
     max_length: int
     noise: Noise = NO_NOISE
     constraints: Constraints | None = None
+    failed: float = 0.0
+    """What a sequence counts for that comes out with too few letters."""
 
     @classmethod
     def of(cls, env: SequenceEnv) -> "OrderSpace":
@@ -58,8 +61,19 @@ class OrderSpace:
 
     @cached_property
     def env(self) -> SequenceEnv:
-        """The environment of all sequences and their noise, without constraints: they bind orders, not outcomes."""
-        return self._env(noise=self.noise)
+        """The environment of all sequences and their noise, without constraints: they bind orders, not outcomes.
+
+        Of a noise that changes lengths it is without noise, and `channel` is where orders are made.
+        """
+        return self._env(noise=NO_NOISE if self.noise.changes_length else self.noise)
+
+    @cached_property
+    def channel(self) -> SequenceEnv:
+        """The environment in which orders come out as the noise makes them."""
+        if not isinstance(self.noise, Indel):
+            return self.env
+        letters = {"length": self.max_length, "alphabet": self.alphabet}
+        return IndelEnv(**letters, noise=self.noise, shortest=self.min_length)
 
     def order_env(self) -> SequenceEnv:
         """The environment in which orders are built letter by letter: under the constraints, without noise."""

@@ -11,10 +11,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.design.space import OrderSpace
-from sgfn.envs import SequenceEnv
+from sgfn.envs import IndelEnv, SequenceEnv
+from sgfn.noise.indel import Indel
+from sgfn.noise.open_loop import cycle_draws, own_first, plain_draws, realise, realise_once, table_entries
 
 BLOCK = 65536
 """Sequences that the proxy is asked about at once."""
+MOST_VALUES = 8_000_000
+"""Numbers at most in the tables from which values of all orders are computed where letters are skipped."""
 
 Predict = Callable[[Int[Tensor, "N L"]], Float[Tensor, "M N"]]
 """Scores of sequences by each member of a proxy."""
@@ -35,6 +39,8 @@ def exact_values(space: OrderSpace, table: Float[Tensor, "M N"]) -> Float[Tensor
     env = space.env
     if env.stop or env.noise_by_state:
         raise ValueError("exact values need sequences of one length and noise that does not read the letters")
+    if isinstance(space.channel, IndelEnv):
+        return torch.stack([space.channel.value_table(row, space.failed) for row in table]).to(table.dtype)
     roots = [states[:1] for states in env.levels()]
     total = torch.zeros_like(table, dtype=torch.float64)
     for rate, weight in env.noise.rates(env.horizon):
@@ -44,6 +50,51 @@ def exact_values(space: OrderSpace, table: Float[Tensor, "M N"]) -> Float[Tensor
             part = kernel.expected(part.movedim(axis, -1)).movedim(-1, axis)
         total += weight * part.reshape(total.shape)
     return total.to(table.dtype)
+
+
+def all_exact(space: OrderSpace, most: int) -> bool:
+    """Whether the values of all orders can be had from scores of `most` sequences at most, all of one length."""
+    if space.env.stop or space.env.num_objects > most:
+        return False
+    return not isinstance(space.noise, Indel) or table_entries(space.noise, space.max_length) <= MOST_VALUES
+
+
+def read_by(space: OrderSpace, predict: Predict) -> Predict:
+    """Members' scores of what comes out: as it is read with the flank behind it, a failure where it lacks letters."""
+    channel = space.channel
+    if not isinstance(channel, IndelEnv):
+        return predict
+
+    def scores(tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
+        rows, fits = channel.read(tokens), channel.admissible(tokens)
+        found = predict(torch.where(fits[:, None], rows, 0))
+        return torch.where(fits, found, space.failed)
+
+    return scores
+
+
+class CycleChannel:
+    """Outcomes of orders whose letters are skipped or inserted, with common random numbers."""
+
+    def __init__(self, space: OrderSpace, draws: int, seed: int, *, even: bool = True) -> None:
+        assert isinstance(space.noise, Indel)
+        generator = torch.Generator().manual_seed(seed)
+        self.noise, self.width, self.draws = space.noise, space.max_length, draws
+        self.numbers = (cycle_draws if even else plain_draws)(draws, space.max_length, generator)
+
+    def realise(self, orders: Int[Tensor, "N L"]) -> Int[Tensor, "S N L"]:
+        """What comes out of each order at each draw."""
+        return realise(self.noise, orders, self.numbers, self.width)
+
+    def realise_once(self, orders: Int[Tensor, "S L"]) -> Int[Tensor, "S L"]:
+        """What comes out of order s at draw s."""
+        return realise_once(self.noise, orders, self.numbers, self.width)
+
+
+def sampled_channel(space: OrderSpace, draws: int, seed: int, *, even: bool = True) -> "SampledChannel | CycleChannel":
+    """Draws of what comes out of orders under the noise of a space."""
+    kind = CycleChannel if space.noise.changes_length else SampledChannel
+    return kind(space, draws, seed, even=even)
 
 
 class SampledChannel:
@@ -58,7 +109,7 @@ class SampledChannel:
         self.uniform = (
             stratified(draws, env.length, generator) if even else torch.rand(draws, env.length, generator=generator)
         )
-        self.ranked = _own_first(space.vocab)  # A K
+        self.ranked = own_first(space.vocab)  # A K
         laws = _laws(env, draws, generator)  # S L A K, or 1 L A K where all draws have one law
         self.cumulative = laws.gather(-1, self.ranked.expand(laws.shape)).cumsum(-1)
 
@@ -87,11 +138,6 @@ def stratified(draws: int, length: int, generator: torch.Generator) -> Float[Ten
     return (strata + torch.rand(draws, length, generator=generator)) / draws
 
 
-def _own_first(vocab: int) -> Int[Tensor, "A K"]:
-    """For each letter all letters, itself first: then one number makes an error of every order, or of none."""
-    return torch.stack([torch.tensor([own, *(k for k in range(vocab) if k != own)]) for own in range(vocab)])
-
-
 def _laws(env: SequenceEnv, draws: int, generator: torch.Generator) -> Float[Tensor, "S L A K"]:
     """Laws of the letter that is written at each place for each letter ordered, at the rate of each draw."""
     rates = env.noise.draw_rates(draws, generator)
@@ -114,8 +160,8 @@ class OrderValues:
     """V_m(o) of any orders: the members' scores where there is no noise, else means over sampled outcomes."""
 
     def __init__(self, space: OrderSpace, predict: Predict, draws: int = 16, seed: int = 0) -> None:
-        self.space, self.predict = space, predict
-        self.channel = None if space.silent else SampledChannel(space, draws, seed)
+        self.space, self.predict = space, read_by(space, predict)
+        self.channel = None if space.silent else sampled_channel(space, draws, seed)
 
     @property
     def cost(self) -> int:
@@ -129,7 +175,7 @@ class OrderValues:
         blocks = orders.split(max(1, BLOCK // self.channel.draws))
         return torch.cat([self._mean(self.channel, block) for block in blocks], 1)
 
-    def _mean(self, channel: SampledChannel, orders: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
+    def _mean(self, channel: SampledChannel | CycleChannel, orders: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
         outcomes = channel.realise(orders).flatten(0, 1)
         rows, place = torch.unique(outcomes, dim=0, return_inverse=True)  # most outcomes are the orders themselves
         scores = by_blocks(self.predict, rows)[:, place]

@@ -12,8 +12,8 @@ def describe(
     space: OrderSpace, units: UserUnits, orders: list[str], measured: list[str], seed: int = 0
 ) -> list[OrderValue]:
     """What to expect of each order under the noise, in the user's units."""
-    channel, automaton = space.env, space.automaton
-    return values_in(channel, orders, units.predict, automaton=automaton, measured=measured, seed=seed)
+    more = {"automaton": space.automaton, "measured": measured, "seed": seed, "failed": units.score(space.failed)}
+    return values_in(space.channel, orders, units.predict, **more)
 
 
 def plate_frame(values: list[OrderValue]) -> pd.DataFrame:

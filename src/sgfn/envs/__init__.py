@@ -5,6 +5,7 @@ from sgfn.envs.base import Enumerable, Env
 from sgfn.envs.constraints import Constraints
 from sgfn.envs.forecast import ForecastEnv
 from sgfn.envs.grid import GridEnv
+from sgfn.envs.indel import IndelEnv
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
 
@@ -15,6 +16,7 @@ __all__ = [
     "Env",
     "ForecastEnv",
     "GridEnv",
+    "IndelEnv",
     "SequenceEnv",
     "TabulatedEnv",
     "tabulate",

@@ -89,6 +89,11 @@ class Env(ABC):
         """K: number of outcomes; as many as intentions, unless noise turns one set into another."""
         return self.actions
 
+    @property
+    def intends_outcomes(self) -> bool:
+        """Whether intentions are outcomes: what is meant has the number of what then happens without noise."""
+        return self.actions == self.outcomes
+
     @cached_property
     def object_width(self) -> int:
         """O: integers in an object."""
@@ -180,6 +185,10 @@ class Env(ABC):
         """Which intentions may lead to each outcome from the state."""
         kernel, outcomes = self.operator(state), torch.arange(self.outcomes, device=state.device)
         return torch.stack([kernel.log_column(k.expand(state.shape[:-1])) > -torch.inf for k in outcomes], -2)
+
+    def admissible(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"] | None:
+        """Which objects are what is asked for: those that satisfy the constraints; None where all are."""
+        return None if self.automaton is None else self.automaton.feasible(objects)
 
     def embed(self, raw: State) -> State:
         """A state in the coding that this environment works with; raw states are their own."""

@@ -24,6 +24,8 @@ class GridEnv(Enumerable):
     distance = "l1"
 
     def __init__(self, *, ndim: int, side: int, noise: Noise) -> None:
+        if noise.changes_length:
+            raise ValueError("insertions and deletions are of letters, and a grid has none: choose another noise.kind")
         self.ndim, self.side, self.noise = ndim, side, noise
         self.actions = ndim + 1
         self.horizon = ndim * (side - 1) + 1

@@ -27,6 +27,8 @@ class SequenceEnv(Enumerable):
 
     tree = True
     distance = "hamming"
+    appends = True
+    """Whether every step writes exactly one symbol."""
 
     def __init__(
         self,
@@ -41,6 +43,8 @@ class SequenceEnv(Enumerable):
         if not isinstance(noise, Noise):
             rate = "must be a noise object such as sgfn.UniformSlip(alpha=0.1); sgfn.Sequences takes a rate too"
             raise ValueError(f"noise {rate}, got {noise!r}")
+        if noise.changes_length and self.appends:
+            raise ValueError(f"{noise.summary}: lengths change, which sgfn.envs.IndelEnv is for")
         self.length, self.alphabet, self.noise, self.stop, self.min_length = length, alphabet, noise, stop, min_length
         self.vocab = len(alphabet)
         if self.vocab < 2 or len(set(alphabet)) < self.vocab:
@@ -66,6 +70,21 @@ class SequenceEnv(Enumerable):
         self.num_states = self.offsets[length]
         lengths = range(min_length, length + 1) if stop else [length]
         self.num_objects = sum(self.vocab**d for d in lengths)
+
+    @property
+    def by_letter(self) -> bool:
+        """Whether what is intended are letters, so that sequences can be ordered; mixtures are none."""
+        return self.actions == self.outcomes
+
+    @property
+    def action_names(self) -> list[str]:
+        """Names of the intentions, where they are letters."""
+        return [*self.alphabet, *(["stop"] if self.stop else [])]
+
+    @property
+    def outcome_names(self) -> list[str]:
+        """Names of the outcomes."""
+        return [*self.alphabet, *(["stop"] if self.stop else [])]
 
     def initial(self, batch: int, device: torch.device | str = "cpu") -> Int[Tensor, "B S"]:
         """Sequences without any token, one for each trajectory."""
@@ -124,13 +143,13 @@ class SequenceEnv(Enumerable):
         return torch.where(here & (state == self.blank) & ~self.done(state)[..., None], symbol[..., None], state)
 
     @property
-    def appends(self) -> bool:
+    def writes_in_order(self) -> bool:
         """Whether states grow as `apply` of this class writes them, in this class and in subclasses."""
         return all(getattr(type(self), name) is getattr(SequenceEnv, name) for name in ("initial", "done", "apply"))
 
     def unrolled(self, realised: Int[Tensor, "B T"]) -> tuple[Int[Tensor, "B T+1 S"], Bool[Tensor, "B T"]]:
         """All states in one operation: the first t symbols of the last one, with blanks behind."""
-        if not self.appends:
+        if not self.writes_in_order:
             return super().unrolled(realised)
         steps, device = realised.shape[1], realised.device
         if self.stop:
@@ -208,7 +227,10 @@ class SequenceEnv(Enumerable):
 
     def parse(self, texts: list[str]) -> Int[Tensor, "N O"]:
         """Letters to token ids."""
-        shortest = self.min_length if self.stop else self.length
+        return self.parse_between(texts, self.min_length if self.stop else self.length)
+
+    def parse_between(self, texts: list[str], shortest: int) -> Int[Tensor, "N O"]:
+        """Letters to token ids, of texts from a least length on."""
         code = {letter: i for i, letter in enumerate(self.alphabet)}
         rows = []
         for number, text in enumerate(texts, start=1):
@@ -221,6 +243,10 @@ class SequenceEnv(Enumerable):
                 raise ValueError(f"entry {number} ({shorten(text)!r}): length {len(text)}, this task needs {wanted}")
             rows.append([code[c] for c in text] + [self.blank] * (self.length - len(text)))
         return torch.tensor(rows, dtype=torch.int64).reshape(-1, self.length)
+
+    def read(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch O"]:
+        """Objects as a landscape reads them: as they are, unless letters may be missing."""
+        return objects
 
     def _strings(self, depth: int) -> Int[Tensor, "N S"]:
         number = torch.arange(self.vocab**depth)

@@ -57,7 +57,7 @@ class TabulatedEnv(Enumerable):
     @cached_property
     def possible_table(self) -> Bool[Tensor, "R K"]:
         """Which outcomes may happen, by state."""
-        same = self.outcomes == self.actions and self.env.automaton is None
+        same = self.env.intends_outcomes and self.env.automaton is None
         return self.legal_table if same else self._made(self.env.possible)
 
     @cached_property
@@ -209,6 +209,11 @@ class TabulatedEnv(Enumerable):
 
     def _silent(self, state: Int[Tensor, "N 1"]) -> bool:
         return isinstance(self._by_noise(state, torch.float32, None), Identity)
+
+    @property
+    def intends_outcomes(self) -> bool:
+        """As in the original environment."""
+        return self.env.intends_outcomes
 
     @property
     def counts_steps(self) -> bool:

@@ -4,9 +4,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.automaton import Automaton
+from sgfn.envs.automaton import START, Automaton
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.noise import Noise
+from sgfn.noise.indel import Indel
 
 LARGEST_BLOCK = 8_000_000
 """Numbers in one block of probabilities, orders times nodes, which bounds memory."""
@@ -69,3 +70,42 @@ def _accepted_at(
         prefix = channel.apply(prefix, torch.zeros(1, dtype=torch.int64))  # noise depends on the position alone
     ends = automaton.final[automaton.level(automaton.max_length)]
     return found + (mass * ends).sum(-1)
+
+
+def violations_in_cycles(automaton: Automaton, orders: Int[Tensor, "N L"], noise: Indel) -> Float[Tensor, " N"]:
+    """P(what comes out of each order breaks a constraint, or lacks letters) where letters are skipped and inserted.
+
+    The law over all nodes is carried from cycle to cycle: nothing moves it, a letter moves it once, two twice. Letters
+    beyond the longest sequence are not read, and a flank is read behind the last one.
+    """
+    block = max(1, LARGEST_BLOCK // max(1, automaton.states))
+    parts = [_accepted_in_cycles(automaton, part, noise) for part in orders.split(block)]
+    return (1.0 - torch.cat(parts)).clamp(0.0, 1.0) if parts else torch.zeros(0, dtype=torch.float64)
+
+
+def _accepted_in_cycles(automaton: Automaton, orders: Int[Tensor, "N L"], noise: Indel) -> Float[Tensor, " N"]:
+    (law, lost, added), vocab = noise.tables(), automaton.vocab
+    following = automaton.following.long().clone()
+    last = automaton.level(automaton.max_length)
+    following[last] = torch.arange(last.start, last.stop)[:, None]  # what is full is read no further
+    mass = torch.zeros(orders.shape[0], automaton.states, dtype=torch.float64)
+    mass[:, START] = 1.0
+
+    def moved(mass: Tensor, letters: Tensor) -> Tensor:
+        """The law after one more letter, each with its probability, a row for each order."""
+        after = torch.zeros_like(mass)
+        for letter in range(vocab):
+            after.index_add_(1, following[:, letter], mass * letters[:, letter, None])
+        return after
+
+    for t, letter in enumerate(orders.T):
+        cycle, intended = min(t, len(lost) - 1), letter.clamp(max=vocab - 1)
+        out, more = lost[cycle, intended][:, None], added[cycle, intended][:, None]
+        once = moved(mass, law[cycle, intended])
+        after = out * mass + (1.0 - out - more) * once
+        if noise.inserts:
+            after = after + more * moved(once, noise.inserted.expand(orders.shape[0], -1))
+        mass = torch.where((letter < vocab)[:, None], after, mass)
+    for letter in noise.flank:
+        mass = moved(mass, torch.eye(vocab, dtype=torch.float64)[letter].expand(orders.shape[0], -1))
+    return (mass * automaton.final).sum(-1)

@@ -194,7 +194,7 @@ def reference(
         scores=scores.double(),
         target=wanted,
         floor=best,
-        blind=law(env, table_policy(env, conditionals)) if env.actions == env.outcomes else None,
+        blind=law(env, table_policy(env, conditionals)) if env.intends_outcomes else None,
         uniform=law(env, uniform_policy(env)),
         floor_kind=kind,
     )

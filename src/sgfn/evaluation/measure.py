@@ -111,11 +111,12 @@ def why_not_enumerated(task: Task, max_states: int) -> str:
 def named_letters(task: Task) -> dict[str, list[str]]:
     """Names of intentions and of outcomes, for the picture of a kernel."""
     env = task.env
-    letters = [*env.alphabet, "stop"] if isinstance(env, SequenceEnv) else []
-    names = {"intentions": env.actions, "outcomes": env.outcomes}
+    letters = isinstance(env, SequenceEnv)
+    names = {"intentions": env.action_names if letters else [], "outcomes": env.outcome_names if letters else []}
+    counts = {"intentions": env.actions, "outcomes": env.outcomes}
     return {
-        what: letters[:count] if len(letters) >= count else [str(at) for at in range(count)]
-        for what, count in names.items()
+        what: names[what] if len(names[what]) == count else [str(at) for at in range(count)]
+        for what, count in counts.items()
     }
 
 
@@ -240,9 +241,9 @@ def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tenso
         return None
     objects = env.all_objects()
     scores = task.landscape.scores(objects)
-    if env.automaton is not None:
-        scores = torch.where(env.automaton.feasible(objects), scores, scores.min())
-    if isinstance(env, SequenceEnv) and not env.stop:
+    if (fits := env.admissible(objects)) is not None:
+        scores = torch.where(fits, scores, scores.min())
+    if isinstance(env, SequenceEnv) and env.num_objects == env.vocab**env.length:
         table = scores.double().numpy()
         maxima = torch.from_numpy(
             metrics.local_maxima(table, env.vocab, env.length, radius=REFERENCE_RADIUS, top=REFERENCE_TOP)
@@ -253,7 +254,7 @@ def reference_maxima(task: Task, max_states: int = laws.MAX_STATES) -> Int[Tenso
 
 def known_facts(task: Task) -> dict[str, Any]:
     """Facts that the landscape knows without enumeration, at the configured reward norm."""
-    if task.env.noise_by_state or task.env.automaton is not None:
+    if task.env.noise_by_state or task.env.noise.changes_length or task.env.automaton is not None:
         return {}  # a landscape's own formulas know noise by position, and no constraints
     facts = task.landscape.facts(task.beta, task.env.noise)
     if "log_z" in facts:

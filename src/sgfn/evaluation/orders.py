@@ -11,18 +11,22 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
-from sgfn.envs import Automaton, Env, SequenceEnv
+from sgfn.envs import Automaton, Env, IndelEnv, SequenceEnv
 from sgfn.envs.base import one_hot
 from sgfn.envs.laws import law
 from sgfn.envs.trajectories import Samples
-from sgfn.envs.violations import violation_probabilities
+from sgfn.envs.violations import violation_probabilities, violations_in_cycles
 from sgfn.evaluation.likelihood import log_law
 from sgfn.landscapes.base import Landscape
 from sgfn.learning.rollout import LogPolicy, RolloutDraws, act, clocks, no_reward
+from sgfn.noise.open_loop import MOST_ENTRIES, CycleDraws, cycle_draws, realise, table_entries
 from sgfn.noise.operators import Identity
+from sgfn.noise.pairs import log_probability
 
 LARGEST_TABLE = 2_000_000
 """Sequences in a complete table of scores at most."""
+LARGEST_CYCLES = 400_000_000
+"""Probabilities of outcomes, orders times sequences, that are computed block by block where letters are skipped."""
 LARGEST_LAWS = 20_000_000
 """Probabilities of outcomes, orders times sequences, that are computed one by one at most."""
 SHORTLIST = 64
@@ -47,8 +51,14 @@ class Expectation:
 def as_orders(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N O"]:
     """Rows of intentions as sequences that could be ordered, with blanks from the first stop or padded step on.
 
-    Where a stop slipped into a token the policy went on intending; an order ends at that stop all the same.
+    Where a stop slipped into a token the policy went on intending; an order ends at that stop all the same. Of what was
+    intended in spare cycles an order has the first letters.
     """
+    return intended_letters(env, intended)[:, : env.length]
+
+
+def intended_letters(env: SequenceEnv, intended: Int[Tensor, "N T"]) -> Int[Tensor, "N T"]:
+    """Intended letters, blanks from the first intention on that is none."""
     ended = ((intended < 0) | (intended >= env.vocab)).cummax(-1).values
     return torch.where(ended, env.blank, intended)
 
@@ -73,6 +83,8 @@ def expectation(
     that are the same for all orders, so that orders are compared under the same errors.
     """
     limit = LARGEST_TABLE if limit is None else limit
+    if isinstance(env, IndelEnv):
+        return _in_cycles(env, orders, score, draws, seed, limit)
     if silent(env):
         return _exact(score(orders))
     if separate(env):
@@ -81,6 +93,25 @@ def expectation(
             return _exact(_by_length(env, orders, lengths, score))
     elif env.num_objects <= limit and env.num_objects * orders.shape[0] <= LARGEST_LAWS:
         return _exact(outcome_laws(env, orders) @ score(env.all_objects()).double())
+    return _estimated(env, orders, score, draws, seed)
+
+
+def _in_cycles(
+    env: IndelEnv, orders: Int[Tensor, "N O"], score: Score, draws: int, seed: int, limit: int
+) -> Expectation:
+    """Expectations where letters are skipped or inserted: exact where all that may be read can be scored."""
+    size = env.vocab**env.length
+    if size <= limit and size * orders.shape[0] <= LARGEST_CYCLES:
+        values = score(env.all_strings()).double()
+        blocks = orders.split(max(1, LARGEST_LAWS // size))
+        return _exact(torch.cat([torch.cat(env.laws(block), 1) @ values for block in blocks]))
+    whole = bool((env.written(orders) == env.length).all())
+    if whole and env.shortest == env.length and size <= limit and tabulable(env):
+        strings = env.all_strings()
+        values = score(strings[-size:])
+        short = score(strings[:1])[0]  # what lacks letters scores alike, unless a flank makes it whole
+        columns = [env.value_table(column, float(lost)) for column, lost in zip(values.T, short, strict=True)]
+        return _exact(torch.stack(columns, 1)[env.number(orders)])
     return _estimated(env, orders, score, draws, seed)
 
 
@@ -95,11 +126,13 @@ def silent(env: SequenceEnv) -> bool:
 
 def separate(env: SequenceEnv) -> bool:
     """Whether noise acts on each position by itself and leaves lengths alone."""
-    return not env.noise_by_state and not env.noise.stop
+    return not env.noise_by_state and not env.noise.stop and not env.noise.changes_length
 
 
 def tabulable(env: SequenceEnv) -> bool:
     """Whether the values of all orders can be computed from a complete table of scores."""
+    if isinstance(env, IndelEnv):
+        return env.vocab**env.length <= LARGEST_TABLE and table_entries(env.noise, env.length) <= MOST_ENTRIES
     return separate(env) and env.num_objects <= LARGEST_TABLE
 
 
@@ -153,7 +186,7 @@ def _estimated(env: SequenceEnv, orders: Int[Tensor, "N O"], score: Score, draws
     count, total, squares = orders.shape[0], 0.0, 0.0
     for part in order_draws(env, draws, seed).split(max(1, BLOCK // max(1, count * env.length))):
         came, place = realised(env, orders, part).flatten(0, 1).unique(dim=0, return_inverse=True)
-        values = score(came).double()[place].view(part.count, count, -1)
+        values = score(came).double()[place].view(len(part), count, -1)
         total, squares = total + values.sum(0), squares + values.square().sum(0)
     mean = torch.as_tensor(total) / draws
     spread = (torch.as_tensor(squares) / draws - mean.square()).clamp(min=0.0) / max(1, draws - 1)
@@ -168,9 +201,7 @@ class OrderDraws:
     rate: Float[Tensor, " D"] | None
     """The hidden rate of each draw, where noise has one."""
 
-    @property
-    def count(self) -> int:
-        """D: number of draws."""
+    def __len__(self) -> int:
         return self.clock.shape[0]
 
     def split(self, size: int) -> "list[OrderDraws]":
@@ -180,14 +211,19 @@ class OrderDraws:
         return [OrderDraws(clock, rate) for clock, rate in zip(clocks, rates, strict=True)]
 
 
-def order_draws(env: SequenceEnv, count: int, seed: int) -> OrderDraws:
+def order_draws(env: SequenceEnv, count: int, seed: int) -> OrderDraws | CycleDraws:
     """Random numbers for so many draws."""
     generator = torch.Generator().manual_seed(seed)
+    if isinstance(env, IndelEnv):
+        return cycle_draws(count, env.length, generator)
     return OrderDraws(clocks((count, env.horizon, env.outcomes), generator), env.noise.draw_rates(count, generator))
 
 
-def realised(env: SequenceEnv, orders: Int[Tensor, "N O"], draws: OrderDraws) -> Int[Tensor, "D N O"]:
+def realised(env: SequenceEnv, orders: Int[Tensor, "N O"], draws: OrderDraws | CycleDraws) -> Int[Tensor, "D N O"]:
     """What comes out of each order in each draw."""
+    if isinstance(draws, CycleDraws):
+        assert isinstance(env, IndelEnv)
+        return realise(env.noise, orders, draws, env.length)
     count, steps = orders.shape[0], draws.clock.transpose(0, 1)  # T D K
     times = torch.stack([torch.ones_like(steps), steps], 1)  # an order leaves no choice of intentions
     rolled = RolloutDraws(
@@ -196,8 +232,8 @@ def realised(env: SequenceEnv, orders: Int[Tensor, "N O"], draws: OrderDraws) ->
         explore=0.0,
         temperature=1.0,
     )
-    policy = order_policy(env, orders.repeat(draws.count, 1))
-    return env.objects(act(env, policy, no_reward, rolled).states[:, -1]).view(draws.count, count, -1)
+    policy = order_policy(env, orders.repeat(len(draws), 1))
+    return env.objects(act(env, policy, no_reward, rolled).states[:, -1]).view(len(draws), count, -1)
 
 
 def order_policy(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> LogPolicy:
@@ -213,6 +249,8 @@ def order_policy(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> LogPolicy:
 
 def intact(env: SequenceEnv, orders: Int[Tensor, "N O"]) -> Float64[Tensor, " N"]:
     """Probability that each order comes out as it is, averaged over hidden rates."""
+    if isinstance(env, IndelEnv):
+        return log_probability(env.noise, orders, orders).exp()
     return log_law(env, order_policy(env, orders), orders).exp()
 
 
@@ -224,6 +262,8 @@ def violations(
     automaton = env.automaton if automaton is None else automaton
     if automaton is None:
         return torch.zeros(orders.shape[0], dtype=torch.float64)
+    if isinstance(env, IndelEnv):
+        return violations_in_cycles(automaton, orders, env.noise)
     if not env.noise_by_state:
         return violation_probabilities(automaton, orders, env.noise)
     broken = _estimated(env, orders, lambda rows: (~automaton.feasible(rows))[:, None].double(), draws, 0)
@@ -257,7 +297,7 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
     intended, and of them a shortlist by their scores if they come out intact, with fewer draws where scoring is slow.
     Empty where a task has no sequences to order (a grid).
     """
-    if not isinstance(env, SequenceEnv) or env.actions != env.outcomes:
+    if not isinstance(env, SequenceEnv) or not env.by_letter:
         return []
     orders = candidates(env, samples)
     orders = orders[is_new(landscape, orders)]
@@ -281,11 +321,9 @@ def scored_by(landscape: Landscape) -> Score:
 
 def candidates(env: SequenceEnv, samples: Samples) -> Int[Tensor, "N O"]:
     """Sequences that may be ordered: all of them where their values can be tabulated, else those of the samples."""
-    if tabulable(env):
-        found = env.all_objects()
-    else:
-        found = torch.cat([as_orders(env, samples.intended), samples.objects]).unique(dim=0)
-        found = found[env.written(found) >= (env.min_length if env.stop else env.length)]
+    known = [as_orders(env, samples.intended), samples.objects]
+    found = env.all_objects() if tabulable(env) else torch.cat(known).unique(dim=0)
+    found = found[env.written(found) >= (env.min_length if env.stop else env.length)]
     return found if env.automaton is None else found[env.automaton.feasible(found)]
 
 

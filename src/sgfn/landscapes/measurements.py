@@ -170,18 +170,20 @@ def _shrunk(
     return None if sd is None else sd / float(np.ptp(values))
 
 
-def table_of(source: "Path | str | pd.DataFrame | Table", field_name: str = "") -> "Table":
-    """The table of a file, or of a frame, whose rows count from 1 on."""
+def table_of(
+    source: "Path | str | pd.DataFrame | Table", field_name: str = "", each: str = "measured sequence"
+) -> "Table":
+    """The table of a file, or of a frame, whose rows count from 1 on; `each` is what a row stands for."""
     from sgfn.config.tables import Table, read_table  # pandas is slow to import, and large
 
     if isinstance(source, Table):
         return source
     if isinstance(source, Path | str):
-        return read_table(Path(source), field_name, each="measured sequence")
+        return read_table(Path(source), field_name, each=each)
     frame = source.reset_index(drop=True)
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
     if not len(frame):
-        raise ValueError("the frame of measurements has no rows; add one row for each measured sequence")
+        raise ValueError(f"the frame of {each}s has no rows; add one row for each {each}")
     return Table(name="measurements", frame=frame, lines=np.arange(1, len(frame) + 1), unit="row")
 
 

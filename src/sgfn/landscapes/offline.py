@@ -34,15 +34,17 @@ def training_objects(task: Task) -> Int[Tensor, "N O"] | None:
     known = None if config.share == 0 and config.file is None else start_objects(task)
     if config.share > 0 and known is None:
         raise ValueError("offline.share is positive but offline.file is not given: name a file of objects")
-    return known if known is None or task.env.automaton is None else _feasible(task, known)
+    return known if known is None or task.env.admissible(known) is None else _feasible(task, known)
 
 
 def _feasible(task: Task, known: Int[Tensor, "N O"]) -> Int[Tensor, "N O"]:
     """Those of the known objects that satisfy the constraints: others cannot be built."""
-    assert task.env.automaton is not None
-    kept = known[task.env.automaton.feasible(known)]
+    fits = task.env.admissible(known)
+    assert fits is not None
+    kept = known[fits]
     if not kept.shape[0] and task.config.offline.share > 0:
-        what = f"none of the {known.shape[0]:,} known objects satisfies the constraints ({task.env.automaton.told})"
+        rules = "whole" if task.env.automaton is None else f"what the constraints ask for ({task.env.automaton.told})"
+        what = f"none of the {known.shape[0]:,} known objects is {rules}"
         raise ValueError(f"offline.share is positive and {what}: leave it out, or relax a constraint")
     return kept
 

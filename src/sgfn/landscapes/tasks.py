@@ -21,7 +21,7 @@ from sgfn.config.recording import Observed, plain
 from sgfn.config.registry import Entry, Registry, called_as, of_kind, refuse_arguments
 from sgfn.config.series import SeriesConfig
 from sgfn.config.tasks import CallableConfig, ConstraintsConfig, GridConfig, TableConfig, charge_range, gc_range
-from sgfn.envs import Constraints, Env, GridEnv, SequenceEnv
+from sgfn.envs import Constraints, Env, GridEnv, IndelEnv, SequenceEnv
 from sgfn.landscapes import tfbind8
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.bits import Bits
@@ -33,11 +33,13 @@ from sgfn.landscapes.measurements import Measurements, read_measurements, resolv
 from sgfn.landscapes.motif import Motif
 from sgfn.landscapes.proxies import Proxy, fit_proxy
 from sgfn.landscapes.proxies.files import read_proxy
+from sgfn.landscapes.read_out import ReadOut
 from sgfn.landscapes.rna import ALPHABET as RNA_LETTERS
 from sgfn.landscapes.rna import Rna
 from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.words import Words
 from sgfn.noise import make_noise
+from sgfn.noise.indel import Indel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +58,16 @@ class Task:
     def log_reward(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """log R before the exponent (mission M7); under constraints at most its floor where an object breaks one, so
         that noise which breaks them is learned from, with finite losses."""
-        found, automaton = self.landscape.log_reward(objects, self.config.reward), self.env.automaton
-        if automaton is None:
+        found, fits = self.landscape.log_reward(objects, self.config.reward), self.env.admissible(objects)
+        if fits is None:
             return found
         floor = math.log(self.config.reward.minimum) - math.log(self.config.reward.norm)
-        return torch.where(automaton.feasible(objects), found, found.clamp(max=floor))
+        return torch.where(fits, found, found.clamp(max=floor))
 
     def log_target(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """log R of the target law: as `log_reward`, and minus infinity where an object breaks a constraint."""
-        found, automaton = self.landscape.log_reward(objects, self.config.reward), self.env.automaton
-        return found if automaton is None else torch.where(automaton.feasible(objects), found, -torch.inf)
+        found, fits = self.landscape.log_reward(objects, self.config.reward), self.env.admissible(objects)
+        return found if fits is None else torch.where(fits, found, -torch.inf)
 
 
 CORNERS = "peaks in the corners (Bengio et al. 2021)"
@@ -426,6 +428,13 @@ def sequences(config: TrainConfig, *, length: int, alphabet: str, min_length: in
     """Sequences under the configured noise: of one length, or with a stop action from a least length on."""
     noise = make_noise(config.noise, alphabet, length)
     rules = make_constraints(config.constraints)
+    if isinstance(noise, Indel):
+        if min_length not in (None, length):
+            raise ValueError(
+                "noise.kind 'indel' writes sequences of one length step by step, and this task has several: choose "
+                "another kind, or `sgfn design propose`, which orders whole sequences"
+            )
+        return IndelEnv(length=length, alphabet=alphabet, noise=noise, constraints=rules)
     if min_length is None or min_length == length:
         return SequenceEnv(length=length, alphabet=alphabet, noise=noise, constraints=rules)
     varies: dict[str, Any] = {"stop": True, "min_length": min_length}
@@ -453,6 +462,7 @@ def constraint_values(config: ConstraintsConfig) -> dict[str, Any]:
 def assemble(name: str, config: TrainConfig, env: Env, landscape: Landscape, beta: float, summary: str) -> Task:
     """A task with the configured exponent, or else the one given."""
     beta = beta if config.beta is None else config.beta
+    landscape = ReadOut(landscape, env) if isinstance(env, IndelEnv) else landscape
     return Task(name=name, summary=summary, env=env, landscape=landscape, beta=beta, config=config)
 
 

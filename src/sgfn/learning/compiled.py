@@ -86,7 +86,7 @@ class CompiledBackend(Backend):
 
     @property
     def _builds_states(self) -> bool:
-        return bool(getattr(self.env, "appends", False))
+        return bool(getattr(self.env, "writes_in_order", False))
 
     def _trajectories(
         self,

@@ -61,7 +61,7 @@ def count_estimate(env: Env, batch: Trajectories) -> Float64[Tensor, "A K"]:
     Right where noise is the same in all of them. Intentions that never could slip, or were never seen, get certainty.
     """
     counted = batch.valid
-    if env.actions == env.outcomes:  # else intentions are another set, and noise acts on all of them
+    if env.intends_outcomes:  # else intentions are another set, and noise acts on all of them
         counted = counted & env.slippable(batch.states[:, :-1]).gather(-1, batch.intended[..., None])[..., 0]
     pair = (batch.intended * env.outcomes + batch.realised)[counted]
     counts = pair.bincount(minlength=env.actions * env.outcomes).double().view(env.actions, env.outcomes)

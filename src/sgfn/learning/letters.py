@@ -24,7 +24,7 @@ Memory = tuple[Tensor, ...]
 
 def letters_fit(env: object, nets: FlowNets) -> bool:
     """Whether an environment and its networks can be rolled out so: sequences by a transformer without thoughts."""
-    plain = isinstance(env, SequenceEnv) and env.appends and env.actions == env.outcomes
+    plain = isinstance(env, SequenceEnv) and env.writes_in_order and env.intends_outcomes
     return plain and type(nets.encoder) is SequenceReader and nets.join is None
 
 

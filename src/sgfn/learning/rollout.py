@@ -157,7 +157,7 @@ def rollout(
 def act(env: Env, policy: Policy, log_reward: LogReward, draws: RolloutDraws) -> Trajectories:
     """Trajectories in the noisy environment: intentions drawn from the policy, outcomes from the kernel."""
     actor, clock = as_actor(policy), draws.clock
-    if draws.rate is None and isinstance(actor, WholeRolloutActor) and env.actions == env.outcomes:
+    if draws.rate is None and isinstance(actor, WholeRolloutActor) and env.intends_outcomes:
         whole = actor.whole_rollout(clock, draws.explore, draws.temperature)
         if whole is not None:
             valid = ~env.done(whole.states[:, :-1]) if whole.valid is None else whole.valid

@@ -495,5 +495,5 @@ def check_task(task: Task) -> None:
         )
     if ENCODERS[config.net.encoder].sequences and sequence_of(env) is None:
         raise ValueError(f"net.encoder {config.net.encoder!r} reads sequences: use mlp for {task.name}")
-    if scored_as(config) == "blind" and env.actions != env.outcomes:
+    if scored_as(config) == "blind" and not env.intends_outcomes:
         raise ValueError("form 'blind' takes outcomes for intentions, which are another set here: use marginal")

@@ -118,7 +118,7 @@ class Join(nn.Module):
 def sequence_of(env: Env) -> SequenceEnv | None:
     """The environment if its states are sequences of tokens, behind look-up tables too; else None."""
     inner = env.env if isinstance(env, TabulatedEnv) else env
-    return inner if isinstance(inner, SequenceEnv) else None
+    return inner if isinstance(inner, SequenceEnv) and inner.appends else None
 
 
 def width_of(encoder: nn.Module, env: Env) -> int:

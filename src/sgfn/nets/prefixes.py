@@ -22,7 +22,7 @@ MOST_CODED = 256
 
 def sums_prefixes(env: Env) -> bool:
     """Whether states are prefixes of sequences, coded as `SequenceEnv` codes them."""
-    plain = isinstance(env, SequenceEnv) and env.appends
+    plain = isinstance(env, SequenceEnv) and env.writes_in_order
     return plain and type(env).encode is SequenceEnv.encode and type(env).written is SequenceEnv.written
 
 

@@ -7,6 +7,7 @@ from sgfn.noise.registry import NOISES, NoiseEntry, noise_words
 
 if TYPE_CHECKING:
     from sgfn.noise.files import read_confusion, read_rates
+    from sgfn.noise.indel import Indel
     from sgfn.noise.kinds import (
         ByPosition,
         ConfusionMatrix,
@@ -27,6 +28,7 @@ __all__ = [
     "ByPosition",
     "ConfusionMatrix",
     "HiddenRate",
+    "Indel",
     "Mixtures",
     "Noise",
     "NoiseEntry",
@@ -48,6 +50,7 @@ _NEED_TORCH = {
         *("ByPosition", "ConfusionMatrix", "HiddenRate", "Mixtures", "Noise", "Slip", "UniformSlip"),
         *("bayes_filter", "beta_quadrature", "slip_kernel", "slip_project"),
     ),
+    "sgfn.noise.indel": ("Indel",),
     "sgfn.noise.making": ("make_noise",),
 }
 __getattr__ = lazy_attributes(__name__, {name: home for home, names in _NEED_TORCH.items() for name in names})

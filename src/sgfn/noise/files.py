@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from jaxtyping import Float64
+from torch import Tensor
 
 from sgfn.config.checks import shorten
 from sgfn.noise.kinds import ByPosition, ConfusionMatrix
@@ -15,26 +17,52 @@ if TYPE_CHECKING:
 FIELD = "noise.file"
 STOP = "stop"
 """Label of the stop action in a confusion matrix."""
+ROUNDING = 0.02
+"""By how much the sum of rounded probabilities may miss one."""
 
 
 def read_confusion(file: Path, alphabet: str, stop: bool = False) -> ConfusionMatrix:
     """The matrix in a table with the realised letters in its header and the intended one before each row; `stop` too
-    where it slips."""
+    where it slips.
+
+    Letters may be lower case. Counts, percentages and rounded numbers are made probabilities, which `notice` tells.
+    """
     from sgfn.config.tables import read_table  # pandas is slow to import, and large
 
     labels = [*alphabet, *([STOP] if stop else [])]
     table = read_table(file, FIELD, each="intended letter")
-    first, *names = table.columns
-    columns = _labels(table, "the header", names, labels)
-    order = _labels(table, "the first column", table.texts(first), labels)
-    cells = [_probabilities(table, name) for name in names]
+    matrix, notice = read_laws(table, labels, table.columns[1:])
+    made = ConfusionMatrix(matrix=matrix, stop=stop)
+    object.__setattr__(made, "notice", notice)
+    return made
+
+
+def read_laws(table: "Table", labels: list[str], names: list[str]) -> tuple[Float64[Tensor, "V V"], str]:
+    """Laws of what is written for each label, from the named columns, and what was done to make them laws."""
+    columns = match_labels(table, "the header", names, labels)
+    order = match_labels(table, "the first column", table.texts(table.columns[0]), labels)
+    cells = list(zip(*(amounts(table, name) for name in names), strict=True))
+    unit = _unit(cells)
     matrix = torch.zeros(len(labels), len(labels), dtype=torch.float64)
-    for row, values in enumerate(zip(*cells, strict=True)):
+    for row, values in enumerate(cells):
         total = math.fsum(values)
-        if abs(total - 1.0) > 1e-6:
-            raise table.problem(f"row {labels[order[row]]!r} sums to {total:.7g}, it must sum to 1", row)
+        if total == 0.0 or (unit is None and abs(total - 1.0) > ROUNDING):
+            what = f"row {labels[order[row]]!r} sums to {total:.7g}, it must sum to 1"
+            raise table.problem(what, row)
         matrix[order[row], columns] = torch.tensor(values, dtype=torch.float64) / total
-    return ConfusionMatrix(matrix=matrix, stop=stop)
+    return matrix, f"{table.name}: {unit} were made probabilities, row by row" if unit else ""
+
+
+def _unit(cells: list[tuple[float, ...]]) -> str | None:
+    """What rows of numbers that do not sum to 1 are; empty where they do, None where that cannot be told."""
+    sums = [math.fsum(row) for row in cells]
+    if all(abs(total - 1.0) <= 1e-6 for total in sums):
+        return ""
+    if all(abs(total - 1.0) <= ROUNDING for total in sums):
+        return "rounded numbers"
+    if all(abs(total - 100.0) <= 100 * ROUNDING for total in sums):
+        return "percentages"
+    return "counts" if all(value.is_integer() for row in cells for value in row) else None
 
 
 def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
@@ -44,20 +72,16 @@ def read_rates(file: Path, length: int, stop: bool = False) -> ByPosition:
     table = read_table(file, FIELD, each="position")
     if "alpha" not in table.columns:
         raise table.header_problem("the header has no column 'alpha'")
-    alphas = _probabilities(table, "alpha")
-    if 1.0 in alphas:
-        raise table.problem("must lie in [0, 1), got 1", alphas.index(1.0), "alpha")
-    counted = table.texts("position") if "position" in table.columns else []
-    for row, text in enumerate(counted):
-        if text != str(row + 1):
-            raise table.problem(f"expected {row + 1}, got {shorten(text)}", row, "position")
+    alphas = rate_column(table, "alpha")
+    check_positions(table)
     if len(alphas) < length:
         raise ValueError(f"{table.name} has {len(alphas)} positions, the task has {length}: add rows")
     return ByPosition(alphas=tuple(alphas), stop=stop)
 
 
-def _labels(table: "Table", where: str, found: list[str], wanted: list[str]) -> list[int]:
-    """Which entry of `wanted` each label is; each must be there exactly once, in any order."""
+def match_labels(table: "Table", where: str, found: list[str], wanted: list[str]) -> list[int]:
+    """Which entry of `wanted` each label is; each must be there exactly once, in any order and case."""
+    found = [name if name in wanted or name.upper() not in wanted else name.upper() for name in found]
     wrong = [name for name in found if name not in wanted]
     missing = [name for name in wanted if name not in found]
     twice = [name for name in wanted if found.count(name) > 1]
@@ -69,16 +93,33 @@ def _labels(table: "Table", where: str, found: list[str], wanted: list[str]) -> 
     return [wanted.index(name) for name in found]
 
 
-def _probabilities(table: "Table", column: str) -> list[float]:
-    """The numbers of a column, each in [0, 1]."""
-    return [_probability(table, row, column, text) for row, text in enumerate(table.texts(column))]
+def check_positions(table: "Table") -> None:
+    """Raise unless a column `position`, where there is one, counts the rows from 1 on."""
+    for row, text in enumerate(table.texts("position") if "position" in table.columns else []):
+        if text != str(row + 1):
+            raise table.problem(f"expected {row + 1}, got {shorten(text)}", row, "position")
 
 
-def _probability(table: "Table", row: int, column: str, text: str) -> float:
+def rate_column(table: "Table", column: str) -> list[float]:
+    """The numbers of a column, each a rate in [0, 1)."""
+    found = [_amount(table, row, column, text) for row, text in enumerate(table.texts(column))]
+    for row, value in enumerate(found):
+        if value >= 1.0:
+            wrong = "must lie in [0, 1), got 1" if value == 1.0 else f"{value:g} is no probability in [0, 1]"
+            raise table.problem(wrong, row, column)
+    return found
+
+
+def amounts(table: "Table", column: str) -> list[float]:
+    """The numbers of a column, each zero or above."""
+    return [_amount(table, row, column, text) for row, text in enumerate(table.texts(column))]
+
+
+def _amount(table: "Table", row: int, column: str, text: str) -> float:
     try:
         value = float(text.replace("_", "x"))  # Python's own 1_000 is no number of a table
     except ValueError:
         raise table.problem(f"{shorten(text)!r} is not a number", row, column) from None
-    if not 0.0 <= value <= 1.0 + 1e-6:
+    if not 0.0 <= value < math.inf:
         raise table.problem(f"{shorten(text)} is no probability in [0, 1]", row, column)
     return value

@@ -32,6 +32,8 @@ class Noise(ABC):
 
     stop: bool = False
     """Whether the stop action takes part."""
+    notice: str = ""
+    """What whoever gave it should know of how it was read."""
 
     @property
     @abstractmethod
@@ -42,6 +44,11 @@ class Noise(ABC):
     def by_position(self) -> bool:
         """Whether `kernel` reads the position, which is then computed where the environment counts steps."""
         return True
+
+    @property
+    def changes_length(self) -> bool:
+        """Whether a step may write no letter, or several: then positions are no steps, see `sgfn.noise.indel`."""
+        return False
 
     @abstractmethod
     def kernel(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from sgfn.config import NoiseConfig
-from sgfn.config.reads import Reads, When, above, reads
+from sgfn.config.reads import Reads, When, above, given, reads
 from sgfn.config.recording import Observed
 from sgfn.config.registry import Entry, Registry, imported, refuse_arguments
 
@@ -26,6 +26,9 @@ class NoiseEntry(Entry):
     """Ours as `module:name`."""
     declared: bool = True
     """Whether what it reads was written down; of a maker function it is what it is seen to read when called."""
+
+    rates: bool = False
+    """Whether it can be had from rates alone, without a table."""
 
     def needs(self, field: str) -> bool:
         """Whether a field of the noise's settings is read."""
@@ -94,6 +97,23 @@ NOISES: Registry[NoiseEntry] = Registry(
         about="a rate that is drawn for each sequence and not shown",
         make="sgfn.noise.making:hidden",
         reads=_settings("alpha", "concentration", "stop", level=_NOISY),
+    ),
+    NoiseEntry(
+        name="indel",
+        about="letters are skipped or written twice too: rates (--noise.deletion ...), a preset or a table",
+        make="sgfn.noise.making:indel",
+        rates=True,
+        reads=(
+            reads("noise.flank", "noise.spare", "noise.preset"),
+            reads("noise.file", preset=given("noise.preset", False)),
+            reads("noise.scale", preset=given("noise.preset")),
+            reads("noise.scale", file=given("noise.file")),
+            reads(
+                *("noise.substitution", "noise.deletion", "noise.insertion"),
+                preset=given("noise.preset", False),
+                file=given("noise.file", False),
+            ),
+        ),
     ),
 )
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from sgfn.config import TrainConfig
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.files import nulls, write_text
-from sgfn.envs import Env, GridEnv, SequenceEnv, laws, trajectories
+from sgfn.envs import Env, GridEnv, IndelEnv, SequenceEnv, laws, trajectories
 from sgfn.envs.base import check_width, one_hot
 from sgfn.envs.trajectories import finished, gathered
 from sgfn.evaluation import exact
@@ -132,8 +132,8 @@ class Model:
     def actions(self) -> list[str]:
         """Names of the intentions, in the order of the columns of `policy`."""
         env = self.env
-        if isinstance(env, SequenceEnv) and env.actions == env.outcomes:
-            return [*env.alphabet, *(["stop"] if env.stop else [])]
+        if isinstance(env, SequenceEnv) and env.by_letter:
+            return env.action_names
         if isinstance(env, GridEnv):
             return [*(f"+{i}" for i in range(env.ndim)), "stop"]
         return [str(i) for i in range(env.actions)]
@@ -328,7 +328,10 @@ def states_of(env: Env, prefixes: Sequence[str] | Tensor) -> Int[Tensor, "N S"]:
 def _parsed(env: Env, texts: list[str]) -> Int[Tensor, "N S"]:
     if isinstance(env, SequenceEnv):
         codes = [_prefix(env, number, text) for number, text in enumerate(texts, start=1)]
-        return torch.tensor(codes, dtype=torch.int64).view(-1, env.length)
+        letters = torch.tensor(codes, dtype=torch.int64).view(-1, env.length)
+        if isinstance(env, IndelEnv):  # the prefix after as many cycles as it has letters
+            return torch.cat([letters, env.written(letters)[:, None]], 1)
+        return letters
     if isinstance(env, GridEnv):
         cells = env.parse(texts)
         return torch.cat([cells, torch.zeros_like(cells[:, :1])], -1)

@@ -19,6 +19,7 @@ from sgfn.landscapes.function import FunctionLandscape, load_function
 from sgfn.landscapes.measurements import resolve_alphabet
 from sgfn.landscapes.tasks import Task, make_task, sequences
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, UniformSlip
+from sgfn.noise.indel import Indel
 from sgfn.runs.spaces import Grid, Sequences, as_noise, noise_config, with_noise
 from sgfn.runs.trust import named_code, remember
 
@@ -30,6 +31,7 @@ NOISES: dict[str, type[Noise]] = {
     "position": ByPosition,
     "confusion": ConfusionMatrix,
     "mixtures": Mixtures,
+    "indel": Indel,
 }
 Description = dict[str, Any]
 Reward = Callable[[list[str]], Any] | Landscape | str
@@ -297,10 +299,11 @@ def _read_noise(folder: Path, data: Description | None, given: Noise | None, env
 def described_noise(data: Mapping[str, Any]) -> Noise:
     """A noise of ours from its description; raises for values of another type than theirs."""
     values = {name: value for name, value in data.items() if name not in ("kind", "words")}
-    if "matrix" in values:
-        values["matrix"] = torch.tensor(values["matrix"], dtype=torch.float64)
-    if "alphas" in values:
-        values["alphas"] = tuple(float(alpha) for alpha in values["alphas"])
+    for name in {"matrix", "substitution", "deletion", "insertion", "inserted"} & values.keys():
+        values[name] = torch.tensor(values[name], dtype=torch.float64)
+    for name, kind in (("alphas", float), ("flank", int)):
+        if name in values:
+            values[name] = tuple(kind(value) for value in values[name])
     for name, value in values.items():
         wanted = bool if name == "stop" else (int, float, tuple, torch.Tensor)
         if not isinstance(value, wanted) or (name != "stop" and isinstance(value, bool)):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from sgfn.config.csv_cells import FORMULA, MARK, SPLITTING, marked
 from sgfn.envs import Env, GridEnv, SequenceEnv
-from sgfn.evaluation.orders import as_orders
+from sgfn.evaluation.orders import intended_letters
 
 TextRows = UInt8[np.ndarray, "N _"]
 COMMA, QUOTE, APOSTROPHE = ord(","), ord('"'), ord(MARK)
@@ -48,9 +48,10 @@ def spell_objects(env: Env, objects: Int[np.ndarray, "N O"]) -> TextRows:
 
 
 def spell_intended(env: Env, intended: Int[Tensor, "N T"]) -> TextRows:
-    """Intentions as text, up to the first stop; on a grid, or where they are no letters, their numbers."""
-    if isinstance(env, SequenceEnv) and env.actions == env.outcomes:
-        return spell_objects(env, (as_orders(env, intended) if env.stop else intended).numpy())
+    """Intentions as text, up to the first stop or wait; on a grid, or where they are no letters, their numbers."""
+    if isinstance(env, SequenceEnv) and env.by_letter:
+        ends = env.stop or not env.appends
+        return spell_objects(env, (intended_letters(env, intended) if ends else intended).numpy())
     return spell(intended.numpy(), [str(i) for i in range(env.actions)], " ")
 
 

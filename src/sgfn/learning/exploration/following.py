@@ -29,7 +29,7 @@ def toward(env: Env, goals: Int[Tensor, "B O"]) -> Guide:
 def orders_at_once(env: Env) -> bool:
     """Whether orders can be made in one call: sequences of one length, all legal, under noise by position alone."""
     fixed = isinstance(env, SequenceEnv) and type(env).apply is SequenceEnv.apply and env.unmasked
-    return fixed and not env.noise_by_state and env.actions == env.outcomes
+    return fixed and not env.noise_by_state and env.intends_outcomes
 
 
 @torch.no_grad()

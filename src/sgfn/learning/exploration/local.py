@@ -85,7 +85,7 @@ class Local(Way):
         ends = torch.randint(steps, (count, 2), generator=generator, device=self.device).sort(1).values
         step = torch.arange(steps, device=self.device)
         kept = (step < ends[:, :1]) | (step > ends[:, 1:])
-        if not isinstance(self.raw, SequenceEnv):  # elsewhere a later step means nothing after another earlier one
+        if not (isinstance(self.raw, SequenceEnv) and self.raw.appends):  # elsewhere later steps depend on earlier ones
             kept = step < ends[:, :1]
         return self._followed(planned(plan, kept, self.env.outcomes), count, backend, generator, by_policy=True)
 

@@ -38,7 +38,7 @@ MOST_ENTRIES = 2**24
 def plain_sequence(env: Env, methods: tuple[str, ...] = ASSUMED_METHODS) -> SequenceEnv | None:
     """The environment of sequences of one length, behind look-up tables too, if it is as `SequenceEnv` writes it."""
     found = sequence_of(env)
-    if found is None or found.stop or found.actions != found.outcomes or found.automaton is not None:
+    if found is None or found.stop or not found.intends_outcomes or found.automaton is not None:
         return None
     own = any(getattr(type(found), name) is not getattr(SequenceEnv, name) for name in methods)
     return None if own else found

@@ -173,7 +173,7 @@ class GridEdits(LocalEdits):
 
 def check_edits(env: Env) -> None:
     """Raise where an environment has no edits or its table of orders would be too large, before anything is made."""
-    if env.actions != env.outcomes:
+    if not env.intends_outcomes:
         raise ValueError("chains of edits order what comes out, and intentions are another set here: use tb or kl")
     if isinstance(env, SequenceEnv):
         if env.noise_by_state:
