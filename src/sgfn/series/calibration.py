@@ -61,7 +61,7 @@ class NormalScores:
 
 STEP_PRIOR = 1.0
 """Weight, in windows, of scores of the usual spread that are added to those of the windows that were observed."""
-USUAL = 1.2
+USUAL = 1.1
 """Spread of a pool before anything is known: its laws take their estimated parameters for the true ones."""
 HALF_LIFE = 1.0
 """Horizons after which a window counts for half: spreads of most series change with time."""

@@ -12,7 +12,7 @@ PLAIN_COMMA = re.compile(r".*,(\d{1,2}|\d{4,})")
 """A comma that no thousands follow."""
 
 SIGNED = re.compile(
-    r"(?P<open>\()?(?P<before>[^\d().+-]{0,4})(?P<number>[+-]?\d+(\.\d+)?)\s*(?P<after>%|[^\W\d]{1,4}|[€$£¥])?\)?"
+    r"(?P<open>\()?([€$£¥]|[A-Z]{3} )?\s*(?P<number>[+-]?\d+(\.\d+)?)(\s*%|\s?[€$£¥]|\s[A-Za-z]{1,4})?\)?"
 )
 """50.1%, $12.50, 100 EUR and (12.50): a number with a sign or a unit, or a negative one as accountants write it."""
 
