@@ -33,6 +33,7 @@ from benchmarks.figures_speed import (
     two_trees_table,
 )
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
+from benchmarks.forecast_breadth.spreads import spreads_table
 from benchmarks.forecast_breadth.table import breadth_tables
 from benchmarks.forecast_cost import cost_table
 from sgfn.config.files import replacing, write_text
@@ -150,6 +151,7 @@ TABLES = {
     "soft": soft_table,
     "forecast": forecast_table,
     "breadth": breadth_tables,
+    "spreads": spreads_table,
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,

@@ -41,8 +41,8 @@ PROTOCOL = (
 """What a reader of the figures should know, whatever was measured."""
 FIRST = "sgfn, first scoring"
 CHOSEN = {
-    "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on this "
-    "half: its figures flatter sgfn.",
+    "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on "
+    "this half: its figures flatter sgfn.",
     "validation": "Nothing was chosen on this half. It is scored once per release: here for the second time (0.3); "
     f"`{FIRST}` is the scoring of the release before, whose misses were known when intervals and laws were changed.",
 }

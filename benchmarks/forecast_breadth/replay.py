@@ -9,7 +9,7 @@ its laws say of the held-out windows and of the test windows is kept, with what 
 import argparse
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from jaxtyping import Int64
 
 from benchmarks.forecast_breadth.methods import places
 from benchmarks.forecast_breadth.panel import DataSet, halves, load, provenance, test_windows
+from sgfn.config.series import LAWS
 from sgfn.series.data import cuts_of
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.panel import NO_STAMPS
@@ -109,14 +110,16 @@ def keep(name: str, part: str) -> float:
     return time.process_time() - began
 
 
-def read_case(path: Path) -> Case:
-    """A case from its file."""
+def read_case(path: Path, without: Collection[str] = ()) -> Case:
+    """A case from its file, without some laws."""
     kept = np.load(path)
+    laws = [at for at, name in enumerate(kept["names"].tolist()) if name in LAWS and name not in without]
 
     def windows(kind: str) -> Windows:
-        found = {key: kept[f"{kind}_{key}"] for key in ("quantiles", "truth", "scale")}
         return Windows(
-            evidence=Evidence(**found),
+            evidence=Evidence(
+                quantiles=kept[f"{kind}_quantiles"][laws], truth=kept[f"{kind}_truth"], scale=kept[f"{kind}_scale"]
+            ),
             series=kept[f"{kind}_series"].tolist(),
             groups=kept[f"{kind}_groups"].tolist(),
             starts=kept[f"{kind}_starts"],
@@ -124,7 +127,7 @@ def read_case(path: Path) -> Case:
         )
 
     supports = [Support(low=low, high=high, whole=bool(whole)) for low, high, whole in kept["bounds"].tolist()]
-    names = tuple(kept["names"].tolist())
+    names = tuple(kept["names"][laws].tolist())
     return Case(name=path.stem, names=names, held=windows("held"), test=windows("test"), supports=supports)
 
 

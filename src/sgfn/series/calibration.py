@@ -59,18 +59,26 @@ class NormalScores:
         return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*LIMITS))
 
 
-STEP_PRIOR = 1.0
-"""Weight, in windows, of scores of the usual spread that are added to those of the windows that were observed."""
-USUAL = 1.1
-"""Spread of a pool before anything is known: its laws take their estimated parameters for the true ones."""
-HALF_LIFE = 1.0
-"""Horizons after which a window counts for half: spreads of most series change with time."""
+@dataclass(frozen=True, kw_only=True)
+class SpreadRule:
+    """How much windows that were observed count against what is usual, for the spread of each step."""
+
+    half_life: float = 1.0
+    """Horizons after which a window counts for half: spreads of most series change with time."""
+    usual: float = 1.1
+    """Spread of a pool before anything is known: its laws take their estimated parameters for the true ones."""
+    prior: float = 1.0
+    """Weight of that, in windows, in the spread of all steps together."""
+    local: float = 12.0
+    """Weight of the spread of all steps together, in windows, in that of each."""
+
+
+RULE = SpreadRule()
+"""Chosen on the development half of the forecasting panel, by `benchmarks.forecast_breadth.spreads`."""
 STEP_LIMITS = (0.4, 3.0)
 """Least and greatest spread by step."""
 NEAR = 0.15
 """Width of the kernel over steps, in horizons: what is special to a step is learned with nearby ones."""
-LOCAL_PRIOR = 12.0
-"""Weight, in windows, of the spread of all steps together in that of each."""
 ATOM = 5
 """Points by which the score of a value that is an atom of its law is spread over the atom."""
 
@@ -84,23 +92,23 @@ def spread_scores(
     return ndtri(np.clip(below + share * (above - below), 1e-9, 1 - 1e-9))
 
 
-def recency(ended: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+def recency(ended: Float64[np.ndarray, " N"], half_life: float) -> Float64[np.ndarray, " N"]:
     """Weight of windows by when they ended, in horizons: one of the newest, half a half-life before.
 
-    >>> recency(np.array([3.0, 4.0, 5.0])).tolist()
+    >>> recency(np.array([3.0, 4.0, 5.0]), 1.0).tolist()
     [0.25, 0.5, 1.0]
     """
-    return 0.5 ** ((ended.max(initial=-np.inf) - ended) / HALF_LIFE)
+    return 0.5 ** ((ended.max(initial=-np.inf) - ended) / half_life)
 
 
 def step_spreads(
-    scores: Float64[np.ndarray, "N H P"], ended: Float64[np.ndarray, " N"] | None = None
+    scores: Float64[np.ndarray, "N H P"], ended: Float64[np.ndarray, " N"] | None = None, rule: SpreadRule = RULE
 ) -> Float64[np.ndarray, " H"]:
     """Spread of each step of the horizon, from normal scores (nan where missing) of windows that were forecast before.
 
     Recent windows count more, by when they `ended` in horizons. All steps together have one spread, from their scores
-    and normal ones of the `USUAL` spread with the weight of `STEP_PRIOR` windows. The spread of each step is shrunk
-    towards that one (split conformal calibration, adaptive, pooled and shrunk).
+    and normal ones of the usual spread with the weight of some windows. The spread of each step is shrunk towards that
+    one (split conformal calibration, adaptive, pooled and shrunk).
     """
     windows, horizon, points = scores.shape
     if not windows:
@@ -108,12 +116,12 @@ def step_spreads(
     knots = np.unique(np.linspace(0, horizon - 1, min(horizon, 12)).round().astype(int))
     step = np.repeat(np.arange(horizon), points)
     size = np.abs(scores.reshape(windows, -1))
-    seen, counts = ~np.isnan(size), recency(np.zeros(windows) if ended is None else ended)[:, None]
+    seen, counts = ~np.isnan(size), recency(np.zeros(windows) if ended is None else ended, rule.half_life)[:, None]
     even = np.broadcast_to(counts / len(step), size.shape)[seen]
-    together, found = _central_spread(size[seen], even, STEP_PRIOR, USUAL), []
+    together, found = _central_spread(size[seen], even, rule.prior, rule.usual), []
     for knot in knots:
         kernel = np.exp(-np.square((step - knot) / max(NEAR * horizon, 0.5)) / 2)
-        found.append(_central_spread(size[seen], (counts * kernel / kernel.sum())[seen], LOCAL_PRIOR, together))
+        found.append(_central_spread(size[seen], (counts * kernel / kernel.sum())[seen], rule.local, together))
     return np.exp(np.interp(np.arange(horizon), knots, np.log(found)))
 
 
