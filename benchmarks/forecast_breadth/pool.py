@@ -6,6 +6,7 @@ What the laws say does not change with how they are pooled; so the rows of a new
     python -m benchmarks.forecast_breadth.pool
 """
 
+import numpy as np
 import torch
 
 from benchmarks.common import rounded, write_results
@@ -15,11 +16,18 @@ from benchmarks.forecast_breadth.replay import KEPT, Case, read_case
 from benchmarks.forecast_breadth.spreads import inside_supports, learned, spread_law
 from benchmarks.forecast_breadth.table import Row, breadth_table
 from sgfn.config.presets import PRESETS
+from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.calibration import RULE
+from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.stack_plan import arima_left_out
 from sgfn.series.stacked import NETWORK
 
-POOLED = "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds."
+ARIMA = "AutoARIMA"
+POOLED = (
+    "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds.",
+    "AutoARIMA is that of the pool here (orders up to 3, seasonal ones up to 1, the last 400 values), fitted again "
+    "when a history has grown by a tenth.",
+)
 
 
 def left_out(name: str) -> list[str]:
@@ -42,13 +50,16 @@ def rows_of(name: str) -> list[Row]:
     }
     if NETWORK in whole.names:
         variants["sgfn, network alone"] = (read_case(path, [*slow, *others]), False)
-    found = []
-    for method, (case, equal) in variants.items():
-        law = spread_law(case, *learned(case, equal=equal), RULE)
-        told = rounded(scores(data, inside_supports(case, law)))
-        values = int((case.test.evidence.truth == case.test.evidence.truth).sum())
-        found.append({"data": name, "method": method, "windows": len(case.test.series), "values": values} | told)
-    return found
+    laws = {
+        method: inside_supports(case, spread_law(case, *learned(case, equal=equal), RULE))
+        for method, (case, equal) in variants.items()
+    }
+    if ARIMA in whole.names:
+        plain = whole.test.evidence.quantiles[whole.names.index(ARIMA)]
+        laws |= {ARIMA: QuantileLaw(values=plain).quantile(LEVELS)} if np.isfinite(plain).all() else {}
+    truth = whole.test.evidence.truth
+    shape = {"windows": len(truth), "values": int((~np.isnan(truth)).sum())}
+    return [{"data": name, "method": method} | shape | rounded(scores(data, law)) for method, law in laws.items()]
 
 
 def main() -> None:
@@ -57,9 +68,10 @@ def main() -> None:
     out = results_file("development")
     fresh = [row for path in sorted(KEPT.glob("*-whole.npz")) for row in rows_of(path.stem.removesuffix("-whole"))]
     names = {row["data"] for row in fresh}
-    rows = [row for row in kept(out) if not (row["data"] in names and row["method"].startswith("sgfn"))] + fresh
+    ours = [row for row in kept(out) if row["data"] in names and row["method"].startswith(("sgfn", ARIMA))]
+    rows = [row for row in kept(out) if row not in ours] + fresh
     rows.sort(key=lambda one: (one["data"], one["method"]))
-    notes = (*notes_of("development", rows), POOLED)
+    notes = (*notes_of("development", rows), *POOLED)
     write_results(out, "forecast_breadth.pool", torch.device("cpu"), rows, notes=notes)
     print(breadth_table(rows))
 
