@@ -39,6 +39,12 @@ PROTOCOL = (
     "seconds are those of pooling alone.",
 )
 """What a reader of the figures should know, whatever was measured."""
+POOLED = (
+    "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds.",
+    "AutoARIMA is that of the pool here (orders up to 3, seasonal ones up to 1, the last 400 values), fitted again "
+    "when a history has grown by a tenth.",
+)
+"""What to know where rows have no seconds of their own."""
 FIRST = "sgfn, first scoring"
 CHOSEN = {
     "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on "
@@ -61,7 +67,8 @@ def notes_of(half: Half, rows: list[dict[str, Any]]) -> tuple[str, ...]:
             lacking.append(f"{method} was not run on {', '.join(missing)}")
         elif missing:
             lacking.append(f"{method} was not run")
-    return (*PROTOCOL, CHOSEN[half], *(f"{line}." for line in lacking))
+    pooled = any(row["method"] == "sgfn" and "wql" in row and "cpu_seconds" not in row for row in rows)
+    return (*PROTOCOL, CHOSEN[half], *(f"{line}." for line in lacking), *(POOLED if pooled else ()))
 
 
 def forecasts_file(data: str, method: str) -> Path:

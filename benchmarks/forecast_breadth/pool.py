@@ -23,11 +23,6 @@ from sgfn.series.stack_plan import arima_left_out
 from sgfn.series.stacked import NETWORK
 
 ARIMA = "AutoARIMA"
-POOLED = (
-    "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds.",
-    "AutoARIMA is that of the pool here (orders up to 3, seasonal ones up to 1, the last 400 values), fitted again "
-    "when a history has grown by a tenth.",
-)
 
 
 def left_out(name: str) -> list[str]:
@@ -71,7 +66,7 @@ def main() -> None:
     ours = [row for row in kept(out) if row["data"] in names and row["method"].startswith(("sgfn", ARIMA))]
     rows = [row for row in kept(out) if row not in ours] + fresh
     rows.sort(key=lambda one: (one["data"], one["method"]))
-    notes = (*notes_of("development", rows), *POOLED)
+    notes = notes_of("development", rows)
     write_results(out, "forecast_breadth.pool", torch.device("cpu"), rows, notes=notes)
     print(breadth_table(rows))
 
