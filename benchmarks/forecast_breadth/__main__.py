@@ -39,10 +39,18 @@ PROTOCOL = (
     "seconds are those of pooling alone.",
 )
 """What a reader of the figures should know, whatever was measured."""
+POOLED = (
+    "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds.",
+    "AutoARIMA is that of the pool here (orders up to 3, seasonal ones up to 1, the last 400 values), fitted again "
+    "when a history has grown by a tenth.",
+)
+"""What to know where rows have no seconds of their own."""
+FIRST = "sgfn, first scoring"
 CHOSEN = {
-    "development": "Strengths of the pool and of its calibration, and the steps of the network, were chosen on this "
-    "half: its figures flatter sgfn.",
-    "validation": "Nothing was chosen on this half: it was scored once, after all choices.",
+    "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on "
+    "this half: its figures flatter sgfn.",
+    "validation": "Nothing was chosen on this half. It is scored once per release: here for the second time (0.3); "
+    f"`{FIRST}` is the scoring of the release before, whose misses were known when intervals and laws were changed.",
 }
 ORDER = (*(name for name in CLASSICAL if name != "AutoARIMA"), *OURS, "AutoARIMA", ENSEMBLE, "lightgbm")
 """Order in which the methods of a data set are run; the ensemble reads what others left."""
@@ -59,7 +67,8 @@ def notes_of(half: Half, rows: list[dict[str, Any]]) -> tuple[str, ...]:
             lacking.append(f"{method} was not run on {', '.join(missing)}")
         elif missing:
             lacking.append(f"{method} was not run")
-    return (*PROTOCOL, CHOSEN[half], *(f"{line}." for line in lacking))
+    pooled = any(row["method"] == "sgfn" and "wql" in row and "cpu_seconds" not in row for row in rows)
+    return (*PROTOCOL, CHOSEN[half], *(f"{line}." for line in lacking), *(POOLED if pooled else ()))
 
 
 def forecasts_file(data: str, method: str) -> Path:

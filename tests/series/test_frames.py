@@ -239,7 +239,7 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
         ("ds,y\n", "data.csv: a header and no rows; add one row for each observed value"),
         (
             "ds,amount,sold\n2020-01-01,1,2\n",
-            "no column 'y' among ds, amount, sold; choose one with --target-col \\(target_col in Python",
+            "no column 'y' among ds, amount, sold; choose one or several \\(a,b\\) with --target-col",
         ),
         ("ds,value,sales\n2020-01-01,1,2\n", "no column 'y' among ds, value, sales; did you mean 'value'. Choose it"),
         ("ds,y\n2020-01-01,1\n2020-13-02,2\n", "line 3, column 'ds': '2020-13-02' is not a time stamp"),

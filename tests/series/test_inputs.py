@@ -229,8 +229,38 @@ def test_several_targets_are_series(tmp_path: Path) -> None:
     assert "targets a, b are series of their own" in reading.notices[0]
     named = read(text.replace("ds,", "unique_id,ds,").replace("2020", "x,2020"), tmp_path, target_col="a,b").panel
     assert [one.name for one in named.series] == ["x a", "x b"]
-    with pytest.raises(ValueError, match="no column 'z' among ds, a, b, c; choose one with --target-col"):
+    with pytest.raises(ValueError, match=r"no column 'z' among ds, a, b, c; choose one or several \(a,b\) with"):
         read(text, tmp_path, target_col="a,z")
+
+
+def test_months_with_short_years_are_read(tmp_path: Path) -> None:
+    """As spreadsheets write months; where the digits may be days they are refused."""
+    reading = read("ds,y\nNov-98,1\nDec-98,2\nJan-99,4\n", tmp_path)
+    months = reading.panel.series[0].stamps.astype("datetime64[M]")
+    assert [str(month) for month in months] == ["1998-11", "1998-12", "1999-01"]
+    assert "Nov-98 are read as November 1998" in reading.notices[0]
+    with pytest.raises(ValueError, match="'Jan-30' is not a time stamp"):
+        read("ds,y\nJan-30,1\nJan-31,2\nFeb-01,4\n", tmp_path)
+
+
+def test_clocks_of_twelve_hours_are_read(tmp_path: Path) -> None:
+    rows = "".join(f"01/31/2024 {hour}:00 {half},{number}\n" for number, (hour, half) in
+                   enumerate([(11, "AM"), (12, "PM"), (1, "PM")]))  # fmt: skip
+    stamps = read(f"ds,y\n{rows}", tmp_path).panel.series[0].stamps
+    assert stamps.astype("datetime64[h]").astype(str).tolist() == ["2024-01-31T11", "2024-01-31T12", "2024-01-31T13"]
+
+
+@pytest.mark.parametrize(("cell", "fix"), [("50.1%", "50.1"), ("$12.50", "12.50"), ("7 EUR", "7"), ("(3.5)", "-3.5")])
+def test_numbers_with_signs_are_told_how_to_be_written(cell: str, fix: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"is not a number alone: write {fix}$"):
+        read(f"ds,y\n2020-01-01,{cell}\n2020-01-02,{cell}\n", tmp_path)
+
+
+def test_none_is_a_word_among_words_and_missing_among_numbers(tmp_path: Path) -> None:
+    reading = read("ds,y,promo\n2020-01-01,1,none\n2020-01-02,none,sale\n2020-01-03,2,none\n", tmp_path)
+    assert reading.panel.past_names == ("promo=none", "promo=sale")
+    np.testing.assert_array_equal(reading.panel.series[0].past, [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    assert np.isnan(reading.panel.series[0].values[1])
 
 
 def test_constant_series_stay_with_a_notice(tmp_path: Path) -> None:

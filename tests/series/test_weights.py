@@ -76,6 +76,26 @@ def test_spreads_repair_laws_that_are_too_narrow_or_too_wide(true: float) -> Non
     np.testing.assert_array_equal(step_spreads(scores[:0]), 1.0)
 
 
+def test_recent_windows_decide_the_spread() -> None:
+    """Laws that were right long ago and are too narrow now are widened; in the other order of time they are not."""
+    rng = np.random.default_rng(0)
+    old, new = rng.normal(size=(40, 4, 1)), 2.0 * rng.normal(size=(40, 4, 1))
+    ended = np.repeat([0.0, 20.0], 40)
+    np.testing.assert_allclose(step_spreads(np.concatenate([old, new]), ended), 2.0, rtol=0.2)
+    np.testing.assert_allclose(step_spreads(np.concatenate([new, old]), ended), 1.0, rtol=0.2)
+    both = step_spreads(np.concatenate([old, new]))
+    assert 1.2 < both.min() <= both.max() < 1.8
+    np.testing.assert_allclose(step_spreads(np.concatenate([old, new]), ended + 7.0), step_spreads(new), rtol=1e-3)
+
+
+def test_the_spread_of_few_windows_is_that_of_all_steps() -> None:
+    """Three windows say little of single steps: these stay near the spread of all; of 300 windows each has its own."""
+    scores = np.random.default_rng(1).normal(size=(300, 6, 1))
+    scores[:, 3:] *= 3
+    few, many = step_spreads(scores[:3]), step_spreads(scores)
+    assert few[-1] / few[0] < 1.4 < many[-1] / many[0]
+
+
 def test_scores_of_an_atom_are_spread_over_it() -> None:
     found = spread_scores(np.array([-np.inf, 0.3]), np.array([0.0, 0.3]))
     np.testing.assert_allclose(stats.norm.cdf(found[0]), [0.05, 0.15, 0.25, 0.35, 0.45], atol=1e-6)

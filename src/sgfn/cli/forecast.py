@@ -106,7 +106,9 @@ def run_forecast(args: Forecast) -> None:
     for name, told in found.tilt.items():
         out.print(tilt_line(name, told), soft_wrap=True)
     horizon, count = found.outcome.scores["horizon"], len(found.outcome.names)
-    out.print(f"{count:,} series, {horizon:,} steps ahead: {folder / 'forecast.csv'}", soft_wrap=True)
+    out.print(
+        f"{count:,} series, {horizon:,} step{'s' * (horizon != 1)} ahead: {folder / 'forecast.csv'}", soft_wrap=True
+    )
     out.print(f"page with fan charts and calibration: {folder / 'report.html'}", soft_wrap=True)
 
 

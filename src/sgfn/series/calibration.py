@@ -59,12 +59,26 @@ class NormalScores:
         return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*LIMITS))
 
 
-STEP_PRIOR = 6.0
-"""Weight, in windows, of the standard normal scores that are added to those of the windows that were observed."""
+@dataclass(frozen=True, kw_only=True)
+class SpreadRule:
+    """How much windows that were observed count against what is usual, for the spread of each step."""
+
+    half_life: float = 1.0
+    """Horizons after which a window counts for half: spreads of most series change with time."""
+    usual: float = 1.1
+    """Spread of a pool before anything is known: its laws take their estimated parameters for the true ones."""
+    prior: float = 1.0
+    """Weight of that, in windows, in the spread of all steps together."""
+    local: float = 12.0
+    """Weight of the spread of all steps together, in windows, in that of each."""
+
+
+RULE = SpreadRule()
+"""Chosen on the development half of the forecasting panel, by `benchmarks.forecast_breadth.spreads`."""
 STEP_LIMITS = (0.4, 3.0)
 """Least and greatest spread by step."""
 NEAR = 0.15
-"""Width of the kernel over steps, in horizons: spreads of nearby steps are learned together."""
+"""Width of the kernel over steps, in horizons: what is special to a step is learned with nearby ones."""
 ATOM = 5
 """Points by which the score of a value that is an atom of its law is spread over the atom."""
 
@@ -78,11 +92,23 @@ def spread_scores(
     return ndtri(np.clip(below + share * (above - below), 1e-9, 1 - 1e-9))
 
 
-def step_spreads(scores: Float64[np.ndarray, "N H P"]) -> Float64[np.ndarray, " H"]:
+def recency(ended: Float64[np.ndarray, " N"], half_life: float) -> Float64[np.ndarray, " N"]:
+    """Weight of windows by when they ended, in horizons: one of the newest, half a half-life before.
+
+    >>> recency(np.array([3.0, 4.0, 5.0]), 1.0).tolist()
+    [0.25, 0.5, 1.0]
+    """
+    return 0.5 ** ((ended.max(initial=-np.inf) - ended) / half_life)
+
+
+def step_spreads(
+    scores: Float64[np.ndarray, "N H P"], ended: Float64[np.ndarray, " N"] | None = None, rule: SpreadRule = RULE
+) -> Float64[np.ndarray, " H"]:
     """Spread of each step of the horizon, from normal scores (nan where missing) of windows that were forecast before.
 
-    Each step reads the scores of steps near it, and standard normal scores with the weight of `STEP_PRIOR` windows: a
-    law is trusted until there is evidence against it (split conformal calibration, pooled over steps and shrunk).
+    Recent windows count more, by when they `ended` in horizons. All steps together have one spread, from their scores
+    and normal ones of the usual spread with the weight of some windows. The spread of each step is shrunk towards that
+    one (split conformal calibration, adaptive, pooled and shrunk).
     """
     windows, horizon, points = scores.shape
     if not windows:
@@ -90,29 +116,26 @@ def step_spreads(scores: Float64[np.ndarray, "N H P"]) -> Float64[np.ndarray, " 
     knots = np.unique(np.linspace(0, horizon - 1, min(horizon, 12)).round().astype(int))
     step = np.repeat(np.arange(horizon), points)
     size = np.abs(scores.reshape(windows, -1))
-    seen = ~np.isnan(size)
-    found = []
+    seen, counts = ~np.isnan(size), recency(np.zeros(windows) if ended is None else ended, rule.half_life)[:, None]
+    even = np.broadcast_to(counts / len(step), size.shape)[seen]
+    together, found = _central_spread(size[seen], even, rule.prior, rule.usual), []
     for knot in knots:
         kernel = np.exp(-np.square((step - knot) / max(NEAR * horizon, 0.5)) / 2)
-        weight = np.broadcast_to(kernel / kernel.sum(), size.shape)[seen]
-        found.append(_central_spread(size[seen], weight, STEP_PRIOR, STEP_LIMITS))
+        found.append(_central_spread(size[seen], (counts * kernel / kernel.sum())[seen], rule.local, together))
     return np.exp(np.interp(np.arange(horizon), knots, np.log(found)))
 
 
 def _central_spread(
-    size: Float64[np.ndarray, " N"],
-    weight: Float64[np.ndarray, " N"],
-    prior: float,
-    limits: tuple[float, float],
+    size: Float64[np.ndarray, " N"], weight: Float64[np.ndarray, " N"], prior: float, usual: float
 ) -> float:
-    """Factor at which central intervals hold their share of weighted absolute scores, standard ones added."""
-    size = np.concatenate([size, GRID])
+    """Factor at which central intervals hold their share of weighted absolute scores, some of a usual spread added."""
+    size = np.concatenate([size, usual * GRID])
     weight = np.concatenate([weight, np.full(len(GRID), prior / len(GRID))])
     order = np.argsort(size, kind="stable")
     size, weight = size[order], weight[order]
     level = (weight.cumsum() - weight / 2) / weight.sum()
     inside = np.maximum(np.interp(CENTRAL, level, size), 1e-6)
-    return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*limits))
+    return float(np.exp(np.log(inside / ndtri((1 + CENTRAL) / 2)).mean()).clip(*STEP_LIMITS))
 
 
 def widened(law: Float64[Tensor, "W H K"], spread: Float64[Tensor, " W"]) -> Float64[Tensor, "W H K"]:

@@ -30,7 +30,10 @@ REFIT = 1.1
 """Growth of the history after which a model is fitted again."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
 """Longest seasons of exponential smoothing and ARIMA, whose states have a value for each step of a season."""
-READ = {"AutoETS": 600, "AutoTheta": 600, "log AutoTheta": 600, "AutoARIMA": 400, "MSTL": 1_500, "log MSTL": 1_500}
+READ = {
+    **{"AutoETS": 600, "AutoTheta": 600, "log AutoTheta": 600, "AutoARIMA": 400, "log AutoARIMA": 400},
+    **{"MSTL": 1_500, "log MSTL": 1_500},
+}
 """Values, from the end, to which each model is fitted; at least `CYCLES` seasons of those that it reads."""
 CYCLES = 4
 LOG = "log "
@@ -123,7 +126,7 @@ def left_out(name: str, history: History) -> str:
     if name.startswith(LOG) and history.values.min() <= 0:
         return "values are not all above zero"
     limits = {"AutoETS": LONGEST_ETS_SEASON, "AutoARIMA": LONGEST_ARIMA_SEASON}
-    if history.season > limits.get(name, history.season):
+    if history.season > limits.get(name.removeprefix(LOG), history.season):
         return f"a season of {history.season} steps is too long for it"
     return ""
 
@@ -276,6 +279,7 @@ MODELS: dict[str, Callable[[History], Any]] = {
     "AutoTheta": lambda history: _model("AutoTheta", season_length=history.season),
     "log AutoTheta": lambda history: _model("AutoTheta", season_length=history.season),
     "AutoARIMA": _arima,
+    "log AutoARIMA": _arima,
     "MSTL": _mstl,
     "log MSTL": _mstl,
 }

@@ -1,6 +1,6 @@
 """The horizon of a forecast where none was asked for: by the step of the stamps, and by how much there is to read."""
 
-from statistics import median_low
+from statistics import median_high
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def usual_horizon(gap: np.timedelta64) -> int:
 
 def chosen_horizon(panel: Panel) -> int:
     """Steps ahead of a panel: the usual ones of its step, a fifth of the median series, or what is known in advance."""
-    length = median_low([len(one) for one in panel.series])
+    length = median_high([len(one) for one in panel.series])
     steps = min(usual_horizon(_gap(panel)), max(length // PART, 1))
     ahead = min(len(one.future) for one in panel.series) if panel.known_names else 0
     return min(steps, ahead) if ahead else steps
@@ -52,7 +52,7 @@ def horizon_line(panel: Panel) -> str:
         kind = f"steps of {months_in(step)} month{'s' * (months_in(step) != 1)}"
     else:
         kind = f"steps of {in_words(gap)}"
-    length = median_low([len(one) for one in panel.series])
+    length = median_high([len(one) for one in panel.series])
     many = "values" if len(panel) == 1 else "values in the median series"
     told = f"{steps:,} step{'s' * (steps != 1)} ahead {'are' if steps != 1 else 'is'} forecast"
     return f"{told}, chosen for {kind} and {length:,} {many} (--horizon chooses others)"

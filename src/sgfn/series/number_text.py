@@ -11,6 +11,11 @@ THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 PLAIN_COMMA = re.compile(r".*,(\d{1,2}|\d{4,})")
 """A comma that no thousands follow."""
 
+SIGNED = re.compile(
+    r"(?P<open>\()?([€$£¥]|[A-Z]{3} )?\s*(?P<number>[+-]?\d+(\.\d+)?)(\s*%|\s?[€$£¥]|\s[A-Za-z]{1,4})?\)?"
+)
+"""50.1%, $12.50, 100 EUR and (12.50): a number with a sign or a unit, or a negative one as accountants write it."""
+
 
 def decimal_commas(text: pd.Series) -> bool:
     """Whether all cells are numbers with decimal commas and nothing else: one at least has no three digits after it.
@@ -36,6 +41,8 @@ def not_a_number(text: str) -> str:
 
     >>> not_a_number("12,018")
     "'12,018' has a thousands separator (12018) or a decimal comma (12.018): write the one that is meant"
+    >>> not_a_number("50.1%"), not_a_number("(12.50)")
+    ("'50.1%' is not a number alone: write 50.1", "'(12.50)' is not a number alone: write -12.50")
     """
     shown, whole = f"{text[:40]!r}", text.replace(",", "")
     if THOUSANDS.fullmatch(text) and (text.count(",") > 1 or "." in text):
@@ -45,4 +52,6 @@ def not_a_number(text: str) -> str:
         return f"{shown} has a thousands separator ({whole}) or a decimal comma ({point}): write the one that is meant"
     if DECIMAL.fullmatch(text) and "," in text:
         return f"{shown} has a decimal comma: write {text.replace('.', '').replace(',', '.')}"
+    if signed := SIGNED.fullmatch(text):
+        return f"{shown} is not a number alone: write {'-' if signed['open'] else ''}{signed['number']}"
     return f"{shown} is not a number"

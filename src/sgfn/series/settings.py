@@ -54,12 +54,13 @@ class Settings(ForecastSettings):
 def tested_steps(length: int, horizon: int) -> int:
     """Steps at the end of a series that the backtest may read by default.
 
-    A fifth, or one horizon where that is more and three are there.
+    A fifth, or one horizon where that is more and three are there, and two steps besides to learn from.
 
-    >>> [tested_steps(length, 12) for length in (30, 40, 100)]
-    [6, 12, 20]
+    >>> [tested_steps(length, 12) for length in (30, 40, 100)], tested_steps(3, 1)
+    ([6, 12, 20], 0)
     """
-    return max(length // TESTED, horizon if length >= LEAST_HORIZONS * horizon else 0)
+    enough = length >= max(LEAST_HORIZONS * horizon, 2 * horizon + 2)
+    return max(length // TESTED, horizon if enough else 0)
 
 
 def tested_series(panel: Panel) -> tuple[Series, ...]:

@@ -17,7 +17,9 @@ from sgfn.config.tables import Table, read_table, spell
 from sgfn.series.number_text import comma_numbers, decimal_commas, not_a_number, with_points
 from sgfn.series.times import Times, labelled_times, not_a_time, parse_times, without_offsets
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", ".", "-", "?")
+NO_WORD = "none"
+"""Missing among numbers; among words it is one of them (a promotion of kind none)."""
+MISSING = ("", "na", "n/a", "nan", "null", NO_WORD, ".", "-", "?")
 SWITCHES = {"true": "1", "false": "0", "yes": "1", "no": "0"}
 ALIASES = {
     "unique_id": ("id", "series", "series_id", "item", "item_id", "name", "sku", "store", "shop", "product"),
@@ -66,7 +68,8 @@ class SeriesTable(Table):
         if column in self.index:
             raise self.problem(f"{column!r} is the index, not a column; {RESET}")
         near, flag = self.nearest(column), f"--{option.replace('_', '-')} ({option} in Python)"
-        hint = f"did you mean {near!r}? Choose it with {flag}" if near else f"choose one with {flag}"
+        several = " or several (a,b)" if option == "target_col" else ""
+        hint = f"did you mean {near!r}? Choose it with {flag}" if near else f"choose one{several} with {flag}"
         there = ", ".join(map(str, self.frame.columns))[:120]
         raise self.problem(f"no column {column!r} among {there}; {hint}")
 
@@ -122,7 +125,7 @@ class SeriesTable(Table):
         numbers = pd.to_numeric(folded.replace(SWITCHES), errors="coerce")
         if not given.any() or numbers[given].notna().any() or comma_numbers(text[given]).all():
             return None
-        return text.where(given, "")
+        return text.where(given | (folded == NO_WORD), "")
 
     def mostly_numbers(self, column: str) -> bool:
         """Whether more than half of the cells of a column of text that are not empty are numbers, commas allowed."""

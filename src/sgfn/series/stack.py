@@ -48,6 +48,8 @@ class Stack:
     """Number of windows by which it was learned."""
     scores: Float64[np.ndarray, "N H P"] | None = None
     """Normal scores of the values of these windows under the pooled law without its spreads; nan where missing."""
+    ended: Float64[np.ndarray, " N"] | None = None
+    """When each of these windows ended, in horizons."""
     dependence: Dependence | None = None
     """How series depend on each other at the same time; None where nothing is known of it."""
 
@@ -65,9 +67,13 @@ class Stack:
         held = shares(weights, fitting(quantiles))
         return pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
 
-    def spreads_after(self, scores: Float64[np.ndarray, "N H P"]) -> Float64[np.ndarray, " H"]:
-        """Spread of each step where the scores of later windows are known, too."""
-        return step_spreads(scores if self.scores is None else np.concatenate([self.scores, scores]))
+    def spreads_after(
+        self, scores: Float64[np.ndarray, "N H P"], ended: Float64[np.ndarray, " N"]
+    ) -> Float64[np.ndarray, " H"]:
+        """Spread of each step where the scores of later windows are known, too, and when they ended, in horizons."""
+        if self.scores is None or self.ended is None:
+            return step_spreads(scores, ended)
+        return step_spreads(np.concatenate([self.scores, scores]), np.concatenate([self.ended, ended]))
 
 
 def group_of(bank: Bank, number: int, cut: int) -> str:
@@ -79,11 +85,18 @@ def group_of(bank: Bank, number: int, cut: int) -> str:
 
 
 def learn_stack(
-    names: tuple[str, ...], evidence: Evidence, series: Sequence[str], groups: Sequence[str], *, equal: bool = False
+    names: tuple[str, ...],
+    evidence: Evidence,
+    series: Sequence[str],
+    groups: Sequence[str],
+    ended: Float64[np.ndarray, " N"] | None = None,
+    *,
+    equal: bool = False,
 ) -> Stack:
     """Weights and spreads from windows that were forecast by all laws; `series` and `groups` are those of windows.
 
-    With `equal` the weights are those before anything is known, and only the spreads are learned.
+    `ended` tells when each window ended, in horizons; without it all count alike for the spreads. With `equal` the
+    weights are those before anything is known, and only the spreads are learned.
     """
     horizon = evidence.truth.shape[1]
     fits = evidence.fits.any(1) if len(evidence.truth) else np.ones(len(names), dtype=bool)
@@ -92,6 +105,7 @@ def learn_stack(
     plain = Stack(names=names, weights=prior, spreads=np.ones(horizon), tie=TIE, windows=len(evidence.truth))
     if not len(evidence.truth):
         return plain
+    plain = replace(plain, ended=np.zeros(len(evidence.truth)) if ended is None else ended)
     if equal:
         return calibrated(plain, evidence, series, groups)
     overall = learned_weights(evidence, prior, STRENGTH)
@@ -123,7 +137,7 @@ def calibrated(stack: Stack, evidence: Evidence, series: Sequence[str], groups: 
     """The stack with spreads and the correlation of steps, from how values lay in the laws that it pools."""
     weights = np.stack([stack.weights_of(*one) for one in zip(series, groups, strict=True)], 1)
     scores = scores_of(stack.plain_law(evidence.quantiles, weights), evidence.truth)
-    return replace(stack, spreads=step_spreads(scores), tie=tie_of(scores[..., ATOM // 2]), scores=scores)
+    return replace(stack, spreads=step_spreads(scores, stack.ended), tie=tie_of(scores[..., ATOM // 2]), scores=scores)
 
 
 def scores_of(law: QuantileLaw, truth: Float64[np.ndarray, "N H"]) -> Float64[np.ndarray, "N H P"]:

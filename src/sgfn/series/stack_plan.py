@@ -15,13 +15,15 @@ from sgfn.series.panel import Panel
 
 WINDOWS_IN_ALL: dict[Effort, int] = {"quick": 60, "default": 160, "best": 400}
 """Most windows of all series together on which weights are learned."""
-WINDOWS_PER_SERIES: dict[Effort, int] = {"quick": 4, "default": 8, "best": 12}
+WINDOWS_PER_SERIES: dict[Effort, int] = {"quick": 4, "default": 16, "best": 24}
 SHORTEST = 4
 """Least number of values before a window."""
 LEAST_WINDOWS = 300
 """Windows to learn from, below which a network is left out."""
 ARIMA_WORK: dict[Effort, int] = {"quick": 0, "default": 200_000, "best": 5_000_000}
 """Most values of all series times 12 for which AutoARIMA is used: its time grows with them."""
+LOG_ARIMA_PART = 4
+"""The same of logarithms is used up to this part of that work."""
 ARIMA_READS = 400
 FEWEST_STEPS, MOST_STEPS = 120, 400
 """Training steps of the network at the default effort."""
@@ -157,9 +159,9 @@ def _at(tree: dict[str, Any], name: str) -> Any:
     return tree
 
 
-def arima_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:
-    """Why AutoARIMA is no part of a forecast; empty where it is, or where it is asked for by its name."""
-    work = 12 * sum(min(length, ARIMA_READS) for length in lengths)
+def arima_left_out(config: SeriesConfig, lengths: Sequence[int], *, log: bool = False) -> str:
+    """Why AutoARIMA is no part of a forecast, or that of logarithms; empty where it is, or is asked for by its name."""
+    work = 12 * sum(min(length, ARIMA_READS) for length in lengths) * (LOG_ARIMA_PART if log else 1)
     if config.laws not in ("auto", "classical") or work <= ARIMA_WORK[config.effort]:
         return ""
     more = "" if config.effort == "best" else "; --effort best takes it"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from sgfn.series.bank import Bank, Cut, LawRunner, WindowProgress, run_here
 from sgfn.series.calibration import ATOM
@@ -64,7 +64,10 @@ class StackedForecaster:
         kept = self.settings.kept(len(self.data.panel))
         self.lengths = [len(one) - steps for one, steps in zip(self.data.panel.series, kept, strict=True)]
         self.no_network = network_left_out(self.settings, self.lengths)
-        self.too_slow = {"AutoARIMA": arima_left_out(self.settings, self.lengths)}
+        self.too_slow = {
+            name: arima_left_out(self.settings, self.lengths, log=log)
+            for name, log in (("AutoARIMA", False), ("log AutoARIMA", True))
+        }
         absent = {NETWORK: self.no_network} | self.too_slow
         self.names = tuple(name for name in self.settings.law_names if not absent.get(name))
         self.runner: LawRunner = run_here
@@ -107,15 +110,16 @@ class StackedForecaster:
     def stack(self, *, final: bool) -> Stack:
         """Weights and spreads, from windows of the training part; `final`, from those kept from training too."""
         if final not in self.stacks:
-            cuts = self._cuts(final=final)
+            cuts = self.cuts(final=final)
             bank = self.bank(self.data.panel)
             series = [self.data.panel.series[number].name for number, _ in cuts]
             groups = [group_of(bank, *cut) for cut in cuts]
             ends = [len(one) for one in self.data.panel.series] if final else self.lengths
             evidence = self.evidence(cuts, ends)
-            stack = learn_stack(self.names, evidence, series, groups, equal=self.equal)
+            starts, over = window_times(self.data.panel, cuts, self.data.plan.horizon, ends)
+            ended = over / self._span
+            stack = learn_stack(self.names, evidence, series, groups, ended, equal=self.equal)
             if stack.scores is not None:
-                starts = np.array([_start(self.data.panel.series[number], cut) for number, cut in cuts])
                 stack = replace(
                     stack, dependence=dependence_of(stack.scores[..., ATOM // 2], series, starts, stack.tie)
                 )
@@ -124,7 +128,7 @@ class StackedForecaster:
                 self.progress("weights", 1, 1)
         return self.stacks[final]
 
-    def _cuts(self, *, final: bool) -> list[Cut]:
+    def cuts(self, *, final: bool) -> list[Cut]:
         """Windows of the training part, and where the stack is final those side by side after it."""
         horizon, effort = self.data.plan.horizon, self.settings.effort
         cuts = windows_of(self.lengths, horizon, effort, network=not self.no_network)
@@ -168,6 +172,12 @@ class StackedForecaster:
             else:
                 found.append(bank.quantiles(name, cuts, self._told(phase, at, len(cuts))))
         return np.stack(found)
+
+    @property
+    def _span(self) -> float:
+        """Time of a horizon, in nanoseconds."""
+        plan = self.data.plan
+        return max(plan.horizon * float(plan.gap / np.timedelta64(1, "ns")), 1.0)
 
     def _told(self, phase: str, before: int, each: int) -> WindowProgress | None:
         """Progress of one law as part of a phase, in which each law has as many windows."""
@@ -220,12 +230,12 @@ class StackedForecaster:
         law, horizon = stack.plain_law(quantiles, weights), quantiles.shape[2]
         ends = [len(one) for one in panel.series]
         scores = scores_of(law, observed(panel, cuts, horizon, ends))
-        starts = np.array([_start(panel.series[number], cut) for number, cut in cuts])
-        over = np.array([_start(panel.series[n], min(cut + horizon, ends[n])) for n, cut in cuts])
+        starts, over = window_times(panel, cuts, horizon, ends)
         found = np.ones((len(cuts), horizon))
         for start in np.unique(starts):
             known = over <= start
-            found[starts == start] = stack.spreads_after(scores[known]) if known.any() else stack.spreads
+            later = stack.spreads_after(scores[known], over[known] / self._span) if known.any() else stack.spreads
+            found[starts == start] = later
         return law.spread(found)
 
     def _scores(
@@ -263,7 +273,7 @@ class StackedForecaster:
         found: dict[int, dict[str, int]] = {}
         for at, (number, cut) in enumerate(cuts):
             one = panel.series[number]
-            found.setdefault(_start(one, cut), {})[one.name] = at
+            found.setdefault(start_of(one, cut), {})[one.name] = at
         return [(list(group.values()), list(group)) for group in found.values() if len(group) > 1]
 
     def why_apart(self, panel: Panel) -> str:
@@ -305,6 +315,15 @@ def observed(
     return found
 
 
+def window_times(
+    panel: Panel, cuts: Sequence[Cut], horizon: int, ends: Sequence[int]
+) -> tuple[Int64[np.ndarray, " W"], Int64[np.ndarray, " W"]]:
+    """Times before the first and of the last value of windows, up to given ends of the series, in nanoseconds."""
+    starts = [start_of(panel.series[number], cut) for number, cut in cuts]
+    over = [start_of(panel.series[number], min(cut + horizon, ends[number])) for number, cut in cuts]
+    return np.array(starts, dtype=np.int64), np.array(over, dtype=np.int64)
+
+
 def same_values(one: Panel, other: Panel) -> bool:
     """Whether two panels hold the same series."""
     if one is other:
@@ -316,7 +335,7 @@ def same_values(one: Panel, other: Panel) -> bool:
     )
 
 
-def _start(series: Series, cut: int) -> int:
+def start_of(series: Series, cut: int) -> int:
     """Last time before a window, in nanoseconds: windows with the same one begin together."""
     return int(series.stamps[cut - 1].astype("datetime64[ns]").astype(np.int64))
 

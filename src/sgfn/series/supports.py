@@ -10,6 +10,8 @@ from sgfn.config.series import parse_support
 Values = Float64[np.ndarray, "*batch"]
 ENOUGH = 8
 """Least number of observed values from which a bounded support is inferred."""
+LARGEST_COUNT = 2.0**53
+"""Numbers above it are whole whatever they count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +64,8 @@ NAMED = {
 def find_support(values: Float64[np.ndarray, " N"]) -> Support:
     """Support that values suggest: counts, proportions, not below zero, or any number.
 
-    Values between 0 and 1 are proportions only if they fill more than a tenth of that range; one or two different
-    values say nothing of a bound, but zero and one alone are counts.
+    Values between 0 and 1 are proportions only if they fill more than a tenth of that range, or lie on its upper end
+    more than once; one or two different values say nothing of a bound, but zero and one alone are counts.
 
     >>> some = [0.0, 3.0, 1.0], [0.2, 0.9], [0.5, 7.1], [-1.0, 2.0]
     >>> [find_support(np.array(values * 4)).name for values in some]
@@ -72,9 +74,9 @@ def find_support(values: Float64[np.ndarray, " N"]) -> Support:
     seen = values[~np.isnan(values)].astype(np.float64)
     if len(seen) < ENOUGH or seen.min() < 0:
         return REAL
-    if (seen == np.rint(seen)).all():
+    if (seen == np.rint(seen)).all() and seen.max() < LARGEST_COUNT:
         return NAMED["count"]
-    if seen.max() <= 1 and np.ptp(seen) > 0.1:
+    if seen.max() <= 1 and (np.ptp(seen) > 0.1 or (seen == 1).sum() > 1):
         return NAMED["unit"]
     return NAMED["nonnegative"]
 

@@ -15,7 +15,7 @@ from sgfn.series.calendar import numbered_stamps
 
 YEARS = (1678, 2261)
 """Years that time stamps in nanoseconds can hold."""
-CLOCKS = ("", " %H:%M", " %H:%M:%S")
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 ORDERS = [[f"{order}{clock}" for order in (f"%m{mark}%d{mark}%Y", f"%d{mark}%m{mark}%Y")]
           for mark in "/.-" for clock in CLOCKS]  # fmt: skip
 """Dates in numbers whose year comes last, month first and day first: 31/01/2024, 31.01.2024, 31-01-2024 13:45."""
@@ -40,6 +40,8 @@ LABELS = {
     "week": re.compile(r"(?P<year>\d{4})[\s-]?[wW](?P<part>\d{1,2})"),
 }
 """1998Q1, 1998-Q1, Q1 1998; 1998M01; 1998W07 and 1998-W07."""
+SHORT_YEAR = re.compile(r"(?P<month>[A-Za-z]{3,9})[-' ]+(?P<year>\d{2})")
+"""Jan-19 and Jan '19, as spreadsheets write months."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,8 @@ def labelled_times(text: pd.Series) -> Times | None:
     for kind, pattern in LABELS.items():
         if text.str.fullmatch(pattern).all():
             return Times(stamps=np.array([_day(kind, pattern, cell) for cell in text], dtype="datetime64[ns]"))
+    if text.str.fullmatch(SHORT_YEAR).all():
+        return short_years(text)
     numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
     if np.isnan(numbers).any():
         return None
@@ -79,6 +83,23 @@ def _day(kind: str, pattern: re.Pattern[str], cell: str) -> np.datetime64:
         return np.datetime64(date(year, part if kind == "month" else 3 * part - 2, 1), "ns")
     except ValueError:
         return np.datetime64("NaT", "ns")
+
+
+def short_years(text: pd.Series) -> Times | None:
+    """Times of months with years of two digits; None where the digits may be days: months do not go on year by year.
+
+    >>> short_years(pd.Series(["Dec-98", "Jan-99"])).stamps.astype("datetime64[M]").tolist()
+    [datetime.date(1998, 12, 1), datetime.date(1999, 1, 1)]
+    >>> short_years(pd.Series(["Jan-30", "Jan-31", "Feb-01"])) is None
+    True
+    """
+    cells = text.str.replace(SHORT_YEAR, lambda cell: f"{cell['month'][:3]} {cell['year']}", regex=True)
+    stamps = pd.to_datetime(cells, format="%b %y", errors="coerce")
+    order = np.diff(stamps.to_numpy().astype("datetime64[M]").astype(np.int64))
+    if stamps.isna().any() or stamps.dt.month.nunique() == 1 or not ((order >= 0).all() or (order <= 0).all()):
+        return None
+    told = f"months such as {text.iloc[0]} are read as {stamps.iloc[0]:%B %Y}"
+    return Times(stamps=stamps.to_numpy().astype("datetime64[ns]"), notice=told)
 
 
 def whole_times(numbers: Shaped[np.ndarray, " R"]) -> Times | None:
