@@ -180,7 +180,7 @@ def run_orders(seeds: int, out: Path) -> None:
             for method in ("greedy", "greedy-unaware"):
                 if (cell.name, method, seed) in done:
                     continue
-                sizes = {"rounds": 1, "orders": PLATES[cell.task], "start": START}
+                sizes: dict[str, Any] = {"rounds": 1, "orders": PLATES[cell.task], "start": START}
                 (last,) = play(cell.make(), method, **sizes, seed=seed, proxy=PROXY).rounds
                 figures = {"expected": last.expected, "regret": last.regret, "seconds": last.seconds}
                 rows.append({"cell": cell.name, "method": method, "seed": seed} | rounded(figures))

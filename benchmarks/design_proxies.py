@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from benchmarks.common import RESULTS, machine, positive
-from benchmarks.design import moment, peptides
+from benchmarks.design_peptides import moment, peptides
 from sgfn.config import NoiseConfig, TrainConfig
 from sgfn.config.files import read_json, write_json
 from sgfn.design.designer import Designer

@@ -187,7 +187,8 @@ def _callable(name: str, config: TrainConfig) -> Task:
     known = math.inf if chosen.maximum is None else 0.9 * chosen.maximum
     level = known if chosen.mode_level is None else chosen.mode_level
     names = ("on_error", "retries", "keep_scores", "workers", "timeout")
-    options = {name: getattr(chosen, name) for name in names} | {"made_by": partial(find, chosen.function, "function")}
+    options: dict[str, Any] = {name: getattr(chosen, name) for name in names}
+    options |= {"made_by": partial(find, chosen.function, "function")}
     decode = letters(alphabet)
     landscape = FunctionLandscape(function, decode, chosen.maximum, level, name=chosen.function, **options)
     return assemble(name, config, env, landscape, 1.0, f"strings scored by {chosen.function}")

@@ -17,7 +17,6 @@ from torch import Tensor
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
 from sgfn.learning.backend import Backend, Learned, Past, Setup
-from sgfn.learning.rollout import unroll
 
 EMPTY = -1
 """Number of a place in which no batch waits."""
@@ -168,7 +167,7 @@ class ScoredAhead(AheadBackend):
 
 def objects_of(env: Env, realised: Int[Tensor, "B T"]) -> Int[Tensor, "B O"]:
     """The objects that outcomes lead to."""
-    return env.objects(unroll(env, realised)[0][:, -1])
+    return env.objects(env.unrolled(realised)[0][:, -1])
 
 
 @dataclass(frozen=True)

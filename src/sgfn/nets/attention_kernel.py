@@ -9,7 +9,7 @@ are computed at once (Dao et al. 2022, FlashAttention, NeurIPS, for one tile). T
 `scaled_dot_product_attention`, whose kernels for long sequences take several times as long on short ones.
 """
 
-# pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportCallIssue=false
+# pyright: reportMissingImports=false, reportGeneralTypeIssues=false, reportFunctionMemberAccess=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false, reportCallIssue=false
 from typing import Any
 
 import torch
@@ -75,7 +75,13 @@ def _sizes(qkv: Tensor, heads: int) -> dict[str, object]:
     tile = max(16, 1 << (rows - 1).bit_length())
     each = width // heads
     how = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-    sizes = {"H": width, "D": each, "BT": tile, "BD": max(16, 1 << (each - 1).bit_length()), "HOW": how}
+    sizes: dict[str, object] = {
+        "H": width,
+        "D": each,
+        "BT": tile,
+        "BD": max(16, 1 << (each - 1).bit_length()),
+        "HOW": how,
+    }
     return sizes | {"num_warps": {16: 1, 32: 2, 64: 4}.get(tile, 8)}
 
 

@@ -22,8 +22,9 @@ MOST_CODED = 256
 
 def sums_prefixes(env: Env) -> bool:
     """Whether states are prefixes of sequences, coded as `SequenceEnv` codes them."""
-    plain = isinstance(env, SequenceEnv) and env.writes_in_order
-    return plain and type(env).encode is SequenceEnv.encode and type(env).written is SequenceEnv.written
+    if not (isinstance(env, SequenceEnv) and env.writes_in_order):
+        return False
+    return type(env).encode is SequenceEnv.encode and type(env).written is SequenceEnv.written
 
 
 def encode_along(encoder: MLP, env: Env, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:

@@ -238,7 +238,7 @@ def transformer_rollout(
     flat = _flat(policy.weight, kind)
     cache = torch.empty(2, len(blocks), batch, horizon, width, dtype=kind, device=clock.device)
     items = torch.cat([encoder.token.weight[:actions], encoder.begin[None]])
-    each = min(16, max(1, 1 << (triton.cdiv(batch, PROCESSORS) - 1).bit_length()))
+    each = min(16, 1 << ((batch - 1) // PROCESSORS).bit_length())
     first = blocks[0]
     _decoding_kernel[(triton.cdiv(batch, each),)](
         *_inputs(clock, table, temperature, explore),
@@ -291,7 +291,8 @@ def _stride(blocks: list[Block]) -> int:
     """Distance between the same weights of two blocks in the buffer."""
     if len(blocks) == 1:
         return 0
-    return blocks[1].attention.read.weight.storage_offset() - blocks[0].attention.read.weight.storage_offset()
+    first, second = (int(block.attention.read.weight.storage_offset()) for block in blocks[:2])
+    return second - first
 
 
 def _even(blocks: nn.ModuleList) -> bool:
