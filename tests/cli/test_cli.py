@@ -24,7 +24,16 @@ from sgfn.config import TrainConfig
 from sgfn.config.presets import PRESETS
 from sgfn.landscapes import tfbind8
 
-POSITIONAL = {("Train", "task"), ("Sample", "run"), ("Evaluate", "run"), ("Report", "runs"), ("Data", "action")}
+POSITIONAL = {
+    ("DesignLibrary", "source"),
+    ("DesignChannel", "pairs"),
+    ("NoiseList", "name"),
+    ("Train", "task"),
+    ("Sample", "run"),
+    ("Evaluate", "run"),
+    ("Report", "runs"),
+    ("Data", "action"),
+}
 POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
 POSITIONAL |= {("Order", "run"), ("DesignPropose", "source"), ("DesignSimulate", "task")}
 POSITIONAL |= {("DesignPropose", "said")}  # no flag at all

@@ -33,6 +33,9 @@ def learner(task: str = "tfbind8", **changes: Any) -> Trainer:
     return Trainer(make_task(task, small(**changes)), CPU)
 
 
+KNOWN = {"capturable": True, "compilable": True, "scores_in_table": True}
+
+
 def chosen_on(
     device: str, monkeypatch: pytest.MonkeyPatch, asked: str = "auto", missing: str = "", **facts: Any
 ) -> str:
@@ -40,11 +43,12 @@ def chosen_on(
     monkeypatch.setattr(stepper, "compiler_missing", lambda _: missing)
     for name in (
         "choose",
+        "_pays",
         "_default_without_compiling",
         "_obstacle",
     ):  # their types are not checked, which a stand-in has not
         monkeypatch.setattr(stepper, name, getattr(getattr(stepper, name), "__wrapped__", getattr(stepper, name)))
-    fake = SimpleNamespace(**{"device": torch.device(device), "capturable": True, "compilable": True} | facts)
+    fake = SimpleNamespace(**{"device": torch.device(device), **KNOWN} | facts)
     return stepper.choose(fake, asked, insist=False)[0]  # pyright: ignore[reportArgumentType]
 
 
@@ -52,6 +56,7 @@ def chosen_on(
 def test_scores_from_the_host_are_not_captured(on_host: bool, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scores: Any = object.__new__(Trainer)  # of which only this much is known
     scores.__dict__ |= {"task": SimpleNamespace(landscape=SimpleNamespace(on_host=on_host)), "explorer": None}
+    scores.backend = SimpleNamespace(alone=True)
     facts = {"capturable": scores.capturable, "compilable": False, "config": TrainConfig()}
     assert chosen_on("cuda", monkeypatch, **facts) == wanted
 
@@ -93,9 +98,12 @@ def test_a_refused_choice_leaves_a_resumed_run_as_it_was(tmp_path: Path) -> None
     ("task", "changes", "accelerate", "says"),
     [
         ("tfbind8", {}, "graph", "on a GPU, and this run is on a CPU: use eager"),
-        ("grid", {}, "compile", "is for flow networks with an mlp, .* on sequences of one length"),
-        ("bits", {}, "compile", "whose scores fit in a table: use eager"),
-        ("tfbind8", {"objective": "eflow"}, "compile", "use eager"),
+        (
+            "tfbind8",
+            {"objective": "eflow"},
+            "compile",
+            "is for flow networks by other objectives than eflow.*: use eager",
+        ),
         ("tfbind8", {}, "compiled", "did you mean 'compile'"),
     ],
 )

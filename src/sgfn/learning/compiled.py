@@ -27,6 +27,7 @@ class CompiledBackend(Backend):
     def __init__(self, general: GeneralBackend) -> None:
         super().__init__(general.setup)
         self.general, self.env, self.device = general, general.env, general.setup.device
+        self.before = general.sequences
         if general.sequences is None and isinstance(self.env, SequenceEnv) and letters_fit(self.env, general.nets):
             general.sequences = CompiledLetters(self.env, general.nets, self.device)
         self.learns_noise = self.config.dynamics.mode == "batch"
@@ -63,6 +64,7 @@ class CompiledBackend(Backend):
             total, *_ = self.losses(beta, *self.tensors(batch))
             torch.autograd.grad(total, self.optimisers[0].parameters, materialize_grads=True)
         except Exception as error:
+            self.general.sequences = self.before
             first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise NotCompilableError(f"the compiler refused this step ({first})") from error
 

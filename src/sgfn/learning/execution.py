@@ -18,7 +18,7 @@ uncompiled), on a GPU a millisecond of either."""
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
 COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
-COMPILABLE = "flow networks without ways to explore"
+COMPILABLE = "flow networks by other objectives than eflow, without ways to explore, workers or ranks"
 REPLAY_LENGTHS, MAX_CAPTURED_ENV_STEPS = (25, 5, 1), 400
 """Steps in one replay of a CUDA graph (intervals of metrics and checkpoints are mostly multiples of them), and most
 steps of the environment in one graph, which holds every operation of each."""

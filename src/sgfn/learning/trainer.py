@@ -391,8 +391,9 @@ class Trainer(Learner):
 
     @property
     def compilable(self) -> bool:
-        """Whether a step can be compiled: ways to explore are not part of a compiled one."""
-        return self.explorer is None and self.backend.alone and self.optimiser.reduce is None
+        """Whether a step can be compiled: ways to explore and rewards of all children (eflow) are not part of one."""
+        plain = self.explorer is None and not self.general.reads_expected
+        return plain and self.backend.alone and self.optimiser.reduce is None
 
     @property
     def scores_in_table(self) -> bool:

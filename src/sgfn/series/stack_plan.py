@@ -119,7 +119,7 @@ def network_steps(config: SeriesConfig, lengths: Sequence[int]) -> int:
     """Training steps at the default effort: more of more windows, fewer where windows are long.
 
     >>> [network_steps(SeriesConfig(horizon=h), [n]) for h, n in [(12, 600), (30, 7_000), (48, 5_000)]]
-    [120, 372, 136]
+    [120, 358, 124]
     """
     rows = config.horizon + (config.context or max(2 * config.horizon, 64))
     wanted = min(learned_windows(config, lengths) // WINDOWS_PER_STEP, MOST_STEPS)
