@@ -24,9 +24,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, command, device_here, machine, positive
+from benchmarks.common import RESULTS, command, device_here, each_cell, machine, positive
 from benchmarks.exploration_ehrlich import CELLS, ehrlich, rival
 from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored, heated
+from sgfn.config.cluster_jobs import Report
 from sgfn.config.files import read_json, write_json, write_text
 
 Row = dict[str, Any]
@@ -90,6 +91,11 @@ def one(study: str, cell: Row, more: Row) -> Row:
     return cell | STUDIES[study].run(**cell, **more)
 
 
+def one_job(given: tuple[str, Row, Row], shared: object, report: Report) -> Row:
+    """`one` as a job of a cluster."""
+    return one(*given)
+
+
 def finished(study: str, cells: list[Row], more: Row, jobs: int, minutes: float) -> Iterator[Row]:
     """Rows as they are finished; after so many minutes no run is begun, and those that were are waited for."""
     deadline, waiting = time.monotonic() + 60 * minutes, list(reversed(cells))
@@ -118,12 +124,19 @@ def run(name: str, args: argparse.Namespace) -> None:
     about = {"command": command("exploration"), "machine": machine(torch.device(args.device))}
     keys = [*study.axes, "seed"]
     order = {str({key: cell[key] for key in keys}): place for place, cell in enumerate(every)}
-    for row in finished(name, wanted, more, args.jobs, args.minutes):
+
+    def keep(_: str, row: Row) -> None:
         mine = {key: row[key] for key in keys}
-        rows = [*(other for other in rows if not same(mine, other)), row]
+        rows[:] = [*(other for other in rows if not same(mine, other)), row]
         rows.sort(key=lambda row: order.get(str({key: row[key] for key in keys}), len(order)))
         write_json(out, {**about, "rows": rows})
         print(row, flush=True)
+
+    if args.cluster is not None:
+        each_cell({str(cell): (name, cell, more) for cell in wanted}, one_job, keep, args.cluster)
+    else:
+        for row in finished(name, wanted, more, args.jobs, args.minutes):
+            keep("", row)
     print(f"{len(rows)} rows in {out}, {len(wanted)} were wanted")
 
 
@@ -133,6 +146,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("study", choices=[*STUDIES, "tell"])
     parser.add_argument("--seeds", type=positive, default=None, help="how many; by default as many as the study has")
     parser.add_argument("--jobs", type=positive, default=1)
+    parser.add_argument("--cluster", default=None, help="runs as Ray jobs: local, auto or HOST:PORT")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--device", type=device_here, default="cpu", help="of the networks, for grids and tfbind8")
     parser.add_argument("--steps", type=positive, default=None, help="for grids and tfbind8: fewer, to try it out")

@@ -1,6 +1,7 @@
 """The study of exploration: its runs, their order, what is counted, and what its sentences say."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_seeds_come_one_after_the_other_and_a_study_goes_on(tmp_path: Path, monk
 
     monkeypatch.setattr(exploration, "finished", finished)
     flags = {"seeds": 1, "jobs": 1, "minutes": 1.0, "device": "cpu", "steps": None, "alphas": [0.0], "out": None}
-    args = argparse.Namespace(**flags | {"out": tmp_path / "a.json", "cells": None, "ways": ["best"]})
+    args = argparse.Namespace(**flags | {"out": tmp_path / "a.json", "cells": None, "ways": ["best"], "cluster": None})
     monkeypatch.setattr("sys.argv", ["exploration", "grids"])
     exploration.run("grids", args)
     exploration.run("grids", args)
@@ -112,3 +113,17 @@ def test_factors_are_those_of_medians_and_never_count_more_than_the_budget(monke
     never = rows(constant_low=[None, None, 5], constant_high=[None] * 3, local=[1000, 2000, None], ppo=[None] * 3)
     monkeypatch.setattr(exploration_tables, "rows_of", lambda name: never)
     assert "| over 9,000 | local | 2,000 | at least 4.5 | none |" in exploration_tables.best_table()
+
+
+def test_runs_of_a_study_may_be_jobs_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows as without one; here the jobs are done in this process, as `each_cell` does without an address."""
+    flags = {"seeds": 1, "jobs": 1, "minutes": 1.0, "device": "cpu", "steps": 1, "alphas": [0.0], "cells": None}
+    monkeypatch.setattr("sys.argv", ["exploration", "grids"])
+    monkeypatch.setattr(exploration, "one", lambda study, cell, more: cell | {"found": more["steps"]})
+    real = exploration.each_cell
+    monkeypatch.setattr(exploration, "each_cell", lambda cells, job, keep, cluster: real(cells, job, keep))
+    out = tmp_path / "a.json"
+    exploration.run("grids", argparse.Namespace(**flags, out=out, ways=["best"], cluster="auto"))
+    rows = json.loads(out.read_text())["rows"]
+    assert {row["found"] for row in rows} == {1}
+    assert len(rows) == len({row["cell"] for row in rows}) > 1
