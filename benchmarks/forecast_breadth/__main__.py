@@ -49,7 +49,8 @@ FIRST = "sgfn, first scoring"
 CHOSEN = {
     "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on "
     "this half: its figures flatter sgfn.",
-    "validation": "Nothing was chosen on this half. It is scored once per release: here for the second time, before 0.2.0; "
+    "validation": "Nothing was chosen on this half. It is scored once per release: here for the second time, before "
+    "0.2.0; "
     f"`{FIRST}` is the scoring of the release before, whose misses were known when intervals and laws were changed.",
 }
 ORDER = (*(name for name in CLASSICAL if name != "AutoARIMA"), *OURS, "AutoARIMA", ENSEMBLE, "lightgbm")
