@@ -15,10 +15,10 @@ from sgfn.noise import UniformSlip
 @pytest.mark.slow
 def test_the_kernels_take_the_steps_of_plain_pytorch() -> None:
     found = beside_its_twin("sequence_kernels_beside_their_twins.py")
-    assert len(found["rollouts"]) == 5
+    assert len(found["rollouts"]) == 3
     for case, compared in found["rollouts"].items():
         assert compared["single"] == 1.0, case
-        assert compared["half"] > 0.98, case  # rounding may decide a close race
+        assert compared["half"] > 0.9, case  # rounding may decide a close race
         assert compared["other clock"] < 0.9, case
     for compared in found["attention"]:
         assert compared["value"] < 1e-5
