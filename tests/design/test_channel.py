@@ -233,3 +233,16 @@ def test_channels_are_listed_and_told(capsys: pytest.CaptureFixture[str]) -> Non
         assert listed[name]["source"] in capsys.readouterr().out
     assert main(["noise", "taq"]) == 2
     assert capsys.readouterr().err.startswith("sgfn: noise.preset 'taq' is unknown: choose from")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("ACGT", "AC-T")], "row 1, column 'realised': holds '-', and gaps are no letters"),
+        ([("ACGT", "ACGT"), ("ACGT", "ACNT")], "row 2, column 'realised': holds 'N', and an unread base is no letter"),
+        ([("ACGT", "ACGU")], "T and U are mixed"),
+    ],
+)
+def test_signs_of_sequencers_are_no_letters(rows: list, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit_channel(rows)

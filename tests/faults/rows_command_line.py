@@ -160,7 +160,7 @@ CONFLICTS = [
     row("conflict: confusion without a file", "train words --noise.kind confusion {tiny}", "noise.file"),
     row("conflict: position without a file", "train words --noise.kind position {tiny}", "noise.file"),
     row("conflict: transformer on a grid", "train grid --net.encoder transformer {tiny}", "transformer"),
-    row("conflict: compiled grid", "train grid --accelerate compile {tiny}", "compile"),
+    row("conflict: compiled eflow", "train tfbind8 --objective eflow --accelerate compile {tiny}", "compile"),
     row("conflict: graph without a GPU", "train grid --accelerate graph {tiny}", "graph"),
     row("conflict: cuda without a GPU", "train grid --device cuda", "--device cpu"),
     row("conflict: forecast method on a grid", "train grid --method forecast {bare}", "forecast"),

@@ -136,6 +136,9 @@ def test_letters_are_those_of_the_plain_rollout(task: str) -> None:
         assert_close(getattr(found, name), getattr(plain, name))
     other = CompiledLetters(env, nets, CPU).whole_rollout(draws.clock.flip(0), draws.explore, 0.7)
     assert not torch.equal(other.intended, plain.intended)
+    made = CompiledLetters(env, nets, CPU)
+    assert made.whole_rollout(draws.clock, draws.explore, 0.7) is not None
+    assert made.whole_rollout(draws.clock[:, :, :-1], draws.explore, 0.7) is None  # code was compiled for another size
 
 
 def refused(*_: object, **__: object) -> Callable[..., object]:

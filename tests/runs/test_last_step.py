@@ -139,3 +139,14 @@ def test_whose_code_a_run_calls(module: str) -> None:
 def test_runs_of_ours_are_not_copied_at_every_step(grid_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "kept_on_failure", None)
     sgfn.train("grid", small(steps=24), grid_run, resume=True, device="cpu")
+
+
+def test_weights_that_lie_transposed_are_kept_too(tmp_path: Path) -> None:
+    """Layers of more than 64 outputs lie inputs first in their buffer."""
+    learner = build(make_task("grid", small(net__hidden=80)), CPU)
+    assert any(not value.is_contiguous() for value in learner.state().values())
+    run = Run(path=tmp_path / "run")
+    run.path.mkdir()
+    with pytest.raises(RuntimeError, match="of a user's"), kept_on_failure(learner, {}, run.write_state):
+        raise RuntimeError("of a user's")
+    assert set(run.load_state()) == set(learner.state())

@@ -105,3 +105,14 @@ def test_shards_of_a_cluster_are_those_of_this_process(cluster: Any, grid_run: P
     sample_shards(grid_run, 50, tmp_path / "there", shard_size=20, device="cpu", cluster="auto", cluster_cpus=2.0)
     for name in here.files:
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+
+
+def test_a_folder_that_was_left_before_its_plan_goes_on(grid_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shards"
+    out.mkdir()
+    (out / ".lock").touch()  # as a kill in the first instant leaves it
+    assert sample_shards(grid_run, 6, out, shard_size=3).drawn == 2
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+    with pytest.raises(ValueError, match="holds something else"):
+        sample_shards(grid_run, 6, tmp_path / "other", shard_size=3)

@@ -93,7 +93,7 @@ def _end(event: Event, state: CellState, samples: int, stop: Stop) -> None:
     if found is not None and found["folder"] is not None:
         try:
             replace_folder(state.cell.path, found["folder"])
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             return fail(state, str(error))
     state.load_files(samples)
     if state.status == "done" or (stop.asked and (found is None or found["stopped"])):
@@ -110,9 +110,14 @@ def replace_folder(path: Path, packed: bytes) -> None:
         new, old = Path(aside) / "new", Path(aside) / "old"
         new.mkdir()
         unpack_folder(packed, new)
-        if path.is_dir() and not path.is_symlink():
-            path.rename(old)
-        new.rename(path)
+        try:
+            if path.is_dir() and not path.is_symlink():
+                path.rename(old)
+            new.rename(path)
+        except BaseException:
+            if old.exists() and not path.exists():
+                old.rename(path)
+            raise
 
 
 # On a node

@@ -114,6 +114,8 @@ def read_pairs(pairs: Pairs, alphabet: str | None = None) -> tuple[str, PairRows
         fix = "write equal pairs once, with a count"
         raise table.problem(f"{len(table.frame):,} rows are more than {MOST_PAIRS:,}; {fix}")
     texts = [spell(table.frame[column]) for column in COLUMNS]
+    if alphabet is None:
+        _refuse_unread(table, texts)
     letters = resolve_alphabet(alphabet, "alphabet") if alphabet else guess_alphabet([*texts[0], *texts[1]])
     if len(letters) < 2:
         raise table.problem("sequences of one letter tell no channel: name the letters with --alphabet")
@@ -136,6 +138,26 @@ def _framed(rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
     if not listed or not widths <= {2, 3} or len(widths) > 1:
         raise ValueError("pairs must be rows (intended, realised) or (intended, realised, count), one at least")
     return pd.DataFrame(listed, columns=pd.Index([*COLUMNS, "count"][: widths.pop()]))
+
+
+def _refuse_unread(table: Table, texts: list[list[str]]) -> None:
+    """Raise where signs of aligners and sequencers would be taken for letters: gaps, N beside bases, U beside T."""
+    used = set("".join(text for column in texts for text in column).upper())
+    wrong = used & set("-.") or (used & {"N"} if used <= set("ACGTUN") else set())
+    if wrong:
+        sign = min(wrong)
+        what = "gaps are no letters: write sequences without them" if sign in "-." else "an unread base is no letter"
+        row, column = next(
+            (row, name)
+            for name, column in zip(COLUMNS, texts, strict=True)
+            for row, text in enumerate(column)
+            if sign in text.upper()
+        )
+        raise table.problem(
+            f"holds {sign!r}, and {what}; leave such rows out, or name the letters with --alphabet", row, column
+        )
+    if {"T", "U"} <= used <= set("ACGTU"):
+        raise table.header_problem("T and U are mixed: write both columns as DNA or both as RNA")
 
 
 def _check(table: Table, row: int, intended: str, realised: str, letters: str) -> None:

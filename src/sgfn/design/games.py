@@ -9,6 +9,7 @@ from sgfn.config.cluster import Needs, check_cluster_settings
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, perform_all
 from sgfn.config.shipping import Shipment, settled, shipment
 from sgfn.design.simulate import Game, RoundResult, play
+from sgfn.landscapes.proxies.registry import AUTO, PROXIES
 from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.runs.copies import files_there, with_files
 from sgfn.runs.loop import stoppable
@@ -51,6 +52,8 @@ def play_all(
     which the files and the modules that it names travel, and a game that fails leaves the others alone.
     """
     check_cluster_settings(cluster, cluster_cpus, cluster_gpus)
+    if proxy != AUTO:
+        PROXIES[proxy]
     made, sizes = make_task(task, config), {"rounds": rounds, "orders": orders, "start": start, "proxy": proxy}
     asked = {f"{method}, seed {seed}": (method, seed) for method in methods for seed in seeds}
     shared: Any = made

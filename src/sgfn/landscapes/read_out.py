@@ -1,7 +1,9 @@
 """What comes out of a synthesis that skips letters, as a landscape of whole sequences reads it."""
 
 import math
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -29,6 +31,27 @@ class ReadOut(Landscape):
         rows = self.env.read(objects)
         whole = self.env.written(rows) == self.env.length
         return torch.where(whole[..., None], rows, 0), whole
+
+    @property
+    def scores_ahead(self) -> bool:
+        """Whether the inner landscape asks others for scores."""
+        return self.inner.scores_ahead
+
+    def request(self, objects: Int[Tensor, "N O"]) -> Any:
+        """Ask for the scores of objects, as they are read."""
+        return self.inner.request(self._read(objects)[0])
+
+    def taken(self, request: Any) -> AbstractContextManager[None]:
+        """Wait for a request of the inner landscape."""
+        return self.inner.taken(request)
+
+    def live(self) -> dict[str, float]:
+        """Figures of the inner landscape for a progress bar."""
+        return self.inner.live()
+
+    def close(self) -> None:
+        """End what the inner landscape has started."""
+        self.inner.close()
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Score of what is whole, the lowest of what is not."""

@@ -63,10 +63,26 @@ class CompiledBackend(Backend):
             _, batch = self.general.collect(self.general.nets, self.draw(copy, temperature))
             total, *_ = self.losses(beta, *self.tensors(batch))
             torch.autograd.grad(total, self.optimisers[0].parameters, materialize_grads=True)
+            self._try_past(batch, beta)
         except Exception as error:
             self.general.sequences = self.before
             first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise NotCompilableError(f"the compiler refused this step ({first})") from error
+
+    def _try_past(self, batch: Trajectories, beta: Float[Tensor, ""]) -> None:
+        """Compile what learns from a replay buffer, by a batch of the sizes that it will have."""
+        config, setup = self.config, self.setup
+
+        def rows(size: int) -> Past:
+            pick = torch.arange(size or config.batch, device=self.device) % len(batch.intended)
+            return batch.intended[pick], batch.realised[pick], batch.log_reward[pick]
+
+        if config.replay.updates:
+            loss = self.past_losses(beta, *rows(config.replay.batch))
+            torch.autograd.grad(loss, setup.optimiser.parameters, materialize_grads=True)
+        if config.dynamics.mode == "replay":
+            loss = self.past_noise_loss(*rows(config.dynamics.batch))
+            torch.autograd.grad(loss, setup.noise_optimiser.parameters, materialize_grads=True)
 
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:
         """Update policy and flow on past trajectories."""

@@ -34,13 +34,17 @@ class CompiledLetters:
     def __init__(self, env: SequenceEnv, nets: FlowNets, device: torch.device) -> None:
         self.env, self.nets, self.device = env, nets, device
         self.positions = torch.arange(env.length, device=device)[:, None].unbind()
+        self.batch = 0  # of the first rollout, for which letters are compiled
         self._functions: dict[tuple[float, float | None], Callable[..., tuple[Tensor, ...]]] = {}
 
     @torch.no_grad()
     def whole_rollout(
         self, clock: Float[Tensor, "T 2 B W"], explore: float, temperature: float | Tensor
-    ) -> RolloutSteps:
-        """All steps of a batch."""
+    ) -> RolloutSteps | None:
+        """All steps of a batch; None for batches of another size than the first, which code was not compiled for."""
+        self.batch = self.batch or clock.shape[2]
+        if clock.shape[2] != self.batch:
+            return None
         letter, heat = self._function(explore, temperature), temperature if isinstance(temperature, Tensor) else None
         state, encoder = self.env.initial(clock.shape[2], clock.device), self.nets.encoder
         assert isinstance(encoder, SequenceReader)

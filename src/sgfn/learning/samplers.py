@@ -13,7 +13,8 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
 from sgfn.config import TrainConfig
-from sgfn.config.processes import HIRE, Pool, ProcessWorker
+from sgfn.config.processes import HIRE, Pool, ProcessWorker, RemoteError, WorkerLost
+from sgfn.config.user_code import brief, in_user_code
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import is_known, make_task, recorded
@@ -100,7 +101,10 @@ class SampledAhead(AheadBackend):
 
     def fetch(self, waiting: Waiting) -> Past:
         """A batch that an actor has made."""
-        intended, realised, log_reward = waiting.request.future.result()
+        try:
+            intended, realised, log_reward = waiting.request.future.result()
+        except (RemoteError, WorkerLost) as error:
+            raise ValueError(f"an actor failed{in_user_code(error)}: {brief(error)}") from error
         device = self.setup.device
         meant, done, reward = (torch.tensor(part, device=device) for part in (intended, realised, log_reward))
         return meant.long(), done.long(), reward

@@ -42,6 +42,6 @@ def kept_on_failure(learner: Learner, state: State, write: Callable[[State], Non
         raise  # the step before may be as bad: the last checkpoint stays
     except BaseException as error:
         if all(bool(value.isfinite().all()) for value in state.values() if value.is_floating_point()):
-            write(state)
+            write({name: value.contiguous() for name, value in state.items()})  # weights may lie transposed
             error.add_note(f"the run is kept as it was after step {int(state['self.done']):,}")
         raise

@@ -15,7 +15,7 @@ from sgfn.config.cluster import Needs, check_cluster_settings, device_on_node
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, gpus_wanted, perform_all
 from sgfn.config.files import read_json, replacing, sweep, write_json
 from sgfn.config.shipping import Shipment, settled, shipment
-from sgfn.config.staging import holding
+from sgfn.config.staging import LOCK, holding
 from sgfn.config.work_folders import own_folder
 from sgfn.runs.copies import DATA, checksum
 from sgfn.runs.folder import DRAWN, OWN_FILES, Run
@@ -145,7 +145,8 @@ def _opened_folder(out: Path, plan: ShardPlan, overwrite: bool) -> Iterator[None
     """Hold the folder while its shards are drawn; one with another plan, or of somebody else, is refused."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file: give --out the name of a folder, which shards need")
-    if out.is_dir() and any(out.iterdir()) and not (out / PLAN).is_file():
+    others = [path for path in out.iterdir() if path.name != LOCK] if out.is_dir() else []
+    if others and not (out / PLAN).is_file():
         raise ValueError(f"{out} holds something else than shards of samples: give --out another name")
     out.mkdir(parents=True, exist_ok=True)
     with holding(out):
