@@ -47,6 +47,7 @@ def test_cells_equal_those_of_the_local_engine_though_a_node_goes(cluster: Any, 
     assert not (cell / "error.txt").exists()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ctrl_c_brings_the_checkpoint_back_and_the_same_command_goes_on(
     cluster: Any, tmp_path: Path, pages: Any
@@ -69,6 +70,7 @@ def test_ctrl_c_brings_the_checkpoint_back_and_the_same_command_goes_on(
     assert read_json(cell / "exact.json")["step"] == 600
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_a_cell_raises_fails_that_cell_alone_in_a_module_that_travels(
     cluster: Any, tmp_path: Path, pages: Any, monkeypatch: pytest.MonkeyPatch

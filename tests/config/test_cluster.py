@@ -104,6 +104,7 @@ def test_a_worker_killed_for_memory_is_tried_again_and_then_told(cluster: Any, t
     assert str(found["inside"][-1].error).startswith("killed by SIGKILL (out of memory?) on ")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_node_that_goes_costs_its_jobs_a_retry(cluster: Any, tmp_path: Path) -> None:
     doomed, go = cluster.add_node(num_cpus=2, object_store_memory=STORE), tmp_path / "go"

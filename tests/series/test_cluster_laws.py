@@ -52,6 +52,7 @@ def test_laws_of_a_cluster_are_those_of_this_process(cluster: Any) -> None:
     assert not np.array_equal(there.quantiles("AutoETS", cuts), there.quantiles("seasonal naive", cuts))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_writes_the_same_tables(cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["forecast", str(write_csv(tmp_path / "a.csv")), *FLAGS, "--laws", "AutoETS,network"]
