@@ -17,7 +17,7 @@ from sgfn.envs.sequence import SequenceEnv
 from sgfn.nets.encoders import MLP
 
 MOST_CODED = 256
-"""Features up to which a GPU is faster at one product with the codes of all prefixes."""
+"""Features up to which a GPU makes one product with the codes of all prefixes: by counting bytes, not measured."""
 
 
 def sums_prefixes(env: Env) -> bool:
