@@ -12,7 +12,7 @@ Each cell is written as soon as it is done, and what a file has is not done agai
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from benchmarks.common import RESULTS, machine, positive
+from benchmarks.common import RESULTS, add_cluster, fill_cells, machine, positive, rows_of
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.files import read_json, write_json
+from sgfn.config.files import write_json
 from sgfn.design.simulate import Truth, play
 from sgfn.envs import IndelEnv, laws
 from sgfn.landscapes.tasks import Task, make_task
@@ -109,21 +109,21 @@ def true_rate(noise: Indel, kind: str, of: str) -> float:
     return float(rate["ACGT".index(of)] if of else rate.mean())
 
 
-def run_rates(out: Path) -> None:
+def rates_row(model: ChannelModel, seed: int) -> dict[str, Any]:
+    """True rates and those fitted to simulated pairs, with their intervals of 90 %."""
+    noise, found = channels()[model], {}
+    fit = fit_model(simulated(noise, PAIRS, LENGTH, seed), model)
+    for one in intervals(fit, "ACGT"):
+        truth = true_rate(noise, one.kind, one.of)
+        found[f"{one.kind} {one.of}".strip()] = [truth, one.rate, one.low, one.high]
+    digits = {name: [float(f"{value:.5g}") for value in values] for name, values in found.items()}
+    return {"model": model, "seed": seed, "rates": digits}
+
+
+def run_rates(out: Path, cluster: str | None) -> None:
     """How often each rate lies in its interval of 90 %."""
-    rows = read_json(out)["rows"] if out.is_file() else []
-    for seed in range(REPEATS):
-        for model, noise in channels().items():
-            if any((row["model"], row["seed"]) == (model, seed) for row in rows):
-                continue
-            fit = fit_model(simulated(noise, PAIRS, LENGTH, seed), model)
-            found = {}
-            for one in intervals(fit, "ACGT"):
-                truth = true_rate(noise, one.kind, one.of)
-                found[f"{one.kind} {one.of}".strip()] = [truth, one.rate, one.low, one.high]
-            digits = {name: [float(f"{value:.5g}") for value in values] for name, values in found.items()}
-            rows.append({"model": model, "seed": seed, "rates": digits})
-        write_results(out, {"pairs": PAIRS, "length": LENGTH, "level": 0.9, "rows": rows})
+    wanted = [({"model": model, "seed": seed}, (model, seed)) for seed in range(REPEATS) for model in channels()]
+    fill(out, wanted, rates_row, cluster, pairs=PAIRS, length=LENGTH, level=0.9)
 
 
 # whole orders, exact
@@ -158,51 +158,47 @@ def exact_row(cell: Cell) -> dict[str, Any]:
     return rounded(found) | {"cpu_seconds": round(time.process_time() - began, 1)}
 
 
-def run_exact(out: Path) -> None:
+def run_exact(out: Path, cluster: str | None) -> None:
     """All cells, without chance."""
-    rows = read_json(out)["rows"] if out.is_file() else []
-    for cell in cells():
-        if all(row["cell"] != cell.name for row in rows):
-            rows.append(exact_row(cell))
-            print(rows[-1], flush=True)
-            write_results(out, {"flanks": FLANKS, "rows": rows})
+    fill(out, [({"cell": cell.name}, (cell,)) for cell in cells()], exact_row, cluster, flanks=FLANKS)
 
 
 # whole orders, from a proxy
 
 
-def run_orders(seeds: int, out: Path) -> None:
+def orders_row(cell: Cell, method: str, seed: int) -> dict[str, Any]:
+    """What one plate after random measurements brings."""
+    sizes: dict[str, Any] = {"rounds": 1, "orders": PLATES[cell.task], "start": START}
+    (last,) = play(cell.make(), method, **sizes, seed=seed, proxy=PROXY).rounds
+    figures = {"expected": last.expected, "regret": last.regret, "seconds": last.seconds}
+    return {"cell": cell.name, "method": method, "seed": seed} | rounded(figures)
+
+
+def run_orders(seeds: int, out: Path, cluster: str | None) -> None:
     """One plate after random measurements, aware of the channel and not, seed by seed."""
-    rows = read_json(out)["rows"] if out.is_file() else []
-    done = {(row["cell"], row["method"], row["seed"]) for row in rows}
-    for seed in range(seeds):
-        for cell in (cell for cell in cells() if cell.flank or "PCR" in cell.channel):
-            for method in ("greedy", "greedy-unaware"):
-                if (cell.name, method, seed) in done:
-                    continue
-                sizes: dict[str, Any] = {"rounds": 1, "orders": PLATES[cell.task], "start": START}
-                (last,) = play(cell.make(), method, **sizes, seed=seed, proxy=PROXY).rounds
-                figures = {"expected": last.expected, "regret": last.regret, "seconds": last.seconds}
-                rows.append({"cell": cell.name, "method": method, "seed": seed} | rounded(figures))
-                print(rows[-1], flush=True)
-                write_results(out, {"proxy": PROXY, "start": START, "flanks": FLANKS, "rows": rows})
+    wanted = [
+        ({"cell": cell.name, "method": method, "seed": seed}, (cell, method, seed))
+        for seed in range(seeds)
+        for cell in cells()
+        if cell.flank or "PCR" in cell.channel
+        for method in ("greedy", "greedy-unaware")
+    ]
+    fill(out, wanted, orders_row, cluster, proxy=PROXY, start=START, flanks=FLANKS)
 
 
 # a stepwise sampler
 
 
-def run_steps(seeds: int, steps: int, out: Path) -> None:
+def run_steps(seeds: int, steps: int, out: Path, cluster: str | None) -> None:
     """A flow network trained to write step by step, its mean score, and that of the same designs as whole orders."""
-    rows = read_json(out)["rows"] if out.is_file() else []
-    for seed in range(seeds):
-        for channel in ("deletions 0.01", "deletions 0.05"):
-            for spare in (0, 2):
-                cell = Cell(task="tfbind8", channel=channel, flank=False)
-                if any((row["cell"], row["spare"], row["seed"]) == (cell.name, spare, seed) for row in rows):
-                    continue
-                rows.append({"cell": cell.name, "spare": spare, "seed": seed} | stepwise_row(cell, spare, seed, steps))
-                print(rows[-1], flush=True)
-                write_results(out, {"steps": steps, "batch": 256, "rows": rows})
+    chosen = [Cell(task="tfbind8", channel=channel, flank=False) for channel in ("deletions 0.01", "deletions 0.05")]
+    wanted = [
+        ({"cell": cell.name, "spare": spare, "seed": seed}, (cell, spare, seed, steps))
+        for seed in range(seeds)
+        for cell in chosen
+        for spare in (0, 2)
+    ]
+    fill(out, wanted, stepwise_row, cluster, steps=steps, batch=256)
 
 
 def stepwise_row(cell: Cell, spare: int, seed: int, steps: int) -> dict[str, Any]:
@@ -223,12 +219,24 @@ def stepwise_row(cell: Cell, spare: int, seed: int, steps: int) -> dict[str, Any
     found = {"stepwise": float(law @ scores), "whole": float(law[whole].sum())}
     found |= {"as_orders": float(kept @ ordered / kept.sum()), "intact_mean": float(kept @ scores[whole] / kept.sum())}
     found |= {"tv": 0.5 * float((law - wanted).abs().sum()), "target": float(wanted @ scores)}
-    return rounded(found) | {"cpu_seconds": round(time.process_time() - began, 1)}
+    named = {"cell": cell.name, "spare": spare, "seed": seed}
+    return named | rounded(found) | {"cpu_seconds": round(time.process_time() - began, 1)}
 
 
 def rounded(found: dict[str, Any]) -> dict[str, Any]:
     """Figures with five digits."""
     return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in found.items()}
+
+
+def fill(
+    out: Path,
+    wanted: list[tuple[dict[str, Any], tuple[Any, ...]]],
+    function: Callable[..., dict[str, Any]],
+    cluster: str | None,
+    **about: Any,
+) -> None:
+    """Do the cells that a file lacks, here or on a cluster; it is written after each."""
+    fill_cells(rows_of(out), wanted, function, lambda rows: write_results(out, {**about, "rows": rows}), cluster)
 
 
 def write_results(out: Path, found: dict[str, Any]) -> None:
@@ -244,13 +252,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=positive, default=5)
     parser.add_argument("--steps", type=positive, default=1500, help="training steps of the stepwise sampler")
     parser.add_argument("--out", type=Path, default=None)
+    add_cluster(parser)
     given = parser.parse_args()
-    out = given.out or RESULTS / f"channels_{given.study}.json"
+    out, cluster = given.out or RESULTS / f"channels_{given.study}.json", given.cluster
     if given.study == "rates":
-        return run_rates(out)
+        return run_rates(out, cluster)
     if given.study == "exact":
-        return run_exact(out)
-    return run_orders(given.seeds, out) if given.study == "orders" else run_steps(given.seeds, given.steps, out)
+        return run_exact(out, cluster)
+    if given.study == "orders":
+        return run_orders(given.seeds, out, cluster)
+    return run_steps(given.seeds, given.steps, out, cluster)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
 """Games of design in many processes, each written as soon as it is played: a study that was stopped goes on."""
 
-import multiprocessing
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.common import each_cell, machine
+from benchmarks.common import each_cell, machine, rows_of
 from benchmarks.design_landscapes import made
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.cluster_jobs import Report
-from sgfn.config.files import read_json, write_json
+from sgfn.config.files import write_json
 from sgfn.design.rivals import History
 from sgfn.design.simulate import Truth, play
 from sgfn.landscapes.ehrlich import Ehrlich, draw_walk
@@ -145,7 +142,7 @@ def run_games(
     cluster: str | None = None,
 ) -> None:
     """Play all cells, seed by seed, those alone that the file does not have yet; in processes here or on a cluster."""
-    games: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
+    games = rows_of(out)
     done = {(game["cell"], game["method"], game["seed"]) for game in games}
     chosen = [cell for cell in cells(study) if only is None or only in cell.name]
     wanted = [
@@ -161,36 +158,13 @@ def run_games(
         write_results(out, {"rows": games})
         print(f"{name}: best {game['best'][-1]:.4f}", flush=True)
 
-    if cluster is not None:
-        each_cell({name_of(*one[:3]): one for one in wanted}, play_job, keep, cluster)
-        return
-    for game in played(wanted, jobs):
-        keep(f"{game['cell']}, {game['method']}, seed {game['seed']}", game)
+    names = {name_of(*one[:3]): one for one in wanted}
+    each_cell(names, play_one, keep, cluster, jobs=jobs)
 
 
 def name_of(cell: Cell, method: str, seed: int) -> str:
     """A game as lines and jobs call it."""
     return f"{cell.name}, {method}, seed {seed}"
-
-
-def play_job(given: tuple[Cell, str, int, str], shared: object, report: Report) -> dict[str, Any]:
-    """`play_one` as a job of a cluster."""
-    return play_one(*given)
-
-
-def played(wanted: list[tuple[Cell, str, int, str]], jobs: int) -> Iterator[dict[str, Any]]:
-    """Figures of games, as they end; with several jobs in processes, where one that fails is told and left out."""
-    if jobs == 1:
-        yield from (play_one(*one) for one in wanted)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        waiting = {pool.submit(play_one, *one): one for one in wanted}
-        for future in as_completed(waiting):
-            if (error := future.exception()) is not None:
-                print(f"{waiting[future]}: {error!r}", file=sys.stderr, flush=True)
-            else:
-                yield future.result()
 
 
 def write_results(out: Path, found: dict[str, Any]) -> None:

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from benchmarks.common import RESULTS, machine, positive
+from benchmarks.common import RESULTS, add_cluster, fill_cells, machine, positive, rows_of
 from benchmarks.design_peptides import moment, peptides
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.files import read_json, write_json
+from sgfn.config.files import write_json
 from sgfn.design.designer import Designer
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.measured import MeasuredLandscape
@@ -69,36 +69,38 @@ def judge(kind: str, data: Split, seed: int) -> dict[str, Any]:
     return {"spearman": rank_correlation(mean, true), "coverage": covered, "cpu_seconds": round(seconds, 2)}
 
 
-def run_proxies(seeds: int, tables: list[str], out: Path) -> None:
+def proxy_row(table: str, kind: str, seed: int) -> dict[str, Any]:
+    """Figures of a kind on a table."""
+    return {"table": table, "kind": kind, "seed": seed} | judge(kind, split(table, seed), seed)
+
+
+def run_proxies(seeds: int, tables: list[str], out: Path, cluster: str | None) -> None:
     """Judge every kind on every table."""
-    rows = read_json(out)["rows"] if out.is_file() else []
-    done = {(row["table"], row["kind"], row["seed"]) for row in rows}
-    for seed in range(seeds):
-        for table in tables:
-            data = None
-            for kind in KINDS:
-                if (table, kind, seed) not in done:
-                    data = data or split(table, seed)
-                    rows.append({"table": table, "kind": kind, "seed": seed} | judge(kind, data, seed))
-                    write_results(out, rows)
-                    print(rows[-1], flush=True)
+    wanted = [
+        ({"table": table, "kind": kind, "seed": seed}, (table, kind, seed))
+        for seed in range(seeds)
+        for table in tables
+        for kind in KINDS
+    ]
+    fill_cells(rows_of(out), wanted, proxy_row, lambda rows: write_results(out, rows), cluster)
 
 
-def run_sampler(seeds: int, out: Path) -> None:
+def sampler_row(seed: int, reach: int | None, sampler: str) -> dict[str, Any]:
+    """Figures of one plate from 500 peptides."""
+    table = peptides(2000 + seed, 500)
+    proxy = Designer("protein", seed=seed, proxy="ridge").fit(table).fitted()
+    return {"seed": seed, "reach": reach, "sampler": sampler} | plate(table, proxy, seed, reach, sampler)
+
+
+def run_sampler(seeds: int, out: Path, cluster: str | None) -> None:
     """One plate from 500 peptides with and without the flow network, near and far from what was measured."""
-    rows = read_json(out)["rows"] if out.is_file() else []
-    done = {(row["seed"], row["reach"], row["sampler"]) for row in rows}
-    for seed in range(seeds):
-        table = peptides(2000 + seed, 500)
-        proxy = Designer("protein", seed=seed, proxy="ridge").fit(table).fitted()
-        for reach in (None, 0):
-            for sampler in ("off", "on"):
-                if (seed, reach, sampler) not in done:
-                    rows.append(
-                        {"seed": seed, "reach": reach, "sampler": sampler} | plate(table, proxy, seed, reach, sampler)
-                    )
-                    write_results(out, rows)
-                    print(rows[-1], flush=True)
+    wanted = [
+        ({"seed": seed, "reach": reach, "sampler": sampler}, (seed, reach, sampler))
+        for seed in range(seeds)
+        for reach in (None, 0)
+        for sampler in ("off", "on")
+    ]
+    fill_cells(rows_of(out), wanted, sampler_row, lambda rows: write_results(out, rows), cluster)
 
 
 def plate(table: pd.DataFrame, proxy: Any, seed: int, reach: int | None, sampler: str) -> dict[str, Any]:
@@ -128,12 +130,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=positive, default=2)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--out", type=Path, default=None)
+    add_cluster(parser)
     given = parser.parse_args()
     out = given.out or RESULTS / f"design_{given.study}.json"
     if given.study == "proxies":
-        run_proxies(given.seeds, given.tables, out)
+        run_proxies(given.seeds, given.tables, out, given.cluster)
     else:
-        run_sampler(given.seeds, out)
+        run_sampler(given.seeds, out, given.cluster)
 
 
 if __name__ == "__main__":

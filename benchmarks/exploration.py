@@ -24,11 +24,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, command, device_here, each_cell, machine, positive
+from benchmarks.common import RESULTS, add_cluster, command, device_here, each_cell, machine, positive, rows_of
 from benchmarks.exploration_ehrlich import CELLS, ehrlich, rival
 from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored, heated
-from sgfn.config.cluster_jobs import Report
-from sgfn.config.files import read_json, write_json, write_text
+from sgfn.config.files import write_json, write_text
 
 Row = dict[str, Any]
 
@@ -91,11 +90,6 @@ def one(study: str, cell: Row, more: Row) -> Row:
     return cell | STUDIES[study].run(**cell, **more)
 
 
-def one_job(given: tuple[str, Row, Row], shared: object, report: Report) -> Row:
-    """`one` as a job of a cluster."""
-    return one(*given)
-
-
 def finished(study: str, cells: list[Row], more: Row, jobs: int, minutes: float) -> Iterator[Row]:
     """Rows as they are finished; after so many minutes no run is begun, and those that were are waited for."""
     deadline, waiting = time.monotonic() + 60 * minutes, list(reversed(cells))
@@ -116,7 +110,7 @@ def same(cell: Row, row: Row) -> bool:
 def run(name: str, args: argparse.Namespace) -> None:
     """Run what the file does not have yet; it is written after every run."""
     study, out = STUDIES[name], args.out or RESULTS / STUDIES[name].out
-    rows = read_json(out)["rows"] if out.is_file() else []
+    rows = rows_of(out)
     chosen = {"cell": args.cells, "way": args.ways, "alpha": args.alphas}
     every = list(study.cells(args.seeds or study.seeds, {name: v for name, v in chosen.items() if v}))
     wanted = [cell for cell in every if not any(same(cell, row) and "older" not in row for row in rows)]
@@ -133,7 +127,8 @@ def run(name: str, args: argparse.Namespace) -> None:
         print(row, flush=True)
 
     if args.cluster is not None:
-        each_cell({str(cell): (name, cell, more) for cell in wanted}, one_job, keep, args.cluster)
+        cells = {str(cell): (name, cell, more) for cell in wanted}
+        each_cell(cells, one, keep, args.cluster, device=args.device if study.device else "cpu")
     else:
         for row in finished(name, wanted, more, args.jobs, args.minutes):
             keep("", row)
@@ -146,7 +141,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("study", choices=[*STUDIES, "tell"])
     parser.add_argument("--seeds", type=positive, default=None, help="how many; by default as many as the study has")
     parser.add_argument("--jobs", type=positive, default=1)
-    parser.add_argument("--cluster", default=None, help="runs as Ray jobs: local, auto or HOST:PORT")
+    add_cluster(parser)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--device", type=device_here, default="cpu", help="of the networks, for grids and tfbind8")
     parser.add_argument("--steps", type=positive, default=None, help="for grids and tfbind8: fewer, to try it out")

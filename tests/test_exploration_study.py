@@ -121,7 +121,7 @@ def test_runs_of_a_study_may_be_jobs_of_a_cluster(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("sys.argv", ["exploration", "grids"])
     monkeypatch.setattr(exploration, "one", lambda study, cell, more: cell | {"found": more["steps"]})
     real = exploration.each_cell
-    monkeypatch.setattr(exploration, "each_cell", lambda cells, job, keep, cluster: real(cells, job, keep))
+    monkeypatch.setattr(exploration, "each_cell", lambda cells, job, keep, cluster, device: real(cells, job, keep))
     out = tmp_path / "a.json"
     exploration.run("grids", argparse.Namespace(**flags, out=out, ways=["best"], cluster="auto"))
     rows = json.loads(out.read_text())["rows"]

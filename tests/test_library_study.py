@@ -30,10 +30,15 @@ def test_the_results_pass_their_marks() -> None:
 
 
 def test_cells_are_computed_once(tmp_path: Path) -> None:
-    made = []
-    cells = [({"how": "x", "seed": seed}, lambda seed=seed: made.append(seed) or _row(seed)) for seed in (0, 1)]
-    fill(tmp_path / "r.json", cells[:1], "how", ("expected",))
-    fill(tmp_path / "r.json", cells, "how", ("expected",))
+    made: list[int] = []
+
+    def compute(seed: int) -> dict[str, object]:
+        made.append(seed)
+        return _row(seed)
+
+    cells = [({"how": "x", "seed": seed}, (seed,)) for seed in (0, 1)]
+    fill(tmp_path / "r.json", cells[:1], compute, "how", ("expected",))
+    fill(tmp_path / "r.json", cells, compute, "how", ("expected",))
     assert made == [0, 1]
     (line,) = read_json(tmp_path / "r.json")["summary"]
     assert (line["seeds"], line["expected"], line["expected_range"]) == (2, 0.5, [0.0, 1.0])

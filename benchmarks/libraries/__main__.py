@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from benchmarks.common import RESULTS, command, machine, positive
+from benchmarks.common import RESULTS, add_cluster, command, fill_cells, machine, positive, rows_of
 from sgfn.config.files import read_json, write_json
 from sgfn.design.libraries.codons import RESIDUES, STOP, Supply, standard_menu
 from sgfn.design.libraries.designing import design_library
@@ -173,18 +173,21 @@ def summary(rows: list[dict[str, Any]], key: str, figures: tuple[str, ...]) -> l
     return made
 
 
-Cell = tuple[dict[str, Any], Callable[[], dict[str, Any]]]
+Cells = list[tuple[dict[str, Any], tuple[Any, ...]]]
 
 
-def fill(out: Path, cells: list[Cell], key: str, figures: tuple[str, ...], **more: Any) -> None:
-    """Compute the cells that a file lacks, one by one, and write it after each."""
-    rows: list[dict[str, Any]] = read_json(out)["rows"] if out.exists() else []
-    for name, compute in cells:
-        if any(all(row.get(k) == v for k, v in name.items()) for row in rows):
-            continue
-        rows.append(compute())
-        print({k: v for k, v in rows[-1].items() if not isinstance(v, list)}, flush=True)
-        _write(out, rows, key, figures, more)
+def fill(
+    out: Path,
+    cells: Cells,
+    function: Callable[..., dict[str, Any]],
+    key: str,
+    figures: tuple[str, ...],
+    cluster: str | None = None,
+    **more: Any,
+) -> None:
+    """Compute the cells that a file lacks, one by one or on a cluster, and write it after each."""
+    rows = rows_of(out)
+    fill_cells(rows, cells, function, lambda rows: _write(out, rows, key, figures, more), cluster)
     _write(out, rows, key, figures, more)
 
 
@@ -206,27 +209,24 @@ def main() -> None:
     parser.add_argument("--starts", type=positive, default=16)
     parser.add_argument("--beta", type=float, default=3.0)
     parser.add_argument("--out", type=Path, default=None)
+    add_cluster(parser)
     given = parser.parse_args()
     out = given.out or RESULTS / f"libraries_{given.study}.json"
     seeds = range(given.first, given.first + given.seeds)
     score = gb1_score()
     if given.study == "known":
         names = given.only or SEARCHES
-        cells = [({"how": n, "seed": s}, lambda n=n, s=s: known(n, s, given.starts)) for s in seeds for n in names]
+        cells: Cells = [({"how": n, "seed": s}, (n, s, given.starts)) for s in seeds for n in names]
         bar = {name: told(parse_library(name, 4), score) for name in ("NNK", "NDT", "22c", "NTN,WDB,TGC,GSA")}
-        return fill(out, cells, "how", ("expected", "cpu_seconds"), compared=bar)
+        return fill(out, cells, known, "how", ("expected", "cpu_seconds"), given.cluster, compared=bar)
     if given.study == "pools":
         counts = [int(word) for word in given.only] if given.only else [*POOLS, 0]
-        cells = [
-            ({"libraries": n, "seed": s}, lambda n=n, s=s: pooled(n, s, given.beta)) for s in seeds for n in counts
-        ]
-        return fill(out, cells, "libraries", ("kl", "tv", "cpu_seconds"))
+        cells = [({"libraries": n, "seed": s}, (n, s, given.beta)) for s in seeds for n in counts]
+        return fill(out, cells, pooled, "libraries", ("kl", "tv", "cpu_seconds"), given.cluster)
     names, table = given.only or tuple(ROUNDS), {"proxy": given.proxy}
-    cells = [
-        ({"library": n, "seed": s}, lambda n=n, s=s: played(n, s, table, given.starts)) for s in seeds for n in names
-    ]
+    cells = [({"library": n, "seed": s}, (n, s, table, given.starts)) for s in seeds for n in names]
     figures = ("best", "expected", "size", "clones_best", "all_best", "cpu_seconds")
-    return fill(out, cells, "library", figures, proxy=given.proxy)
+    return fill(out, cells, played, "library", figures, given.cluster, proxy=given.proxy)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def test_what_the_command_names_must_be_the_runs(
     payload: Payload, strange_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = complaint(capsys, ["evaluate", str(strange_run), "--callable.function", payload.name])
-    fix = "leave --callable.function out, or name what it has"
+    fix = "--callable.function names again what a run was made with, and changes nothing in it; leave it out"
     assert line == f"{strange_run} names no callable.function, not '{payload.name}': {fix}"
     assert not payload.ran
 

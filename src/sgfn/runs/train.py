@@ -13,7 +13,7 @@ from torch import Tensor
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import require
 from sgfn.config.cluster import Needs, check_cluster_settings
-from sgfn.config.cluster_workers import on_cluster
+from sgfn.config.cluster_workers import ClusterHire, on_cluster
 from sgfn.config.processes import HIRE
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command, flag
@@ -319,9 +319,12 @@ def _resumed(asked: Request, task: str) -> Learner:
 
 
 def _learner(task: Task, device: torch.device) -> Learner:
-    ranks = launched()
-    if HIRE.get() is not None and not (task.config.actors or task.landscape.scores_ahead):
-        raise ValueError(f"task {task.name} has nothing to run on a cluster: --cluster is for --actors or a function")
+    ranks, hire = launched(), HIRE.get()
+    if hire is not None and not (task.config.actors or task.landscape.scores_ahead):
+        reads = "--actors N and the workers of a function (--callable.function, --callable.workers N) read --cluster"
+        raise ValueError(f"task {task.name} has nothing to run on a cluster: {reads}; add one, or leave it out")
+    if isinstance(hire, ClusterHire):
+        hire.open()  # before anything is written
     if ranks is None:
         return build(task, device, training_objects(task))
     return ParallelTrainer(task, device, training_objects(task), ranks=ranks)
