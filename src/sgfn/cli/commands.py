@@ -267,6 +267,7 @@ def run_evaluate(args: Evaluate) -> None:
         mode_distance=args.mode_distance,
         mode_level=args.mode_level,
         trust=trust,
+        notice=lambda line: err.print(line, soft_wrap=True),
     )
     if args.json:
         return print_json(dict(result))
