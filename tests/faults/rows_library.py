@@ -100,7 +100,7 @@ ROWS = [
         "",
         "t.csv",
         "--template",
-        table=f"sequence,score\n{'A' * 60},1\n{'C' * 60},2\n",
+        table=f"sequence,score\n{'A' * 60},1\n{'W' * 60},2\n",
     ),
     chosen("too many sites for a table as it is", "", "--unseen", table="sequence,score\nACDEFG,1\nCCDEFG,2\n"),
     chosen("every score alike", "--unseen proxy", "score", table="sequence,score\nAC,1\nAD,1\nAE,1\n"),

@@ -140,9 +140,10 @@ def check_numbers(kind: type, words: list[str]) -> None:
     """Refuse numbers with underscores: Python reads 1_0 as ten, and whoever writes it may have meant something else."""
     for name, type_hint in flag_types(kind):
         if {int, float} & {type_hint, *get_args(type_hint)}:
-            for value in flag_values(words, f"--{name}"):
+            flag = next((one for one in (f"--{name}", f"-{name}") if flag_values(words, one)), "")  # --n is -n
+            for value in flag_values(words, flag):
                 if "_" in value and re.fullmatch(r"[+-]?[0-9._eE+-]+", value):
-                    raise UsageError(f"--{name} must be a number without underscores, got {value[:80]!r}")
+                    raise UsageError(f"{flag} must be a number without underscores, got {value[:80]!r}")
 
 
 def check_channel(words: list[str]) -> None:

@@ -106,7 +106,8 @@ def _refuse_dna(table: str, designer: Designer) -> None:
     used = {letter for text in designer.measured.sequence for letter in text}
     if used <= set("ACGT"):
         what = f"{table}: all letters are among A, C, G and T, and residues are expected"
-        raise ValueError(f"{what}: translate the genes, or add --alphabet protein if these are residues")
+        fix = "add --alphabet protein (in Python table={'alphabet': 'protein'}) if these are residues"
+        raise ValueError(f"{what}: translate the genes, or {fix}")
 
 
 def _lengths(table: str, designer: Designer, template: Template | None) -> tuple[int, int]:
