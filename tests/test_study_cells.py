@@ -58,6 +58,13 @@ def test_the_same_in_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert rows_of(tmp_path / "a.json") == study(tmp_path / "b.json", None, 1)
 
 
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1"])
+def test_an_address_that_is_none_is_told_in_one_line(address: str) -> None:
+    with pytest.raises(SystemExit, match=rf"^--cluster {address}: ") as told:
+        each_cell({"a": (0, 1)}, rows_of_cell, lambda name, rows: None, address)
+    assert "\n" not in str(told.value)
+
+
 def test_cells_with_a_row_are_not_done_again(tmp_path: Path) -> None:
     done, rows = list[int](), [{"seed": 0, "found": 7}]
     written: list[int] = []
