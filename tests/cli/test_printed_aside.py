@@ -84,6 +84,27 @@ def test_parts_grow_and_a_stop_is_heeded_between_them(monkeypatch: pytest.Monkey
     assert sizes == [64, 128, 128]
 
 
+def test_ctrl_c_is_heeded_while_everything_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "stopping_scores.py").write_text(
+        "import os, signal\n"
+        "ASKED = []\n"
+        "def score(texts):\n"
+        "    ASKED.append(len(texts))\n"
+        "    if len(texts) > 60:\n"  # no batch, but the first part of all 1,024
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return [1.0] * len(texts)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["train", "callable", "--callable.function", "stopping_scores:score", "--callable.length", "5", *ANYWHERE]
+    assert main([*words, "--log.exact-every", "1", "--out", str(tmp_path / "run")]) == 2
+    assert "stopped at step 0; continue with: sgfn train callable --resume" in capsys.readouterr().err
+    from stopping_scores import ASKED  # pyright: ignore[reportMissingImports]
+
+    assert sum(asked > 60 for asked in ASKED) == 1  # and it is asked for no more
+
+
 def test_a_slow_function_is_told_before_it_is_asked_for_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
