@@ -147,7 +147,7 @@ def next_folder(folder: Path, number: int) -> Path:
     """
     counted = re.fullmatch(r"(.*?)([0-9]{1,9})", folder.name, re.DOTALL)
     if counted is None:
-        return folder.with_name(f"{folder.name}-{number}")
+        return folder.parent / f"{folder.name or 'round'}-{number}"
     count = number if not counted[1] else int(counted[2]) + 1
     return folder.with_name(f"{counted[1]}{count:0{len(counted[2])}d}")
 
