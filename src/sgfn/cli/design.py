@@ -133,9 +133,7 @@ def run_propose(args: DesignPropose) -> None:
     print_proposal(proposal, minimise=session.designer.config.minimise)
     out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
     after = next_folder(folder, session.designer.round + 1)
-    following = command("design", "propose", folder, measured="new.csv", out=after) + again(
-        session.designer.config.code
-    )
+    following = command("design", "propose", folder, measured="new.csv", out=after) + again(session.designer.code)
     return out.print(f"next, when they are measured: {following}", soft_wrap=True)
 
 

@@ -175,8 +175,8 @@ class Trainer(Learner):
             self.meter_names, self.meters = names, torch.zeros(len(names) + 1, device=self.device)
 
     def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
-        """The backend for sequences of one length, where it fits."""
-        if self.changes_behaviour or not fixed_length.fits(setup):
+        """The backend for sequences of one length, where it fits and no GPU kernel makes whole rollouts without it."""
+        if self.changes_behaviour or self.general.sequences is not None or not fixed_length.fits(setup):
             return None
         backend = FixedLengthBackend(setup)
         if self.general.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:
