@@ -1,6 +1,7 @@
 """The command line: parsing and printing only."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -415,6 +416,7 @@ def refuse_on_series(words: list[str]) -> None:
 
 def main(words: list[str] | None = None) -> int:
     """Entry point: 0, or 2 with one line for a user's error."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait keep no core from another program
     open_streams()
     words = sys.argv[1:] if words is None else words
     try:
