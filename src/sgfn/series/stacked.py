@@ -168,10 +168,20 @@ class StackedForecaster:
             if names is not None and name not in names:
                 found.append(np.full((len(cuts), self.data.plan.horizon, len(GRID)), np.nan))
             elif name == NETWORK:
-                found.append(network_quantiles(self.learner, Windows(panel, self.data.plan), cuts))
+                found.append(self._by_network(panel, cuts))
             else:
                 found.append(bank.quantiles(name, cuts, self._told(phase, at, len(cuts))))
         return np.stack(found)
+
+    def _by_network(self, panel: Panel, cuts: Sequence[Cut]) -> Float64[np.ndarray, "N H Q"]:
+        """Quantiles of the network's law, which reads the same values that the other laws do."""
+        plan, bank = self.data.plan, self.bank(panel)
+        found = network_quantiles(self.learner, Windows(panel, plan), cuts)
+        if changed := [at for at, cut in enumerate(cuts) if bank.moved(*cut)]:
+            some = [cuts[at] for at in changed]
+            places = [(number, cut) for number, (_, cut) in enumerate(some)]
+            found[changed] = network_quantiles(self.learner, Windows(bank.as_read(some), plan), places)
+        return found
 
     @property
     def _span(self) -> float:
