@@ -58,18 +58,13 @@ ORDER = (*(name for name in CLASSICAL if name != "AutoARIMA"), *OURS, "AutoARIMA
 
 
 def notes_of(half: Half, rows: list[dict[str, Any]]) -> tuple[str, ...]:
-    """What a reader should know: the protocol, what was chosen here, and which data sets a method was not run on."""
-    names = halves()[half]
-    lacking = []
-    for method in ORDER:
-        run = {row["data"] for row in rows if row["method"] == method}
-        missing = [name for name in names if name not in run]
-        if missing and run:
-            lacking.append(f"{method} was not run on {', '.join(missing)}")
-        elif missing:
-            lacking.append(f"{method} was not run")
+    """What a reader should know: the protocol, what was chosen here, and what was not run."""
+    run = {row["data"] for row in rows if "wql" in row}
+    missing = [name for name in halves()[half] if name not in run]
+    lacking = f"No method was run on {', '.join(missing)}." if missing else ""
     pooled = any(row["method"] == "sgfn" and "wql" in row and "cpu_seconds" not in row for row in rows)
-    return (*PROTOCOL, CHOSEN[half], *(f"{line}." for line in lacking), *(POOLED if pooled else ()))
+    lines = (*PROTOCOL, CHOSEN[half], "What is empty in the table was not run.", lacking)
+    return (*filter(None, lines), *(POOLED if pooled else ()))
 
 
 def forecasts_file(data: str, method: str) -> Path:

@@ -57,6 +57,28 @@ def test_it_says_what_it_consists_of(fitted: Forecaster, found: StackedForecast)
     np.testing.assert_allclose(found.weights.sum(0), 1.0)
 
 
+def test_blocks_of_windows_have_the_same_law_and_are_forgotten(
+    fitted: Forecaster, found: StackedForecast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgfn.series.stacked.AT_ONCE", 1)
+    monkeypatch.setattr("sgfn.series.path_scores.AT_ONCE", 1)
+    told: list[tuple[str, int, int]] = []
+    stacked = fitted.stacked
+    monkeypatch.setattr(stacked, "progress", lambda *row: told.append(row))
+    ends = [(number, len(one)) for number, one in enumerate(stacked.data.panel.series)]
+    stacked.bank(stacked.data.panel).forget(ends)
+    again = fitted.predict(samples=20)
+    assert isinstance(again, StackedForecast)
+    np.testing.assert_allclose(again.law.values, found.law.values, rtol=1e-5)
+    np.testing.assert_allclose(again.weights, found.weights)
+    np.testing.assert_allclose(again.mean, found.mean, rtol=1e-5)
+    assert not {cut for _, cut in stacked.bank(stacked.data.panel).kept} & set(ends)
+    done = [row[1] for row in told if row[0] == "forecast"]
+    assert done == sorted(done)
+    assert all(0 < count <= row[2] for count, row in zip(done, told, strict=False))
+    assert np.abs(np.corrcoef(again.paths[:, :, 0])[0, 1]) < 0.99  # blocks draw for themselves
+
+
 def test_quantiles_are_pooled_means_of_those_of_the_laws(fitted: Forecaster) -> None:
     """Without the spread and the support, by hand."""
     stacked, cuts = fitted.stacked, [(0, 90), (1, 90)]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float64
@@ -39,8 +39,8 @@ class LawCall:
     seasons: list[tuple[int, ...]]
     whole: bool
     of_many: bool
-    moved: list[dict[int, float]]
-    """At each origin, places of values that stand apart, and what is read instead."""
+    moved: list[dict[int, float]] = field(default_factory=list)
+    """At each origin, places of values that stand apart, and what is read instead; none given is none moved."""
 
     def run(self) -> Float64[np.ndarray, "C H Q"]:
         """Quantiles at the levels of the grid, for each origin."""
@@ -85,11 +85,19 @@ class Bank:
             self.among = (WORKING_DAYS,) if working else ()
 
     def quantiles(
-        self, name: str, cuts: Sequence[Cut], progress: WindowProgress | None = None
+        self,
+        name: str,
+        cuts: Sequence[Cut],
+        progress: WindowProgress | None = None,
+        seasons: tuple[int, ...] | None = None,
     ) -> Float64[np.ndarray, "N H Q"]:
-        """Quantiles of a law at the levels of the grid, for each window; nan where the law does not fit."""
+        """Quantiles of a law at the levels of the grid, for each window; nan where the law does not fit.
+
+        `seasons` are those that most series have; without them they are found from these windows.
+        """
         wanted = self._wanted(name, cuts)
-        shared, done = self.shared_seasons(cuts), len(cuts) - sum(map(len, wanted.values()))
+        shared = self.shared_seasons(cuts) if seasons is None else seasons
+        done = len(cuts) - sum(map(len, wanted.values()))
         calls = [self._call(name, number, places, shared) for number, places in wanted.items()]
 
         def tell(windows: int) -> None:
@@ -101,6 +109,14 @@ class Bank:
         for (number, places), found in zip(wanted.items(), self.runner(calls, tell), strict=True):
             self.kept |= {(name, (number, cut)): found[at] for at, cut in enumerate(places)}
         return np.stack([self.kept[name, cut] for cut in cuts]) if cuts else np.empty((0, self.horizon, len(GRID)))
+
+    def forget(self, cuts: Sequence[Cut]) -> None:
+        """Keep nothing of what laws said of some windows, nor of what was found of their histories."""
+        gone = set(cuts)
+        self.kept = {key: law for key, law in self.kept.items() if key[1] not in gone}
+        for cut in gone:
+            self.found_seasons.pop(cut, None)
+            self.found_moved.pop(cut, None)
 
     def _call(self, name: str, number: int, places: list[int], shared: tuple[int, ...]) -> LawCall:
         """A law of a series at some cuts."""

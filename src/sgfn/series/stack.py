@@ -57,9 +57,8 @@ class Stack:
         """Weights of a series: its own, those of its group, or those of all."""
         return self.by_series.get(series, self.by_group.get(group, self.weights))
 
-    def law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
-        """Pooled law of windows, with the spread of each step."""
-        law = self.plain_law(quantiles, weights)
+    def spread(self, law: QuantileLaw) -> QuantileLaw:
+        """A pooled law with the spread of each step."""
         return law.spread(np.broadcast_to(self.spreads, law.values.shape[:-1]))
 
     def plain_law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
