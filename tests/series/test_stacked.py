@@ -233,3 +233,17 @@ def test_tables_of_users_go_through_the_pool(kind: str, tmp_path: Path) -> None:
     low, high = found.quantiles([0.1, 0.9])[0].T
     assert (low <= high).all()
     assert float(own["what"].min()) - 1e-9 <= float(found.median.min()) <= float(own["what"].max())
+
+
+def test_a_wrong_last_value_hardly_moves_the_forecast_and_is_told() -> None:
+    """Laws and network read what the value should have been; a forecaster of the untouched data says the same."""
+    values = waves(240) + np.random.default_rng(1).normal(0, 1, 240)
+    wrong = values.copy()
+    wrong[-1] = 900.0
+    forecaster = made(spare=8, steps=20).fit(panel(series(values)))
+    right = forecaster.predict(samples=2)
+    found = forecaster.predict(panel(series(wrong)), samples=2)
+    assert np.abs(found.median - right.median).max() < 15
+    line = forecaster.stacked.moved_line(panel(series(wrong)))
+    assert "a 2024-01-10 23:00:00 900 as" in line
+    assert forecaster.stacked.moved_line(panel(series(values))) == ""

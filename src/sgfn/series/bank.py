@@ -111,12 +111,11 @@ class Bank:
         return np.stack([self.kept[name, cut] for cut in cuts]) if cuts else np.empty((0, self.horizon, len(GRID)))
 
     def forget(self, cuts: Sequence[Cut]) -> None:
-        """Keep nothing of what laws said of some windows, nor of what was found of their histories."""
+        """Keep nothing of what laws said of some windows, nor of the seasons before them."""
         gone = set(cuts)
         self.kept = {key: law for key, law in self.kept.items() if key[1] not in gone}
         for cut in gone:
             self.found_seasons.pop(cut, None)
-            self.found_moved.pop(cut, None)
 
     def _call(self, name: str, number: int, places: list[int], shared: tuple[int, ...]) -> LawCall:
         """A law of a series at some cuts."""

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float64, Int64
 
 from sgfn.series.bank import Bank, Cut, LawRunner, WindowProgress, run_here
+from sgfn.series.calendar import numbers_of
 from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
 from sgfn.series.joint import MOST_JOINT, dependence_of, joint_noise, matched
@@ -31,6 +32,8 @@ MANY_WINDOWS, COUNTS = 500, 0.05
 """Of more windows than this, laws whose greatest weight is less than that are not computed."""
 AT_ONCE = 500
 """Windows that all laws forecast at once, which bounds memory."""
+TOLD = 3
+"""Values that stand apart which are named."""
 NAIVE = "seasonal naive"
 LEAST_SCALE = 0.1
 """Least scale of a window's errors, as a share of the median scale."""
@@ -336,6 +339,17 @@ class StackedForecaster:
         ends = [(number, len(one)) for number, one in enumerate(panel.series)]
         return "" if self._together(panel, ends) else "no two series end at the same time"
 
+    def moved_line(self, panel: Panel) -> str:
+        """One line about values that stand apart and are not read as they are, at the ends; empty where none do."""
+        bank, found = self.bank(panel), list[str]()
+        for number, one in enumerate(panel.series):
+            for place, read in bank.moved(number, len(one)).items():
+                found.append(f"{one.name} {time_text(one.stamps[place])} {one.values[place]:,.6g} as {read:,.6g}")
+        if not found:
+            return ""
+        more = f" and {len(found) - TOLD:,} more" if len(found) > TOLD else ""
+        return f"values that stand apart from all others are read as if nearer: {'; '.join(found[:TOLD])}{more}"
+
     def composition(self, found: StackedForecast) -> Composition:
         """What a forecast consists of."""
         panel = self.data.panel
@@ -353,6 +367,18 @@ class StackedForecaster:
             supports={name: supports.count(name) for name in dict.fromkeys(supports)},
             spread=(float(stack.spreads[0]), float(stack.spreads[-1])),
         )
+
+
+def time_text(stamp: np.datetime64) -> str:
+    """A stamp as text: its number, its day, or its time.
+
+    >>> time_text(np.datetime64("2024-01-31T00:00", "ns")), time_text(np.datetime64("2024-01-31T13:30", "ns"))
+    ('2024-01-31', '2024-01-31 13:30:00')
+    """
+    number = numbers_of(np.array([stamp], dtype="datetime64[ns]"))
+    if number is not None:
+        return str(number[0])
+    return np.datetime_as_string(stamp, unit="s").replace("T", " ").removesuffix(" 00:00:00")
 
 
 def observed(
