@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.figures import TABLES
-from benchmarks.forecast_breadth import panel, table
+from benchmarks.forecast_breadth import panel, slips, table
 from benchmarks.forecast_breadth.__main__ import notes_of, results_file
 from benchmarks.forecast_breadth.boosting import row_of
 from benchmarks.forecast_breadth.methods import interpolated, law
@@ -153,3 +153,12 @@ def test_boosted_rows_know_nothing_of_their_step() -> None:
     assert size == pytest.approx(values[15:20].mean())
     assert first[:5] == pytest.approx(values[15:20] / size)
     assert first[5:7] == pytest.approx(values[[19, 15]] / size)  # a season and two before step 23
+
+
+def test_a_slip_changes_one_value_before_the_window() -> None:
+    data = panel.load("lynx")
+    origin = data.origins[0]
+    found = slips.spoiled(data.panel, origin, 10.0).series[0].values
+    changed = np.flatnonzero(found != data.panel.series[0].values)
+    assert changed.tolist() == [origin.cut - 1]
+    assert found[origin.cut - 1] == 10 * data.panel.series[0].values[origin.cut - 1]
