@@ -17,6 +17,8 @@ Values = Float64[np.ndarray, " T"]
 
 APART = 3.0
 """Least ratio of the departures of values that stand apart to the next largest one."""
+USUAL = 0.9
+"""Share of the other values that depart less than a value that is moved does afterwards."""
 SHORTEST = 20
 """Least number of values of which some can stand apart."""
 SIDE = 3
@@ -28,16 +30,16 @@ ONE_IN = 50
 def moved(values: Values, seasons: Sequence[int] = ()) -> dict[int, float]:
     """Places of the values that stand apart, with what is read instead of each; empty where there are none.
 
-    A value is moved towards its neighbours until it departs from them as far as the others do at most.
+    A value is moved towards its neighbours until it departs from them as far as nine in ten others do at most.
 
     >>> {place: round(value, 2) for place, value in moved(np.array([*np.sin(np.arange(30)), 40.0])).items()}
-    {30: 1.7}
+    {30: 1.54}
     """
     found = departures(values, seasons)
     places = standing_apart(np.abs(found))
     if not len(places):
         return {}
-    usual = float(np.delete(np.abs(found), places).max())
+    usual = float(np.quantile(np.delete(np.abs(found), places), USUAL))
     read = values[places] - found[places] + np.sign(found[places]) * usual
     return dict(zip(places.tolist(), read.tolist(), strict=True))
 

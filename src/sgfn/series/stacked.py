@@ -199,9 +199,7 @@ class StackedForecaster:
                 found.append(bank.quantiles(name, cuts, tell, block.seasons))
         return np.stack(found)
 
-    def _by_network(
-        self, panel: Panel, cuts: Sequence[Cut], windows: Windows | None
-    ) -> Float64[np.ndarray, "N H Q"]:
+    def _by_network(self, panel: Panel, cuts: Sequence[Cut], windows: Windows | None) -> Float64[np.ndarray, "N H Q"]:
         """Quantiles of the network's law, which reads the same values that the other laws do."""
         plan, bank = self.data.plan, self.bank(panel)
         found = network_quantiles(self.learner, windows or Windows(panel, plan), cuts)
