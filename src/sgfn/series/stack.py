@@ -22,8 +22,8 @@ GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
 GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 """Least number of windows from which a group, and a series, has weights of its own."""
 PRIORS = {"seasonal naive": 0.3, "network": 0.3}
-"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, and of all laws
-the network alone is not fitted again as a series goes on."""
+"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, and the
+network alone is not fitted again as a series goes on."""
 TIE = 0.5
 """Correlation of the normal scores of neighbouring steps where nothing is known of it."""
 TIE_PRIOR = 2.0
