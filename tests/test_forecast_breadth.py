@@ -162,3 +162,12 @@ def test_a_slip_changes_one_value_before_the_window() -> None:
     changed = np.flatnonzero(found != data.panel.series[0].values)
     assert changed.tolist() == [origin.cut - 1]
     assert found[origin.cut - 1] == 10 * data.panel.series[0].values[origin.cut - 1]
+
+
+def test_scorings_are_compared_on_the_data_sets_that_they_share() -> None:
+    rows = [row(name, method, wql) for name in "ab" for method, wql in [("seasonal naive", 2.0), ("AutoETS", 1.0)]]
+    rows += [row("a", "sgfn", 0.9), row("b", "sgfn", 3.0), row("a", "sgfn, first scoring", 1.2)]
+    text = table.breadth_table(rows, ("seasonal naive", "AutoETS"))
+    assert "On the 1 data sets of all scorings" in text
+    assert "sgfn, first scoring 1.200 and 0%, sgfn 0.900 and 100%." in text
+    assert "scorings" not in table.breadth_table(rows[:-1], ("seasonal naive", "AutoETS"))
