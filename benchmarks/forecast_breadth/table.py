@@ -105,8 +105,8 @@ def _scorings(rows: Sequence[Row], classical: Sequence[str], ours: str = "sgfn")
     found = {row["method"]: row for row in summary([row for row in rows if row["data"] in shared], classical)}
     told = [f"{name} {found[name]['against']:.3f} and {found[name]['near']:.0%}" for name in (*names, ours)]
     return (
-        f"\n\nOn the {len(shared)} data sets of all scorings, WQL relative to the best single method there, and the share "
-        f"within 1.10 x the best of each: {', '.join(told)}."
+        f"\n\nOn the {len(shared)} data sets of all scorings, WQL relative to the best single method there, and the "
+        f"share within 1.10 x the best of each: {', '.join(told)}."
     )
 
 
