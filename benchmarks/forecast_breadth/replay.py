@@ -1,7 +1,7 @@
 """Forecasts of all laws on the development half, kept in files, so that weights and spreads can be chosen in seconds.
 
 For each data set, whole and shortened to three quarters and a half (as it was known earlier), the forecaster is fitted
-once; what its laws say of the held-out windows and of the test windows is kept, with what came. `cases` reads them back.
+once; what its laws say of the held-out windows and of the test windows is kept, with what came. `cases` reads them.
 
     python -m benchmarks.forecast_breadth.replay            # fit what is not kept yet; small data sets first
 """
