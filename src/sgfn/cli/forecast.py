@@ -1,8 +1,6 @@
 """`sgfn forecast` on the command line: parsing and printing only."""
 
-import json
 import re
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from tyro.conf import Positional, arg
 
 from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.streams import Output
-from sgfn.cli.tables import out, print_aligned
+from sgfn.cli.tables import out, print_aligned, print_json
 from sgfn.config import LogConfig, NetConfig, OptimConfig, TrainConfig
 from sgfn.config.checks import one_of
 from sgfn.config.forecast import ForecastSettings
@@ -95,7 +93,7 @@ def run_forecast(args: Forecast) -> None:
         options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "trust")}
         found = forecast(config, settings, folder, progress=progress, **options, **cluster_options(args.nodes))
     if args.json:
-        sys.stdout.write(json.dumps(found.summary(), indent=2) + "\n")
+        print_json(found.summary())
         return
     if found.outcome.scores["methods"]:
         print_scores(found.outcome.scores)
