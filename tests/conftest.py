@@ -2,10 +2,12 @@
 
 import gc
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 import type_checks
+from _pytest.doctest import DoctestModule
 
 type_checks.install()  # before anything of ours is imported
 
@@ -24,6 +26,12 @@ def pytest_configure(config: pytest.Config) -> None:
         quick_parser.install()
         for name in ("ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
             config.pluginmanager.import_plugin(name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings in the package alone: tests and their scripts have none, and scripts are slow."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 def pytest_collection_finish() -> None:
