@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from benchmarks.soak import quick_parser
 
         quick_parser.install()
-        for name in ("ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
+        for name in ("fork_server", "ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
             config.pluginmanager.import_plugin(name)
 
 

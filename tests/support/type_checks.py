@@ -43,7 +43,9 @@ def checked_at_first(fn: Callable[..., Any], typechecker: Any) -> Callable[..., 
 
 
 def has_shapes(fn: Callable[..., Any]) -> bool:
-    """Whether a signature speaks of arrays anywhere, whose axes must agree."""
+    """Whether a signature speaks of arrays anywhere, whose axes must agree, or cannot be left to beartype alone."""
+    if inspect.isgeneratorfunction(fn):  # beartype would stand between it and what is thrown into it
+        return True
     try:
         return any(map(speaks_of_arrays, typing.get_type_hints(fn).values()))
     except (NameError, TypeError, AttributeError):  # a name that only a type checker knows
