@@ -2,7 +2,7 @@
 
 import gc
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from benchmarks.soak import quick_parser
 
         quick_parser.install()
-        for name in ("fork_server", "ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
+        for name in ("forecast_runs", "fork_server", "ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
             config.pluginmanager.import_plugin(name)
 
 
@@ -38,6 +38,19 @@ def pytest_collection_finish() -> None:
     """What is there when tests begin stays: the collector of garbage need not look through it again and again."""
     gc.collect()
     gc.freeze()
+
+
+PICTURES = ("picture", "page", "report", "logo", "figure", "benchmarks", "examples")
+"""Parts of the names of tests that look at pictures."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Pictures that no test looks at are not laid out, which takes as long as drawing them."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not any(part in request.path.stem for part in PICTURES):
+            patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda self, figure: None)
+        yield
 
 
 @pytest.fixture(autouse=True)
