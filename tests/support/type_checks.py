@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
+import beartype
 import jaxtyping
 
 FIRST = int(os.environ.get("SGFN_CHECKED_CALLS", "2"))
@@ -22,6 +23,8 @@ CALLS: dict[CodeType, int] = {}
 """Calls of each function in the present test, up to the last that is checked."""
 ALWAYS = jaxtyping.jaxtyped
 """jaxtyping's own decorator, which checks every call."""
+PLAIN = beartype.beartype(conf=beartype.BeartypeConf(violation_type=jaxtyping.TypeCheckError))
+"""The same without shapes."""
 
 
 def checked_at_first(fn: Callable[..., Any], typechecker: Any) -> Callable[..., Any]:
@@ -36,7 +39,7 @@ def checked_at_first(fn: Callable[..., Any], typechecker: Any) -> Callable[..., 
             return fn(*args, **kwargs)
         CALLS[code] = count + 1
         if not checking:
-            checking.append(ALWAYS(fn, typechecker=typechecker) if has_shapes(fn) else typechecker(fn))
+            checking.append(ALWAYS(fn, typechecker=typechecker) if has_shapes(fn) else PLAIN(fn))
         return checking[0](*args, **kwargs)
 
     return call
