@@ -2,10 +2,12 @@
 
 import gc
 import shutil
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 import type_checks
+from _pytest.doctest import DoctestModule
 
 type_checks.install()  # before anything of ours is imported
 
@@ -22,14 +24,33 @@ def pytest_configure(config: pytest.Config) -> None:
         from benchmarks.soak import quick_parser
 
         quick_parser.install()
-        for name in ("ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
+        for name in ("forecast_runs", "fork_server", "ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
             config.pluginmanager.import_plugin(name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings in the package alone: tests and their scripts have none, and scripts are slow."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 def pytest_collection_finish() -> None:
     """What is there when tests begin stays: the collector of garbage need not look through it again and again."""
     gc.collect()
     gc.freeze()
+
+
+PICTURES = ("picture", "page", "report", "logo", "figure", "benchmarks", "examples")
+"""Parts of the names of tests that look at pictures."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Pictures that no test looks at are not laid out, which takes as long as drawing them."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not any(part in request.path.stem for part in PICTURES):
+            patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda self, figure: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

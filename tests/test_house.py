@@ -74,16 +74,19 @@ print("loaded:", *(name for name in heavy if name in sys.modules))
 sgfn.train
 print("then:", *(name for name in heavy if name in sys.modules))
 print("compare is", type(sgfn.compare).__name__)
+sgfn.cli.main(["compare", "gird"])
+print("figures:", "matplotlib" in sys.modules)
 """
 
 
 def test_help_imports_nothing_heavy() -> None:
     here = os.environ | {"PYTHONPATH": str(ROOT.parent)}
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=here)
-    lines = done.stdout.splitlines()[-3:]
+    lines = done.stdout.splitlines()[-4:]
     assert lines[0].strip() == "loaded:"
     assert "torch" in lines[1]
-    assert lines[2] == "compare is function"
+    assert lines[2:] == ["compare is function", "figures: False"]
+    assert "sgfn: task 'gird' is unknown" in done.stderr
     assert "choose from marginal, published, blind" in done.stderr
 
 

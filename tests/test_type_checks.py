@@ -8,6 +8,8 @@ import type_checks
 from sgfn.config.checks import require
 from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.table import TableLandscape
+from sgfn.landscapes.tasks import make_task
+from sgfn.noise.operators import UniformSlipKernel
 
 WRONG = pytest.raises(jaxtyping.TypeCheckError)
 
@@ -36,3 +38,14 @@ def test_axes_of_one_name_have_one_size() -> None:
     type_checks.new_test()
     with WRONG:
         Samples(objects=objects, scores=torch.zeros(4), intended=objects)
+
+
+def test_signatures_with_shapes_are_known_by_whatever_name_they_have() -> None:
+    for fn, wanted in {
+        TableLandscape.scores: True,
+        UniformSlipKernel.__init__: True,  # a rate, which may be one for each trajectory
+        Samples.__init__: True,
+        require: False,
+        make_task: False,
+    }.items():
+        assert type_checks.has_shapes(fn) == wanted, fn

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -59,13 +60,20 @@ def row(
     if isinstance(command, str):
         for short, long in PLACEHOLDERS.items():
             command = command.replace(short, long)
-        words = shlex.split(command)
+        words = _split(command)
     more = {"limit": 60} | more
     more["env"] = {"SGFN_CACHE": "cache"} | more.get("env", {})
     code = more.pop("code", 2)
     known = {key: more.pop(key) for key in ("base", "hides", "leaves", "changes", "talks") if key in more}
     known["codes"] = code if isinstance(code, tuple) else (code,)
     return Row(name=name, words=list(words), says=says, files=dict(files or {}), circumstances=more, **known)
+
+
+def _split(command: str) -> list[str]:
+    """Words of a command as a shell takes them; without a quote blanks alone divide them, which is quickly seen."""
+    if set("'\"\\") & set(command):
+        return shlex.split(command)
+    return [word for word in re.split("[ \t\r\n]+", command) if word]
 
 
 def lay_out(folder: Path, files: Mapping[str, Content]) -> None:

@@ -430,6 +430,7 @@ def test_a_closed_pipe_is_noticed_before_python_shuts_down(words: list[str], mon
     assert told.getvalue() == ""
 
 
+@pytest.mark.long  # tests/faults closes all of them, in processes that are forked
 @pytest.mark.parametrize(("words", "closed"), [("data list --json", "<&- >&-")])
 def test_streams_that_are_closed(words: str, closed: str) -> None:
     """As in `sgfn tasks >&-`: nothing is printed, and nothing else is lost; tests/faults closes more of them."""
@@ -438,6 +439,7 @@ def test_streams_that_are_closed(words: str, closed: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.long  # as above
 @pytest.mark.parametrize(("words", "closed"), [("data fetch x", "2>/dev/full")])
 def test_an_error_without_a_place_to_say_it(words: str, closed: str) -> None:
     command = f"{sys.executable} -m sgfn.cli {words} {closed}"

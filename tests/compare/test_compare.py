@@ -5,7 +5,6 @@ import html
 import json
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -390,13 +389,6 @@ def test_output_as_text_and_as_json(stub: Path, capsys: pytest.CaptureFixture[st
     assert last.startswith("sgfn: 3 of 6 cells failed: kl-entropy at 0.25, seed 0 and 2 more (the reason); each has")
     assert main([*words, "--methods", "kl-entropy"]) == 2
     assert "0 of 3" in capsys.readouterr().out
-
-
-def test_figures_are_not_loaded_before_they_are_needed() -> None:
-    code = "import sys; from sgfn.cli import main; main(['compare', 'gird']); print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-    assert done.stderr.startswith("sgfn: task 'gird' is unknown")
 
 
 # What damage and failures leave behind

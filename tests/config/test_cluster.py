@@ -1,13 +1,12 @@
 """Jobs on a real Ray of several nodes: results, lost workers and nodes, a clean stop; nobody else imports Ray."""
 
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.soak.forks import ForkServer
 from ray_jobs import STORE, collect, killed_until, lost_itself, refuse, square, wait_deaf, wait_for
 
 from sgfn.config import cluster_jobs
@@ -26,16 +25,12 @@ def job(name: str, function: Any, argument: Any) -> Job:
 
 
 @pytest.mark.slow
-def test_ray_is_imported_only_where_a_cluster_is_asked_for(tmp_path: Path) -> None:
-    code = """
-import sys, sgfn, sgfn.cli
-import sgfn.compare.comparison, sgfn.runs.sampling, sgfn.design.simulate, sgfn.reports.forecasts
-import sgfn.compare.ray_cells, sgfn.runs.shards
-print("ray" in sys.modules)
-"""
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+def test_ray_is_imported_only_where_a_cluster_is_asked_for(server: ForkServer, tmp_path: Path) -> None:
+    """By no module of ours, all of which were imported there."""
+    ended = server.run(
+        ["-c", "import sys; print('ray' in sys.modules, 'sgfn.compare.ray_cells' in sys.modules)"], tmp_path
+    )
+    assert ended.out == "False True\n"
 
 
 def test_without_ray_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchmarks.soak.forks import ForkServer
 from small_runs import ANYWHERE, CPU, FLAGS, complaint, small, weights
 from stub_workers import run as compared
 
@@ -181,13 +182,16 @@ def test_levels_of_a_new_noise_are_kept_apart(stub: Path, parts: Path) -> None:
 # Tasks
 
 
-def test_a_task_by_its_place_is_trained_compared_and_evaluated(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_by_its_place_is_trained_compared_and_evaluated(
+    parts: Path, server: ForkServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["tasks", "my_parts:ones"]) == 0
     assert "pairs of letters" in capsys.readouterr().out
     assert main(["train", "my_parts:ones", *ANYWHERE]) == 0
     assert sgfn.Run(path=Path("runs/my_parts-ones")).read_config()[0] == "my_parts:ones"
     assert main(["evaluate", "runs/my_parts-ones", "--device", "cpu"]) == 0
-    assert main(["compare", "my_parts:ones", *ANYWHERE, "--methods", "my_parts:doubled", "--seeds", "1"]) == 0
+    words = ["compare", "my_parts:ones", *ANYWHERE, "--methods", "my_parts:doubled", "--seeds", "1"]
+    assert server.run(words, parts).code == 0
     assert Path("runs/compare-my_parts-ones/my_parts-doubled/alpha0.25/seed0/exact.json").is_file()
     assert "no onse in" in complaint(capsys, ["train", "my_parts:onse"])
 
@@ -219,7 +223,8 @@ def test_a_task_that_nobody_else_can_find_is_trained_but_not_compared(parts: Pat
         sgfn.register_task("a:b", my_parts.ones)
 
 
-def test_the_recipe_of_the_guide_works_as_written(parts: Path) -> None:
+def test_the_recipe_of_the_guide_works_as_written(parts: Path, server: ForkServer) -> None:
+    """In processes of their own, as is each cell of the comparison."""
     text = GUIDE.read_text().partition("## A new objective")[2]
     code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     commands = re.search(r"```bash\n(.*?)```", text, re.DOTALL)
@@ -227,8 +232,8 @@ def test_the_recipe_of_the_guide_works_as_written(parts: Path) -> None:
     assert commands is not None
     Path("myobjective.py").write_text(code[1])
     train, evaluate, compare = (line.partition("#")[0].split()[1:] for line in commands[1].splitlines())
-    assert main([*train, *FLAGS]) == 0
-    assert main([*evaluate, "--samples", "8"]) == 0
+    for words in ([*train, *FLAGS], [*evaluate, "--samples", "8"], [*compare, *FLAGS, "--seeds", "1"]):
+        ended = server.run(words, parts)
+        assert ended.code == 0, ended.err
     assert sgfn.Run(path=Path("runs/grid")).read_config()[1].objective == "myobjective:absolute_balance"
-    assert main([*compare, *FLAGS, "--seeds", "1"]) == 0
-    sys.modules.pop("myobjective", None)
+    assert len(list(Path("runs/compare-grid").rglob("exact.json"))) == 3

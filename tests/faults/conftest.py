@@ -1,18 +1,11 @@
-"""What all tests of faults share: the process that commands are forked from, and folders to try them on."""
+"""What all tests of faults share: folders to try commands on."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from benchmarks.soak.folders import Bases
 from benchmarks.soak.forks import ForkServer
 from benchmarks.soak.kills import Kills
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[ForkServer]:
-    with ForkServer() as process:
-        yield process
 
 
 @pytest.fixture(scope="session")

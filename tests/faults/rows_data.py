@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 
 from benchmarks.soak.rows import a_folder, a_link, a_pipe, read_only_folder, row
 
@@ -19,20 +20,17 @@ def wheel(text: str | bytes | None, member: str = MEMBER) -> bytes:
     return data.getvalue()
 
 
-def zipped_bomb() -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+def zipped_bomb(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(MEMBER, b"A" * 2**28)
-    return data.getvalue()
 
 
-def whole() -> bytes:
+def whole(path: Path) -> None:
     """A wheel with a table of which nothing is wrong."""
     from sgfn.landscapes.tfbind8_tables import strand_pairs
 
-    return wheel(
-        HEADER + "".join(f"{one}\t{two}\t0.1000{i % 10}\t0\t0\n" for i, (one, two) in enumerate(strand_pairs()))
-    )
+    rows = "".join(f"{one}\t{two}\t0.1000{i % 10}\t0\t0\n" for i, (one, two) in enumerate(strand_pairs()))
+    path.write_bytes(wheel(HEADER + rows))
 
 
 HOMELESS = """
@@ -82,10 +80,10 @@ ROWS = [
     row("data: table with a score of nan", FETCH, "line 2", "nan",
         files={"w.whl": wheel(HEADER + "AAAAAAAA\tTTTTTTTT\tnan\t0\t0\n")}),
     row("data: table that is cut", FETCH, "line 3", files={"w.whl": wheel(HEADER + "AAAAAAAA\tTTTTTTTT\t0.10000\t0\t0\n")}),
-    row("data: table that is a bomb", FETCH, "", files={"w.whl": zipped_bomb()}, memory=2**29),
-    row("data: cache that is a file", FETCH, "cache", files={"w.whl": whole(), "cache": "x"}),
-    row("data: cache that cannot be written", FETCH, "cache", files={"w.whl": whole(), "cache": read_only_folder}),
-    row("data: cache on a full disk", FETCH, "cache/PAX6_REF_R1.bin", files={"w.whl": whole()}, file_size=10),
+    row("data: table that is a bomb", FETCH, "", files={"w.whl": zipped_bomb}, memory=2**29),
+    row("data: cache that is a file", FETCH, "cache", files={"w.whl": whole, "cache": "x"}),
+    row("data: cache that cannot be written", FETCH, "cache", files={"w.whl": whole, "cache": read_only_folder}),
+    row("data: cache on a full disk", FETCH, "cache/PAX6_REF_R1.bin", files={"w.whl": whole}, file_size=10),
     row("data: a cached table that is damaged", "tasks tfbind8-pax6", "checksum", "sgfn data fetch PAX6_REF_R1",
         files={"cache/PAX6_REF_R1.bin": b"x", "cache/PAX6_REF_R1.json": RECORD}),
     row("data: a cached table without a record", "tasks tfbind8-pax6", "PAX6_REF_R1", "sgfn data fetch",
@@ -98,7 +96,7 @@ ROWS = [
     row("data: no home folder", ["-c", HOMELESS], "home",
         env={"HOME": None, "SGFN_CACHE": None, "XDG_CACHE_HOME": None}),
     row("data: a damaged record in the cache", FETCH, "", code=0,
-        files={"w.whl": whole(), "cache/PAX6_REF_R1.json": "{", "cache/PAX6_REF_R1.bin": b""}, changes=True),
+        files={"w.whl": whole, "cache/PAX6_REF_R1.json": "{", "cache/PAX6_REF_R1.bin": b""}, changes=True),
     row("data: a home that is not there", "tasks tfbind8-pax6", "PAX6_REF_R1",
         env={"HOME": "/nowhere/at/all", "SGFN_CACHE": None, "XDG_CACHE_HOME": None}),
 ]

@@ -43,11 +43,23 @@ def ranks(words: list[str], count: int = 2) -> list[str]:
     return outputs
 
 
+TRAIN = ["train", "words", "--batch", "8", "--net.hidden", "8", "--dynamics.hidden", "8", "--log.every", "2"]
+TRAIN += ["--log.exact-every", "0", "--log.checkpoint-every", "2", "--device", "cpu", "--json", "--steps", "4"]
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[list[str]]]:
+    """The run of two ranks, and the lines that each has printed: of its gradients, then of the run."""
+    run = tmp_path_factory.mktemp("ranked") / "run"
+    outputs = ranks([str(SUPPORT / "rank_gradients.py"), *TRAIN, "--out", str(run)])
+    return run, [output.splitlines() for output in outputs]
+
+
 @pytest.mark.slow
-def test_two_ranks_make_the_update_of_one_process() -> None:
+def test_two_ranks_make_the_update_of_one_process(ranked: tuple[Path, list[list[str]]]) -> None:
     """Also where trajectories have several lengths, so that shares of a batch have unequal numbers of steps."""
-    for output in ranks([str(SUPPORT / "rank_gradients.py")]):
-        for found in json.loads(output.splitlines()[-1]).values():
+    for lines in ranked[1]:
+        for found in json.loads(lines[0]).values():
             for name in ("optimiser", "dynamics_optimiser"):
                 assert found[name] < 1e-12
                 assert found[f"{name} size"] > 1e-3
@@ -102,18 +114,17 @@ def test_seeds_differ_by_rank_and_step() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_of_two_ranks_is_continued_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_two_ranks_is_continued_by_one(
+    ranked: tuple[Path, list[list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
     from sgfn.cli import main
 
-    words = ["train", "words", "--batch", "8", "--net.hidden", "8", "--dynamics.hidden", "8", "--log.every", "2"]
-    words += ["--log.exact-every", "0", "--log.checkpoint-every", "2", "--device", "cpu", "--json"]
-    run = ["--out", str(tmp_path / "run")]
-    outputs = ranks(["-m", "sgfn", *words, "--steps", "4", *run])
-    assert json.loads(outputs[0])["step"] == 4
-    assert outputs[1] == ""
+    (first, second), run = ranked[1], ["--out", str(ranked[0])]
+    assert json.loads("".join(first[1:]))["step"] == 4
+    assert second[1:] == []
     assert main(["train", "words", "--resume", "--steps", "6", "--device", "cpu", "--json", *run]) == 0
-    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (ranked[0] / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [2, 4, 6]
     assert [row["trajectories"] for row in rows] == [24, 40, 56]
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["config"]["batch"] == 8
+    assert json.loads((ranked[0] / "config.json").read_text())["config"]["batch"] == 8
     complaint(capsys, ["train", "words", *run])

@@ -115,7 +115,7 @@ def ordered_law(env: SequenceEnv, order: Tensor) -> Tensor:
 
 
 def test_noise_of_the_state_is_learned() -> None:
-    trainer = Trainer(task_of(after_a(2), dynamics__lr=2e-2, steps=400), CPU)
+    trainer = Trainer(task_of(after_a(2), dynamics__lr=4e-2, steps=200), CPU)
     for _ in range(400):
         trainer.step()
     assert trainer.calibrated(2048, 0)["dynamics_tv"] < 0.05
@@ -352,10 +352,10 @@ def test_mixtures_are_learned_from_and_evaluated_exactly() -> None:
 @pytest.mark.parametrize("objective", ["tb", "kl"])
 def test_every_kind_of_noise_model_learns_the_kernel(kind: str, objective: str) -> None:
     env = SequenceEnv(length=3, alphabet="ABC", noise=UniformSlip(alpha=0.4), stop=True, min_length=2)
-    config: dict[str, Any] = {"dynamics__model": kind, "dynamics__lr": 2e-2, "steps": 300, "objective": objective}
+    config: dict[str, Any] = {"dynamics__model": kind, "dynamics__lr": 4e-2, "steps": 150, "objective": objective}
     trainer = Trainer(task_of(env, **config), CPU)
     before = trainer.calibrated(1024, 0)
-    for _ in range(300):
+    for _ in range(150):
         trainer.step()
     after = trainer.calibrated(1024, 0)
     assert after["dynamics_model"] == kind
@@ -366,8 +366,8 @@ def test_one_matrix_cannot_learn_noise_by_position_and_one_per_position_can() ->
     env = SequenceEnv(length=3, alphabet="ABC", noise=Rotation())
     found = {}
     for kind in ("shared", "positional"):
-        trainer = Trainer(task_of(env, dynamics__model=kind, dynamics__lr=2e-2, steps=400), CPU)
-        for _ in range(400):
+        trainer = Trainer(task_of(env, dynamics__model=kind, dynamics__lr=4e-2, steps=200), CPU)
+        for _ in range(200):
             trainer.step()
         found[kind] = trainer.calibrated(4096, 0)["dynamics_tv"]
     assert found["positional"] < 0.03 < found["shared"]

@@ -50,6 +50,7 @@ def again(data: Path, run: Path, paths: Path | None = None) -> None:
     forecast(small_config(data), settings, run, device="cpu", resume=True)
 
 
+@pytest.mark.usefixtures("no_page")
 def test_killed_anywhere_a_forecast_is_all_old_or_all_new(
     data: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_outputs_that_are_in_the_way_are_told_before_training(
     assert contents(run) == before
 
 
+@pytest.mark.usefixtures("no_page")
 def test_a_second_forecast_into_a_folder_is_refused_until_the_first_is_written(
     data: Path, run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +171,7 @@ def test_an_old_forecast_stays_until_the_new_network_has_one(
     assert {name: contents(run)[name] for name in kept} == {name: before[name] for name in kept}
 
 
+@pytest.mark.usefixtures("no_page")
 def test_a_network_refitted_to_other_data_is_trained_again(data: Path, tmp_path: Path) -> None:
     """The same settings and the same file's name, but not the same values."""
     file, settings = (

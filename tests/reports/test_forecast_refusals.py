@@ -48,6 +48,7 @@ def test_a_wrong_cost_is_told_before_training(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("no_page")
 def test_a_future_that_ends_too_early_is_told_before_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -92,6 +93,7 @@ def test_settings_that_reach_further_than_the_data(
             Forecaster(horizon=4, **settings).fit(data)
 
 
+@pytest.mark.usefixtures("no_page")
 def test_refusals_come_before_notices_and_name_flags_and_columns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

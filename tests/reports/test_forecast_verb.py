@@ -80,6 +80,7 @@ def test_paths_agree_with_the_forecast(run: Path, data: Path) -> None:
     assert (np.abs(middle - outcome.forecast["mean"].to_numpy()) < spread).all()
 
 
+@pytest.mark.usefixtures("no_page")
 def test_backtest_knows_only_what_came_before(data: Path, tmp_path: Path) -> None:
     """Values after the first window's beginning are changed: what was said of that window stays."""
     table = pd.read_csv(data, parse_dates=["ds"])
@@ -96,6 +97,7 @@ def test_backtest_knows_only_what_came_before(data: Path, tmp_path: Path) -> Non
     assert len(said[0]) == 2 * 2 * 4
 
 
+@pytest.mark.usefixtures("no_page")
 def test_paths_are_drawn_of_the_future_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores are those of the law of each step: a thousand series' windows would wait for paths nobody reads."""
     asked: list[int] = []
@@ -113,6 +115,7 @@ def test_paths_are_drawn_of_the_future_alone(data: Path, tmp_path: Path, monkeyp
     assert len(found.outcome.paths) == 2 * 16 * 4
 
 
+@pytest.mark.usefixtures("no_page")
 def test_a_run_goes_on_forecasting_when_its_file_has_grown(data: Path, tmp_path: Path) -> None:
     """The run keeps what it was trained on; the same name may hold newer data, which it then forecasts from."""
     file, folder = tmp_path / "sales.csv", tmp_path / "run"
@@ -153,6 +156,7 @@ def test_a_forecast_of_0_1_is_read_from_the_copy_beside_its_configuration(run: P
         Forecaster.load(old, trust=True)
 
 
+@pytest.mark.usefixtures("no_page")
 def test_json(run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A finished run is judged again with other quantiles; the old pictures go."""
     run = shutil.copytree(run, tmp_path / "run")
@@ -177,6 +181,7 @@ def test_without_a_backtest(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "Calibration" not in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("no_page")
 def test_refit_learns_from_the_last_windows_too(data: Path, tmp_path: Path) -> None:
     settings = Settings(windows=2, samples=8, baselines="seasonal-naive", figures=0, refit=True)
     found = forecast(small_config(data), settings, tmp_path / "run", device="cpu")
@@ -214,6 +219,7 @@ def test_scenarios(
     assert "the cost liking:high" in page
 
 
+@pytest.mark.usefixtures("no_page")
 def test_scenarios_by_kl(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +252,7 @@ def test_scenarios_by_kl(
     assert "--tilt-objective 'lk' is unknown: choose from tb, kl; did you mean 'kl'?" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("no_page")
 def test_stamps_of_nanoseconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Forty values in forty nanoseconds are forecast; whole numbers are read as such, and this is said."""
     table = pd.DataFrame({"ds": [f"2024-01-01T00:00:00.{i:09d}" for i in range(40)], "y": np.sin(np.arange(40.0))})
@@ -260,6 +267,7 @@ def test_stamps_of_nanoseconds(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert Outcome.read(tmp_path / "run").forecast["ds"].iloc[0] == pd.Timestamp(10**18 + 40)
 
 
+@pytest.mark.usefixtures("no_page")
 def test_resuming_takes_the_windows_that_were_kept(run: Path, data: Path, tmp_path: Path) -> None:
     """A run that kept two windows of each series is judged on these, though there is room for more."""
     run = shutil.copytree(run, tmp_path / "run")
@@ -310,8 +318,20 @@ def test_verbs_of_exact_answers_point_to_the_forecast(verb: str, run: Path, caps
     assert f"`sgfn forecast --resume --out {run}` writes them again" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("no_page")
 def test_training_alone_says_how_to_go_on(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--series.horizon", "4", "--series.members", "1", "--series.bins", "8", "--series.context", "8"]
+    flags = [
+        "--series.laws",
+        "network",
+        "--series.horizon",
+        "4",
+        "--series.members",
+        "1",
+        "--series.bins",
+        "8",
+        "--series.context",
+        "8",
+    ]
     flags += ["--net.hidden", "8", "--net.layers", "1", "--net.heads", "2", "--steps", "2", "--batch", "4"]
     folder = str(tmp_path / "run")
     words = ["train", "series", "--preset", "forecast", "--series.file", str(data), *flags, "--out", folder]
@@ -325,6 +345,7 @@ def test_training_alone_says_how_to_go_on(data: Path, tmp_path: Path, capsys: py
 # What is told
 
 
+@pytest.mark.usefixtures("no_page")
 def test_table_and_notices(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.read_csv(data)
     table.iloc[::-1].to_csv(tmp_path / "back.csv", index=False)
@@ -337,6 +358,7 @@ def test_table_and_notices(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert f"2 series, 4 steps ahead: {tmp_path / 'run' / 'forecast.csv'}" in out
 
 
+@pytest.mark.usefixtures("no_page")
 def test_absence_of_statsforecast_is_told_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sgfn.reports.forecasts.has_statsforecast", lambda: False)
     monkeypatch.setattr("sgfn.series.classical.has_statsforecast", lambda: False)
@@ -349,6 +371,7 @@ def test_absence_of_statsforecast_is_told_once(data: Path, tmp_path: Path, monke
     assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive"]
 
 
+@pytest.mark.usefixtures("no_page")
 def test_auto_ets_is_judged_beside_us(data: Path, tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     progress = Progress(windows=lambda *args: seen.append(args))
@@ -390,6 +413,7 @@ def test_runs_that_are_there(run: Path, data: Path, tmp_path: Path, capsys: pyte
     assert "holds a run of grid, not a forecast" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("no_page")
 def test_a_stop_tells_how_to_go_on_and_going_on_ends_alike(
     run: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], stopping_at: Callable[[int], Any]
 ) -> None:

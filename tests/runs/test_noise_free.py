@@ -12,16 +12,16 @@ from sgfn.config.presets import PRESETS
 from sgfn.envs.base import Env
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.learning.methods import make_learner
-from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Mixtures, Noise, Slip, UniformSlip
+from sgfn.noise import ByPosition, HiddenRate, Noise, UniformSlip
+from sgfn.noise.base import OperatorNoise
 from sgfn.noise.operators import ConfusionKernel, Identity, Kernel, TableKernel, UniformSlipKernel
 from sgfn.series.bins import Bins
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.task import series_task
 
 QUICK: dict[str, Any] = {"steps": 3, "batch": 8, "net__hidden": 16, "progress": False, "device": "cpu"}
-BUILDERS: dict[type, str] = {Env: "kernel", TabulatedEnv: "kernel", Slip: "kernel", ConfusionMatrix: "kernel"}
+BUILDERS: dict[type, str] = dict.fromkeys((Env, TabulatedEnv, OperatorNoise, Noise), "kernel")
 BUILDERS[Bins] = "blur"
-BUILDERS |= dict.fromkeys((Mixtures, Noise), "kernel")
 BUILDERS |= dict.fromkeys((Kernel, Identity, UniformSlipKernel, TableKernel, ConfusionKernel), "matrix")
 FORECAST: dict[str, Any] = {"batch": 4, "steps": 2, "net__hidden": 8, "net__layers": 1, "net__heads": 2}
 FORECAST |= {

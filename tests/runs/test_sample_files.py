@@ -4,7 +4,6 @@ import csv
 import gzip
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from benchmarks.soak.forks import ForkServer
 from exact_tables import PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
@@ -218,13 +218,12 @@ def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 sampling.spell_objects = die
-main(sys.argv[1:])
+main(sys.argv[3:])
 """
 
 
-def test_what_a_killed_command_left_is_swept_by_the_next(grid_run: Path, tmp_path: Path) -> None:
-    child = subprocess.run([sys.executable, "-c", KILLED, "sample", str(grid_run)], check=False)
-    assert child.returncode == -signal.SIGKILL
+def test_what_a_killed_command_left_is_swept_by_the_next(grid_run: Path, server: ForkServer, tmp_path: Path) -> None:
+    assert server.run(["-c", KILLED, "sample", str(grid_run)], tmp_path).code == -signal.SIGKILL
     assert len([path for path in grid_run.iterdir() if path.name.startswith(".samples.csv.")]) == 1
     for words in (["sample"], ["evaluate", "--samples", "5"], ["report"], ["train", "grid", "--resume", "--out"]):
         run = shutil.copytree(grid_run, tmp_path / words[0])

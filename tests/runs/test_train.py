@@ -6,8 +6,6 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.soak.forks import ForkServer
 from safetensors.torch import load_file
 from small_runs import ANYWHERE, CPU, FLAGS, complaint, contents, same_runs, same_tensors, small
 from torch import Tensor
@@ -43,7 +42,7 @@ from pathlib import Path
 from sgfn.cli import commands as cli
 from sgfn.runs import folder as runs
 
-way, words = sys.argv[1], sys.argv[2:]
+way, words = sys.argv[3], sys.argv[4:]
 append, save_file, saves = runs.Run.append, runs.save_file, []
 
 def append_and_die(run, row):
@@ -112,15 +111,16 @@ def test_a_run_cut_short_resumes_bit_for_bit(
     lines: int,
     recipes: dict[str, list[str]],
     undisturbed: dict[str, Path],
+    server: ForkServer,
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "run"
     words = [*recipes[recipe], "--out", str(folder)]
-    child = subprocess.run([sys.executable, "-c", CHILD, way, *words], capture_output=True, text=True, check=False)
-    assert child.returncode == code, child.stderr
-    assert "Traceback" not in child.stderr
+    child = server.run(["-c", CHILD, way, *words], tmp_path)
+    assert child.code == code, child.err
+    assert "Traceback" not in child.err
     if code == 2:
-        assert child.stderr == f"sgfn: stopped at step 13; continue with: sgfn train words --resume --out {folder}\n"
+        assert child.err == f"sgfn: stopped at step 13; continue with: sgfn train words --resume --out {folder}\n"
     assert step_of(folder) == checkpoint
     assert [row["step"] for row in Run(path=folder).rows()] == list(range(1, lines + 1))
     assert not same_runs(folder, undisturbed[recipe])

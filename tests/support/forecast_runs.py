@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 from forecast_tables import small_panel
 
 from sgfn.config import TrainConfig
 from sgfn.config.presets import PRESETS
+from sgfn.series.files import Outcome
 from sgfn.series.panel import Panel
 
 FLAGS = ["--horizon", "4", "--steps", "6", "--batch", "4", "--members", "1", "--folds", "0", "--bins", "8"]
@@ -25,6 +27,17 @@ FLAGS += [
     "--device",
     "cpu",
 ]
+
+
+@pytest.fixture
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forecast's page is its title, lead and table: drawing it takes longer than a small forecast."""
+
+    def write(path: Path, title: str, lead: str, outcome: Outcome) -> Path:
+        path.write_text(f"{title}\n{lead}\n{outcome.forecast.to_csv()}")
+        return path
+
+    monkeypatch.setattr("sgfn.reports.forecasts.write_forecast_page", write)
 
 
 def write_csv(path: Path, panel: Panel | None = None, **columns: object) -> Path:

@@ -1,6 +1,7 @@
 """One of two processes that compute a gradient together; prints how far it is from that of one process, as JSON.
 
-Started by tests/learning/test_parallel.py with the variables that torchrun sets.
+Started by tests/learning/test_parallel.py with the variables that torchrun sets. Then it is `sgfn` with the words that
+it was given, as another process would be: starting takes longer than either.
 """
 
 import json
@@ -11,6 +12,7 @@ import torch
 from small_runs import small, tiny_task
 from torch import nn
 
+from sgfn import cli
 from sgfn.learning import optimisation
 from sgfn.learning.ahead import objects_of
 from sgfn.learning.parallel import ParallelTrainer, joined, launched
@@ -61,7 +63,10 @@ def main() -> None:
     with joined(launched(), CPU):
         found = {str(stop): compare(stop, dynamics__mode="batch") for stop in (False, True)}
         sys.stdout.write(json.dumps(found) + "\n")
+    nn.Linear.forward, optimisation.fused_adam = plain, adam
+    torch.set_default_dtype(torch.float32)
 
 
 if __name__ == "__main__":
     main()
+    sys.exit(cli.main(sys.argv[1:]))

@@ -1,4 +1,7 @@
-"""Scripts that run GPU kernels in Triton's interpreter, in a process of their own."""
+"""GPU kernels in Triton's interpreter beside plain PyTorch: `python tests/support/twins.py` prints what was found.
+
+A process of its own, and one for all: the interpreter is chosen by the environment before Triton is imported.
+"""
 
 import json
 import os
@@ -7,16 +10,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import sgfn
-
 SCRIPTS = Path(__file__).parents[1] / "learning" / "kernels"
 
 
-def beside_its_twin(name: str) -> dict[str, Any]:
-    """What a script finds; the interpreter is slow, so one test asks for all of it."""
+def beside_their_twins() -> dict[str, Any]:
+    """What a process of its own finds about each kernel."""
+    import sgfn
+
     package = str(Path(sgfn.__file__).parents[1])
     run = subprocess.run(
-        [sys.executable, str(SCRIPTS / name)],
+        [sys.executable, __file__],
         env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": package},
         capture_output=True,
         text=True,
@@ -24,3 +27,11 @@ def beside_its_twin(name: str) -> dict[str, Any]:
     )
     assert run.returncode == 0, run.stderr[-2000:]
     return json.loads(run.stdout)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(SCRIPTS))
+    import sequence_kernels_beside_their_twins as sequences
+    import whole_rollout_beside_its_twin as rollouts
+
+    sys.stdout.write(json.dumps({"whole rollouts": rollouts.found(), "sequences": sequences.found()}))

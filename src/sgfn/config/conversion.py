@@ -1,5 +1,6 @@
 """Configurations as plain data for JSON and back, their differences, and copies with some fields changed."""
 
+import functools
 import types
 import typing
 from collections.abc import Iterable
@@ -12,6 +13,10 @@ from sgfn.config.checks import nearest, one_of, quoted, require
 T = TypeVar("T")
 LARGEST = 10**300
 """No number of a configuration is larger."""
+
+
+type_hints = functools.cache(typing.get_type_hints)
+"""Types of a class's fields, which are found out once."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -39,7 +44,7 @@ def from_dict(cls: type[T], data: object, where: str = "config") -> T:
     """Back from JSON, strictly: unknown or ill-typed fields are named."""
     if not isinstance(data, dict):
         raise ValueError(f"{where} must be an object, got {type(data).__name__}")
-    hints = typing.get_type_hints(cls)
+    hints = type_hints(cls)
     for name in data:
         one_of(f"{where}: field", str(name), hints)
     return cls(**{name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()})
@@ -47,7 +52,7 @@ def from_dict(cls: type[T], data: object, where: str = "config") -> T:
 
 def changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
     """A copy with some fields changed; unknown or ill-typed ones are named."""
-    hints = typing.get_type_hints(type(config))
+    hints = type_hints(type(config))
     for name, value in values.items():
         _check_field(config, prefix, name, hints)
         if not isinstance(value, Path) and not is_dataclass(value):

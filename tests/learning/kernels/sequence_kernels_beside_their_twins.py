@@ -1,9 +1,6 @@
-"""Runs the kernels for sequences and for attention in Triton's interpreter beside plain PyTorch; prints JSON.
+"""Runs the kernels for sequences and for attention in Triton's interpreter beside plain PyTorch."""
 
-A process of its own: the interpreter is chosen by the environment before Triton is imported.
-"""
-
-import json
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,12 +19,12 @@ CASES = {
     "mlp, one layer, heated by a tensor, without noise": ({"net__layers": 1, "noise__alpha": 0.0}, torch.tensor(0.5)),
     "transformer, exploring, heated": (TRANSFORMER | {"noise__alpha": 0.25, "explore": 0.3}, 2.0),
 }
-BATCH = 5  # not a multiple of the rows of a program
+BATCH = 3  # not a multiple of the rows of a program
 
 
 def compare(changes: dict[str, object], temperature: float | torch.Tensor) -> dict[str, float]:
     """Shares of equal steps in both precisions, and with another clock."""
-    small = {"ehrlich__vocab": 5, "ehrlich__length": 6, "ehrlich__motif_length": 2, "ehrlich__quantisation": 2}
+    small = {"ehrlich__vocab": 5, "ehrlich__length": 4, "ehrlich__motif_length": 2, "ehrlich__quantisation": 2}
     config = TrainConfig().with_(**{"net__hidden": 16, "batch": 4, **small, **changes})
     trainer = Trainer(make_task("ehrlich", config), torch.device("cpu"))
     nets, env = trainer.nets, trainer.env
@@ -39,7 +36,8 @@ def compare(changes: dict[str, object], temperature: float | torch.Tensor) -> di
     sequence = plain_sequence(env)
     assert sequence is not None
     maker, found = SequenceKernel(env, sequence, nets, kernels, torch.device("cpu")), {}
-    for kind, half, times in (("single", False, clock), ("half", True, clock), ("other clock", False, clock.flip(0))):
+    kinds = (("single", False, clock), ("half", True, clock), ("other clock", False, clock.flip(0)))
+    for kind, half, times in kinds[: 2 if config.net.encoder == "transformer" else 3]:  # an MLP shows that it can fail
         with torch.no_grad():
             intended, realised = maker.roll(times, temperature, config.explore, half)
         same = torch.cat([intended == plain.intended, realised == plain.realised])
@@ -59,12 +57,12 @@ def attention(batch: int, rows: int, heads: int, width: int) -> dict[str, float]
     query, key, value = known.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
     plain = F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(1, 2).flatten(-2)
     (wanted,) = torch.autograd.grad(plain, known, slope.double())
-    return {"value": float((mixed - plain).abs().max()), "gradient": float((gradient - wanted).abs().max())}
+    return {"value": float((mixed - plain.detach()).abs().max()), "gradient": float((gradient - wanted).abs().max())}
 
 
-if __name__ == "__main__":
-    found = {
+def found() -> dict[str, Any]:
+    """All comparisons."""
+    return {
         "rollouts": {case: compare(*described) for case, described in CASES.items()},
         "attention": [attention(2, 5, 2, 16), attention(1, 20, 1, 8)],
     }
-    print(json.dumps(found))  # noqa: T201

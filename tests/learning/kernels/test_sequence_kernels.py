@@ -1,8 +1,7 @@
-"""The GPU kernels for sequences and attention, in Triton's interpreter: the same numbers as plain PyTorch."""
+"""Where the GPU kernels for sequences serve; their numbers are compared in `test_interpreted_kernels`."""
 
 import pytest
 import torch
-from twins import beside_its_twin
 
 from sgfn.config import TrainConfig
 from sgfn.envs.sequence import SequenceEnv
@@ -10,19 +9,6 @@ from sgfn.landscapes.tasks import make_task
 from sgfn.learning.kernels.sequence_actor import plain_sequence, sequence_kernel
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import UniformSlip
-
-
-@pytest.mark.slow
-def test_the_kernels_take_the_steps_of_plain_pytorch() -> None:
-    found = beside_its_twin("sequence_kernels_beside_their_twins.py")
-    assert len(found["rollouts"]) == 3
-    for case, compared in found["rollouts"].items():
-        assert compared["single"] == 1.0, case
-        assert compared["half"] > 0.9, case  # rounding may decide a close race
-        assert compared["other clock"] < 0.9, case
-    for compared in found["attention"]:
-        assert compared["value"] < 1e-5
-        assert compared["gradient"] < 1e-4
 
 
 class Wrapped(SequenceEnv):
