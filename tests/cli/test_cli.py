@@ -486,3 +486,13 @@ def test_a_library_is_marked_among_channels(capsys: pytest.CaptureFixture[str]) 
     assert main(["noise", "--json"]) == 0
     kinds = {row["name"]: row["kind"] for row in json.loads(capsys.readouterr().out)}
     assert [name for name, kind in kinds.items() if kind == "library"] == ["nnk"]
+
+
+@pytest.mark.parametrize(
+    "words", [["sample", "--temperature", "0.9"], ["evaluate", "--samples", "100"], ["sample", "-n", "10"]]
+)
+def test_a_run_may_be_named_like_a_date(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "2024_11_18"]) == 2
+    assert "underscores" not in capsys.readouterr().err
+    assert main([*words[:-1], "1_0", "2024_11_18"]) == 2
+    assert "must be a number without underscores, got '1_0'" in capsys.readouterr().err

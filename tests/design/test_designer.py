@@ -10,9 +10,11 @@ import pytest
 
 import sgfn
 from sgfn.cli import main
+from sgfn.config import NoiseConfig
 from sgfn.design.designer import Designer
 from sgfn.design.rounds import read_round_folder
 from sgfn.envs.constraints import Constraints
+from sgfn.noise import UniformSlip
 
 
 def truth(text: str) -> float:
@@ -259,3 +261,11 @@ def test_a_distance_beyond_the_length_is_refused_by_order_too() -> None:
     task = make_task("tfbind8", TrainConfig())
     with pytest.raises(ValueError, match=r"distance must lie in \[0, 8\], got 9"):
         order_sheet(task.env, task.landscape, 24, distance=9)
+
+
+def test_a_noise_that_is_set_is_kept() -> None:
+    """Also by a design that was made with the name of another."""
+    designer = Designer("ACGT", noise=NoiseConfig(kind="uniform", alpha=0.1))
+    designer.noise = UniformSlip(alpha=0.3)
+    designer.fit(pd.DataFrame({"sequence": ["ACGT", "ACGA", "TCGT", "ACCA"], "score": [1.0, 2.0, 3.0, 2.5]}))
+    assert designer.noise == UniformSlip(alpha=0.3)

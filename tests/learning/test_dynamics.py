@@ -16,8 +16,8 @@ from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.dynamics import calibration, count_estimate, negative_log_likelihood
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import rollout
-from sgfn.nets.dynamics import FullNoiseModel
-from sgfn.noise import ConfusionMatrix, bayes_filter
+from sgfn.nets.dynamics import FullNoiseModel, model_kind
+from sgfn.noise import ByPosition, ConfusionMatrix, Noise, UniformSlip, bayes_filter
 from sgfn.noise.operators import DenseKernel, Kernel
 
 
@@ -209,3 +209,23 @@ def test_network_learns_the_kernel(name: str) -> None:
     assert after["dynamics_tv"] < 0.02
     assert before["dynamics_nll"] - before["dynamics_entropy"] > 0.005
     assert 0 <= after["dynamics_nll"] - after["dynamics_entropy"] < 0.003
+
+
+BY_POSITION = torch.eye(9, dtype=torch.float64).expand(3, 9, 9)
+NOISES: dict[str, tuple[Noise, str]] = {
+    "uniform": (UniformSlip(alpha=0.1), "shared"),
+    "rates by position": (ByPosition(alphas=(0.1, 0.6, 0.0)), "positional"),
+    "a matrix for each position": (ConfusionMatrix(matrix=BY_POSITION), "positional"),
+    "one matrix": (ConfusionMatrix(matrix=BY_POSITION[0]), "shared"),
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_which_model_is_learned_where_matrices_are_large(noise: str) -> None:
+    given, wanted = NOISES[noise]
+    assert model_kind(SequenceEnv(length=3, alphabet="ABCDEFGHI", noise=given), DynamicsConfig()) == wanted
+    assert model_kind(SequenceEnv(length=3, alphabet="ABCDEFGHI", noise=given, stop=True), DynamicsConfig()) == "full"
+
+
+def test_a_network_is_learned_where_matrices_are_small() -> None:
+    assert model_kind(SequenceEnv(length=3, alphabet="ABCD", noise=UniformSlip(alpha=0.1)), DynamicsConfig()) == "full"

@@ -31,13 +31,14 @@ def test_minutes_are_those_of_the_steps_left() -> None:
 
 
 def test_long_runs_are_told_with_what_would_be_faster() -> None:
-    quick = trainer(**EHRLICH, **TRANSFORMER, steps=1000)
-    assert long_on_cpu(quick) == ""
-    steps = round(1000 * 2 * LONG / expected_minutes(quick, weights(quick.nets.encoder, quick)))
-    line = long_on_cpu(trainer(**EHRLICH, **TRANSFORMER, steps=steps))
-    assert line.startswith(
-        f"{steps:,} steps take about 40 min on a CPU: an MLP (--net.encoder mlp --net.hidden 256) takes"
-    )
+    small = trainer(**EHRLICH, **TRANSFORMER, steps=1000)
+    assert long_on_cpu(small) == ""
+    steps = round(1000 * 2 * LONG / expected_minutes(small, weights(small.nets.encoder, small)))
+    words = f"{steps:,} steps take about 40 min on a CPU: fewer --steps"  # an MLP of 256 would take longer
+    assert long_on_cpu(trainer(**EHRLICH, **TRANSFORMER, steps=steps)).startswith(words)
+    wide = TRANSFORMER | {"net__hidden": 128, "net__layers": 3}
+    line = long_on_cpu(trainer(**EHRLICH, **wide, steps=20_000))
+    assert "an MLP (--net.encoder mlp --net.hidden 256) takes about" in line
     assert "\n" not in line
     assert "MLP" not in long_on_cpu(trainer(**EHRLICH, net__hidden=256, steps=10_000_000))
 

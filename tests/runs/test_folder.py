@@ -317,3 +317,19 @@ def test_python_says_the_same(grid_run: Path) -> None:
     with pytest.raises(ValueError, match="already holds a run"):
         sgfn.train("grid", small(), grid_run, device="cpu")
     assert sgfn.train("grid", small(), grid_run, device="cpu", resume=True).rows()[-1]["step"] == 20
+
+
+def test_a_run_keeps_the_noise_model_it_was_trained_with(tmp_path: Path) -> None:
+    """`auto` chose a network for 20 letters once: such a folder is read, and trained further, as it was made."""
+    flags = {"ehrlich__vocab": 9, "ehrlich__length": 4, "ehrlich__motifs": 1, "noise__alpha": 0.1, "steps": 2}
+    flags |= {"net__hidden": 8, "dynamics__hidden": 8, "batch": 4}
+    sgfn.train("ehrlich", TrainConfig().with_(**flags, dynamics__model="full"), tmp_path / "run")
+    data = json.loads((tmp_path / "run" / "config.json").read_text())
+    data["config"]["dynamics"]["model"] = "auto"  # as it was given then
+    (tmp_path / "run" / "config.json").write_text(json.dumps(data))
+    assert Run(path=tmp_path / "run").load(CPU).dynamics.kind == "full"
+    assert sgfn.load(tmp_path / "run").policy([""]).shape == (1, 9)
+    sgfn.train("ehrlich", TrainConfig().with_(**flags | {"steps": 3}), tmp_path / "run", resume=True)
+    del flags["dynamics__hidden"]  # which a table does not read
+    sgfn.train("ehrlich", TrainConfig().with_(**flags), tmp_path / "new")
+    assert Run(path=tmp_path / "new").load(CPU).dynamics.kind == "shared"

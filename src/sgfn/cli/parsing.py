@@ -140,8 +140,9 @@ def check_numbers(kind: type, words: list[str]) -> None:
     """Refuse numbers with underscores: Python reads 1_0 as ten, and whoever writes it may have meant something else."""
     for name, type_hint in flag_types(kind):
         if {int, float} & {type_hint, *get_args(type_hint)}:
-            flag = next((one for one in (f"--{name}", f"-{name}") if flag_values(words, one)), "")  # --n is -n
-            for value in flag_values(words, flag):
+            flag = next((one for one in (f"--{name}", f"-{name}") if flag_values(words, one)), None)  # --n is -n
+            values = [] if flag is None else flag_values(words, flag)
+            for value in values if get_origin(type_hint) in (tuple, list) else values[:1]:
                 if "_" in value and re.fullmatch(r"[+-]?[0-9._eE+-]+", value):
                     raise UsageError(f"{flag} must be a number without underscores, got {value[:80]!r}")
 

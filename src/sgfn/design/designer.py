@@ -69,9 +69,9 @@ class Designer:
             settings |= {"min_length": length, "max_length": length}
         self.config = DesignConfig(alphabet=alphabet, **settings)
         noise = NoiseConfig(kind=noise) if isinstance(noise, str) and ":" in noise else noise
+        self.noise = as_noise(None if isinstance(noise, NoiseConfig) else noise)
         self.noise_settings = noise if isinstance(noise, NoiseConfig) else None
         """What the noise is made from when there are data, which tell the longest sequence; None where it was given."""
-        self.noise = as_noise(None if isinstance(noise, NoiseConfig) else noise)
         self.constraints = constraints
         self.measured = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in MEASURED.items()})
         self.pending: dict[str, tuple[float, float]] = {}
@@ -87,9 +87,18 @@ class Designer:
 
     # what is known
 
+    @property
+    def noise(self) -> Noise:
+        """What happens to an order; one that is set is kept, whatever the design was made with."""
+        return self._noise
+
+    @noise.setter
+    def noise(self, noise: Noise) -> None:
+        self._noise, self.noise_settings = noise, None
+
     def make_noise(self, settings: NoiseConfig) -> None:
         """Make the noise for the letters and the longest sequence of the data; a folder keeps the name of its code."""
-        self.noise = make_noise(settings, self.config.alphabet, self.space.max_length)
+        self._noise = make_noise(settings, self.config.alphabet, self.space.max_length)
         self.noise_settings = settings
 
     @property

@@ -87,6 +87,8 @@ def carry_on(
         designer.constraints = _replaced_constraints(designer.constraints, constraints)
     if noise:
         _change_noise(designer, noise)
+    elif designer.noise_settings is not None:
+        designer.make_noise(designer.noise_settings)  # for the lengths as they are now
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:

@@ -54,7 +54,8 @@ class MeasuredLandscape(Landscape):
         if unseen == "proxy" and proxy is None:
             raise ValueError("unseen 'proxy' needs a proxy: fit one with sgfn.landscapes.proxies.fit_proxy")
         self.proxy = proxy if unseen == "proxy" else None
-        self.on_host = self.proxy is not None and ":" in self.proxy.kind  # somebody's function of strings
+        own = self.proxy is not None and ":" in self.proxy.kind  # somebody's function of strings
+        self.on_host = own or (self.proxy is not None and self.proxy.model.on_host)
         self.vocab = self.blank = len(measurements.alphabet)
         self.unseen, self.decay = UNSEEN[unseen], decay
         self.rows = tokens(measurements, length)

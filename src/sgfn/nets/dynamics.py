@@ -11,8 +11,7 @@ from sgfn.envs.base import Env
 from sgfn.nets.encoders import MLP, Join, masked_log_softmax
 from sgfn.nets.prefixes import encode_along
 from sgfn.nets.transformer import PairEncoder
-from sgfn.noise import ByPosition
-from sgfn.noise.operators import LEAST, DenseKernel, Kernel, TableKernel, floored_log
+from sgfn.noise.operators import LEAST, SMALL, DenseKernel, Kernel, TableKernel, floored_log
 
 ModelKind = Literal["shared", "positional", "full"]
 SURE = 2.0
@@ -170,16 +169,18 @@ def model_kind(env: Env, config: DynamicsConfig, thought: ThoughtConfig | None =
     """Which noise model is learned: as configured, else by the alphabet and the noise.
 
     A network per state where matrices are small, where noise depends on the state, or where the history is read; one
-    matrix per position where noise has rates by position; one for all states else.
+    matrix per position where noise differs by position; one for all states else. What is left of a matrix where some
+    outcomes are ruled out is only nearly right, hence there larger ones count as small.
     """
     remembers = thought is not None and thought.layers > 0
     if config.model != "auto":
         if remembers and config.model != "full":
             raise ValueError(f"dynamics.model {config.model!r} reads no history, and thought.layers is set: use full")
         return config.model
-    if remembers or env.noise_by_state or env.actions * env.outcomes <= MOST_BY_STATE:
+    most = MOST_BY_STATE if env.unmasked else SMALL
+    if remembers or env.noise_by_state or env.actions * env.outcomes <= most:
         return "full"
-    return "positional" if isinstance(env.noise, ByPosition) else "shared"
+    return "positional" if env.noise.by_position and env.counts_steps else "shared"
 
 
 def make_noise_model(env: Env, config: DynamicsConfig, thought: ThoughtConfig | None = None) -> NoiseModel:

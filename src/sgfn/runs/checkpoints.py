@@ -39,6 +39,15 @@ def read_file(path: Path) -> dict[str, Tensor]:
     return state
 
 
+def tensor_names(path: Path) -> frozenset[str]:
+    """Names of a checkpoint's tensors; none where it is not there, or cannot be read."""
+    try:
+        with safe_open(path, "pt") as file:
+            return frozenset(file.keys())
+    except (SafetensorError, OSError):
+        return frozenset()
+
+
 class NotFinite(ValueError):  # noqa: N818 -- says what is wrong
     """A tensor of a checkpoint holds NaN or infinite values."""
 

@@ -25,7 +25,8 @@ def long_on_cpu(learner: Learner) -> str:
     config, faster = learner.config, "fewer --steps, a smaller --batch or a GPU (--device cuda) would be faster"
     if config.net.encoder == "transformer":
         mlp = expected_minutes(learner, 256 * 256)
-        faster = f"an MLP (--net.encoder mlp --net.hidden 256) takes about {told(mlp)}; {faster}"
+        if mlp < minutes:
+            faster = f"an MLP (--net.encoder mlp --net.hidden 256) takes about {told(mlp)}; {faster}"
     return f"{config.steps:,} steps take about {told(minutes)} on a CPU: {faster}"
 
 

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from sgfn.config.files import write_json
 from sgfn.envs import laws
 from sgfn.envs.laws import MAX_STATES
@@ -41,14 +43,14 @@ def evaluate(
     refuse_forecast(folder)
     modes = {"mode_distance": mode_distance, "mode_level": mode_level}
     model = opened(folder, device)
-    if notice is not None and (line := slow_words(model.task, max_states)):
+    if notice is not None and (line := slow_words(model.task, max_states, model.learner.device)):
         notice(line)
     result = model.evaluate(samples=samples, seed=seed, max_states=max_states, **modes)
     write_json(folder.path / FILE, dict(result))
     return result
 
 
-def slow_words(task: Task, max_states: int) -> str:
+def slow_words(task: Task, max_states: int, device: torch.device) -> str:
     """How long somebody's function takes for all objects, which are about to be scored; empty where that is not long.
 
     A few of them are timed, whose scores the function's landscape keeps.
@@ -56,7 +58,7 @@ def slow_words(task: Task, max_states: int) -> str:
     env = task.env
     if not task.landscape.on_host or not laws.enumerable(env, max_states):
         return ""
-    few, began = env.all_objects()[:FEW], time.monotonic()
+    few, began = env.all_objects()[:FEW].to(device), time.monotonic()
     task.landscape.scores(few)
     seconds = (time.monotonic() - began) / len(few) * (env.num_objects - len(few))
     if seconds <= LONG_WAIT:

@@ -23,7 +23,17 @@ from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
 from sgfn.runs import metrics
 from sgfn.runs.background import Background
-from sgfn.runs.checkpoints import AGAIN, DONE, NotFinite, State, check_learner, check_networks, read_file, save_file
+from sgfn.runs.checkpoints import (
+    AGAIN,
+    DONE,
+    NotFinite,
+    State,
+    check_learner,
+    check_networks,
+    read_file,
+    save_file,
+    tensor_names,
+)
 from sgfn.runs.copies import (
     DATA,
     KeptFile,
@@ -258,7 +268,13 @@ class Run:
         refuse_other(self.path, self.words(), self.trust)
         names = {field: name for field, name in self.code().items() if field not in given}
         refuse_code(self.path, names, self.trust)
-        return with_files(self.manifest().config, self.copies())
+        return self._as_trained(with_files(self.manifest().config, self.copies()))
+
+    def _as_trained(self, config: TrainConfig) -> TrainConfig:
+        """The noise model that the checkpoint holds in the place of `auto`, which chose otherwise in earlier days."""
+        by_state = config.dynamics.model == "auto" and self.checkpoint.is_file()
+        by_state = by_state and any(name.startswith("dynamics.encoder.") for name in tensor_names(self.checkpoint))
+        return config.with_(dynamics__model="full") if by_state else config
 
     def upgrade(self, config: TrainConfig) -> None:
         """Write config.json in the present format, with copies of the files; nothing is done if it is as it should."""

@@ -107,7 +107,7 @@ def sample_shards(
     cluster_cpus: float = 1.0,
     cluster_gpus: float | None = None,
 ) -> Shards:
-    """Draw n objects from a trained run into a folder of `shards` Parquet files, or with `shard_size` of them in each.
+    """Draw n objects from a trained run into a folder of at most `shards` Parquet files, or of `shard_size` in each.
 
     A shard depends on the run, the settings and its number alone (on a CPU bit for bit), not on who draws it or when:
     one that is there is kept, so the same call goes on after a stop. With `cluster` shards are jobs of Ray, each with

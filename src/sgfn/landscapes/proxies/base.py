@@ -53,6 +53,9 @@ class TrainingSet:
 class ProxyModel(ABC):
     """A fitted law over functions of a sequence, in standard units of the score."""
 
+    on_host: bool = False
+    """Whether it answers on the CPU whatever it is asked on."""
+
     @abstractmethod
     def moments(self, tokens: Int[Tensor, "N L"]) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
         """Mean and standard deviation of each row's score, before calibration."""

@@ -42,6 +42,8 @@ class BotorchProcess(ProxyModel):
     It stays on the host, and answers on the device that it is asked on.
     """
 
+    on_host = True
+
     def __init__(self, rows: Mapping[str, Tensor], letters: int) -> None:
         self.letters, self.rows = letters, dict(rows)
         models = module("botorch.models")

@@ -23,6 +23,7 @@ class Pool(ProxyModel):
 
     def __init__(self, models: Mapping[str, ProxyModel]) -> None:
         self.models = dict(models)
+        self.on_host = any(model.on_host for model in self.models.values())
 
     def moments(self, tokens: Int[Tensor, "N L"]) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
         """Mean over the kinds, and the root of the mean variance and of how far the kinds differ."""
