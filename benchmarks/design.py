@@ -3,6 +3,7 @@
 OMP_NUM_THREADS=1 python -m benchmarks.design p1 --seeds 20        GB1, 96 random + 4 x 96, no noise: best fitness found
 OMP_NUM_THREADS=1 python -m benchmarks.design p2 --seeds 5         MPSA and TFBind8 under noise, aware and unaware of it
 OMP_NUM_THREADS=1 python -m benchmarks.design p4 --seeds 5         RNA, Ehrlich, constrained peptides: 128 + 10 x 128
+OMP_NUM_THREADS=1 python -m benchmarks.design searches --seeds 5   the same spaces, all searches on one fixed proxy
 OMP_NUM_THREADS=1 python -m benchmarks.design development --first 200   made-up landscapes to choose settings on
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy auto --seeds 5   2,177 peptides, one plate
 python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
@@ -20,13 +21,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from benchmarks import design_searches
+from benchmarks.cells import perform
 from benchmarks.common import RESULTS, positive
 from benchmarks.design_games import Cell, config_of, run_games, write_results
 from benchmarks.design_peptides import run_peptides
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.tasks import make_task
 
-STUDIES = ("p1", "p2", "p4", "development", "peptides", "gain")
+STUDIES = ("p1", "p2", "p4", "searches", "development", "peptides", "gain")
 RIVALS = "benchmarks.design_rivals:"
 METHODS = {
     "p1": (
@@ -94,10 +97,13 @@ def main() -> None:
     out = given.out or RESULTS / f"design_{given.study}.json"
     if given.study == "gain":
         return write_results(out, {"rows": gains()})
-    kind = given.proxy or PROXY[given.study]
+    kind = given.proxy or PROXY.get(given.study, "")
     if given.study == "peptides":
         return run_peptides(given.seeds, kind, out)
     seeds = range(given.first, given.first + given.seeds)
+    if given.study == "searches":
+        methods = given.methods or design_searches.METHODS
+        return perform([design_searches.searches_study(seeds, out, methods, given.only)], given.jobs)
     methods = tuple(given.methods or METHODS[given.study])
     return run_games(given.study, seeds, kind, methods, out, given.jobs, given.only, given.cluster)
 

@@ -1,21 +1,19 @@
 """Games of design in many processes, each written as soon as it is played: a study that was stopped goes on."""
 
-import multiprocessing
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.common import each_cell, machine
+from benchmarks import cells as pool
+from benchmarks.common import command, each_cell, machine
 from benchmarks.design_landscapes import made
 from sgfn.config import NoiseConfig, TrainConfig
 from sgfn.config.cluster_jobs import Report
-from sgfn.config.files import read_json, write_json
+from sgfn.config.files import write_json
 from sgfn.design.rivals import History
 from sgfn.design.simulate import Truth, play
 from sgfn.landscapes.ehrlich import Ehrlich, draw_walk
@@ -101,8 +99,8 @@ def write_taq(file: Path, letters: str) -> Path:
 
 
 def task_of(cell: Cell, seed: int, folder: Path) -> Task:
-    """The task of a cell; a made-up landscape is another one with every seed."""
-    config = config_of(cell, folder)
+    """The task of a cell; a made-up landscape or Ehrlich function is another one with every seed."""
+    config = config_of(cell, folder).with_(ehrlich__seed=seed)
     return made(seed, "made", config) if cell.task == "made" else make_task(cell.task.split()[0], config)
 
 
@@ -134,6 +132,24 @@ def rounds_of(game: Any) -> dict[str, list[float | None]]:
     return {name: [None if x is None else float(f"{x:.5g}") for x in row] for name, row in figures.items()}
 
 
+def games_of(
+    study: str, seeds: Iterable[int], proxy: str, methods: tuple[str, ...], out: Path, only: str | None = None
+) -> pool.Study:
+    """All games of a study, seed by seed."""
+    chosen = [cell for cell in cells(study) if only is None or only in cell.name]
+    wanted = [
+        pool.Cell(
+            key={"cell": cell.name, "method": method, "seed": seed},
+            function=play_one,
+            arguments=(cell, method, seed, proxy),
+        )
+        for seed in seeds
+        for cell in chosen
+        for method in methods
+    ]
+    return pool.Study(out=out, command=command("design"), cells=wanted)
+
+
 def run_games(
     study: str,
     seeds: Iterable[int],
@@ -145,32 +161,11 @@ def run_games(
     cluster: str | None = None,
 ) -> None:
     """Play all cells, seed by seed, those alone that the file does not have yet; in processes here or on a cluster."""
-    games: list[dict[str, Any]] = read_json(out)["rows"] if out.is_file() else []
-    done = {(game["cell"], game["method"], game["seed"]) for game in games}
-    chosen = [cell for cell in cells(study) if only is None or only in cell.name]
-    wanted = [
-        (cell, method, seed, proxy)
-        for seed in seeds
-        for cell in chosen
-        for method in methods
-        if (cell.name, method, seed) not in done
-    ]
-
-    def keep(name: str, game: dict[str, Any]) -> None:
-        games.append(game)
-        write_results(out, {"rows": games})
-        print(f"{name}: best {game['best'][-1]:.4f}", flush=True)
-
-    if cluster is not None:
-        each_cell({name_of(*one[:3]): one for one in wanted}, play_job, keep, cluster)
-        return
-    for game in played(wanted, jobs):
-        keep(f"{game['cell']}, {game['method']}, seed {game['seed']}", game)
-
-
-def name_of(cell: Cell, method: str, seed: int) -> str:
-    """A game as lines and jobs call it."""
-    return f"{cell.name}, {method}, seed {seed}"
+    games = games_of(study, seeds, proxy, methods, out, only)
+    if cluster is None:
+        return pool.perform([games], jobs)
+    lacking = {str(list(one.key.values())): one.arguments for one in games.begin()}
+    return each_cell(lacking, play_job, lambda name, game: games.keep(game), cluster)
 
 
 def play_job(given: tuple[Cell, str, int, str], shared: object, report: Report) -> dict[str, Any]:
@@ -178,22 +173,6 @@ def play_job(given: tuple[Cell, str, int, str], shared: object, report: Report) 
     return play_one(*given)
 
 
-def played(wanted: list[tuple[Cell, str, int, str]], jobs: int) -> Iterator[dict[str, Any]]:
-    """Figures of games, as they end; with several jobs in processes, where one that fails is told and left out."""
-    if jobs == 1:
-        yield from (play_one(*one) for one in wanted)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        waiting = {pool.submit(play_one, *one): one for one in wanted}
-        for future in as_completed(waiting):
-            if (error := future.exception()) is not None:
-                print(f"{waiting[future]}: {error!r}", file=sys.stderr, flush=True)
-            else:
-                yield future.result()
-
-
 def write_results(out: Path, found: dict[str, Any]) -> None:
     """Write figures with the command and the machine that they come from."""
-    command = " ".join(["python -m benchmarks.design", *sys.argv[1:]])
-    write_json(out, {"command": command, "machine": machine(torch.device("cpu"))} | found)
+    write_json(out, {"command": command("design"), "machine": machine(torch.device("cpu"))} | found)

@@ -16,7 +16,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import cells as pool
 from benchmarks.common import RESULTS, command, device_here, each_cell, machine, positive
 from benchmarks.exploration_ehrlich import CELLS, ehrlich, rival
 from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored, heated
@@ -106,6 +107,15 @@ def finished(study: str, cells: list[Row], more: Row, jobs: int, minutes: float)
                 running.add(pool.submit(one, study, waiting.pop(), more))
             done, running = wait(running, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in done)
+
+
+def study_of(name: str, seeds: Iterable[int], out: Path) -> pool.Study:
+    """The runs of a study for a pool of processes that it shares with others."""
+    study = STUDIES[name]
+    more = {"steps": None, "device": "cpu"} if study.device else {}
+    cells = [cell for seed in seeds for cell in replace(study, first=seed).cells(1, {})]
+    made = [pool.Cell(key=cell, function=one, arguments=(name, cell, more)) for cell in cells]
+    return pool.Study(out=out, command=command("exploration"), cells=made)
 
 
 def same(cell: Row, row: Row) -> bool:

@@ -162,7 +162,7 @@ def climb(
 ) -> tuple[Candidates, Int[Tensor, " N"]]:
     """Orders found by editing the best of each row, and their edits; all that were scored are given back."""
     began, archive = time.perf_counter(), Archive()
-    reach, fits = config.reach, space.allowed(start.tokens)
+    reach, fits = config.reach, space.promising(start.tokens)
     archive.score(value, start.tokens[fits], start.edits[fits])
     measured = start.measured and bool(archive.tokens)
     if not reach or not archive.tokens:  # nothing measured is allowed: begin anywhere
@@ -181,7 +181,7 @@ def climb(
             nearer = (edits < reach).nonzero()[:, 0]
             parents = torch.cat([parents, nearer[leading(attraction[:, nearer], config.elite)]]).unique()
         born = children(tokens[parents], edits[parents], config.children, space.vocab, generator, varies=space.varies)
-        kept = space.allowed(born.tokens)
+        kept = space.promising(born.tokens)
         kept &= born.edits <= reach if reach else kept
         archive.score(value, born.tokens[kept], born.edits[kept])
     tokens, values, edits = archive.gather()
