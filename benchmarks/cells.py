@@ -125,10 +125,10 @@ def _in_processes(waiting: list[tuple[Study, Cell]], jobs: int, deadline: float)
                     print(f"{study.out.name} {cell.key}: {error!r}", file=sys.stderr, flush=True)
                 broken |= isinstance(error, BrokenExecutor)
             if broken and not running:
-                pool.shutdown(wait=False)
+                pool.shutdown()
                 pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
 
 
 def _take(study: Study, cell: Cell, row: Row) -> None:

@@ -37,10 +37,10 @@ METHODS = {
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),
-    "p4": ("default", "adalead", "genetic", "evolution", "cma-es", "random"),
+    "p4": ("ucb", "greedy", "adalead", "genetic", "cma-es", "evolution", "random"),
     "development": ("default", "mixed", "ucb", "thompson", "adalead"),
 }
-PROXY = {"p1": "ensemble", "p2": "ensemble", "p4": "auto", "development": "ensemble", "peptides": "auto"}
+PROXY = {"p1": "ensemble", "p2": "ensemble", "p4": "ensemble", "development": "ensemble", "peptides": "auto"}
 LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}
 RATES = (0.01, 0.1, 0.2, 0.3)
 
