@@ -37,7 +37,7 @@ METHODS = {
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),
-    "p4": ("ucb", "greedy", "adalead", "genetic", "cma-es", "evolution", "random"),
+    "p4": ("ucb", "adalead", "genetic", "cma-es", "evolution", "random"),
     "development": ("default", "mixed", "ucb", "thompson", "adalead"),
 }
 PROXY = {"p1": "ensemble", "p2": "ensemble", "p4": "ensemble", "development": "ensemble", "peptides": "auto"}

@@ -70,7 +70,7 @@ PARTS = {
         make=libraries.pools_study, out="libraries_pools.json", command="libraries pools", seeds=20, turn=1.4, each=0.1
     ),
     "ehrlich": Part(
-        make=_exploration("ehrlich"), out="exploration_ehrlich.json", command="exploration ehrlich", seeds=5, turn=1.1
+        make=_exploration("ehrlich"), out="exploration_ehrlich.json", command="exploration ehrlich", seeds=5, turn=-0.5
     ),
     "rates": Part(
         make=channels.rates_study,
