@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import arguments, rounded, write_results
+from benchmarks.common import arguments, rounded, write_cells
 from benchmarks.published import SAMPLES, STUDIES
 from sgfn.config import TrainConfig
 from sgfn.envs.laws import check_size
@@ -36,9 +36,10 @@ def draws(cell: dict[str, Any], config: TrainConfig, seeds: int) -> list[dict[st
 
 def main() -> None:
     """Run the study for all noise levels and exponents."""
-    args = arguments(__doc__ or "", "published_ceiling.json")
-    rows = [row for cell, config in STUDIES["tfbind8"].cells(None) for row in draws(cell, config, args.seeds)]
-    write_results(args.out, "ceiling", torch.device("cpu"), rows)
+    args = arguments(__doc__ or "", "published_ceiling.json", cells=True)
+    args.device = "cpu"
+    cells = {str(cell): (cell, config, args.seeds) for cell, config in STUDIES["tfbind8"].cells(None)}
+    write_cells(args, "ceiling", cells, draws, lambda rows: print(f"{len(rows)} draws at {rows[0]['alpha']}"))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,19 @@
-"""Cells of studies in a pool of processes: each is written as soon as it is there, and what a file has is not redone.
+"""Cells of studies that go on: each row is written as soon as it is there, and what a file has is not done again.
 
-A study is a list of cells, seed by seed, so that one that was cut short has few seeds and not few settings.
+A study is a list of cells, seed by seed, so that one that was cut short has few seeds and not few settings. They are
+done by `each_cell`, as those of all studies.
 """
 
-import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
-from multiprocessing import get_context
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, machine
+from benchmarks.common import RESULTS, Row, command, each_cell, importable, machine
 from sgfn.config.files import read_json, write_json
-
-Row = dict[str, Any]
-TRIES = 2
-"""How often a cell is begun whose process dies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +41,7 @@ class Study:
     cells: list[Cell]
     about: Callable[[list[Row]], Row] = field(default=lambda rows: {})
     """What the file says beside its rows."""
+    device: str = "cpu"
     rows: list[Row] = field(default_factory=list)
     before: list[Row] = field(default_factory=list)
     """Commands and machines of rows that the file had already."""
@@ -57,7 +52,7 @@ class Study:
         if known.is_file():
             found = read_json(known)
             self.rows = found["rows"]
-            self.before = _commands(found, {"command": self.command, "machine": machine(torch.device("cpu"))})
+            self.before = _commands(found, self.origin())
         return [cell for cell in self.cells if not any(is_of(row, cell.key) for row in self.rows)]
 
     def keep(self, row: Row) -> None:
@@ -66,13 +61,23 @@ class Study:
         self.rows = [*(one for one in self.rows if not keys.items() <= one.items()), row]
         self.write()
 
+    def origin(self) -> Row:
+        """The command and the machine of the rows that are computed now."""
+        return {"command": self.command, "machine": machine(torch.device(self.device))}
+
     def write(self) -> None:
         """Write the file."""
         order = {str(cell.key): place for place, cell in enumerate(self.cells)}
         names = list(self.cells[0].key) if self.cells else []
         self.rows.sort(key=lambda row: order.get(str({name: row.get(name) for name in names}), -1))
-        about = {"command": self.command, "machine": machine(torch.device("cpu"))} | self.about(self.rows)
+        about = self.origin() | self.about(self.rows)
         write_json(self.out, about | ({"before": self.before} if self.before else {}) | {"rows": self.rows})
+
+
+def study_by_keys(out: Path, module: str, keys: list[Row], function: Callable[..., Row], **about: Any) -> Study:
+    """A study whose function takes what its rows are known by."""
+    cells = [Cell(key=key, function=function, arguments=tuple(key.values())) for key in keys]
+    return Study(out=out, command=command(module), cells=cells, about=lambda rows: about)
 
 
 def is_of(row: Row, key: Row) -> bool:
@@ -89,49 +94,31 @@ def _commands(found: Row, now: Row) -> list[Row]:
     return [one for place, one in enumerate(listed) if one != now and one not in listed[:place]]
 
 
-def perform(studies: list[Study], jobs: int = 1, minutes: float = float("inf"), *, committed: bool = False) -> None:
-    """Compute what lacks, turn by turn, in so many processes; after so many minutes no cell is begun."""
-    deadline = time.monotonic() + 60 * minutes
-    waiting = [(study, cell) for study in studies for cell in study.begin(committed)]
-    waiting.sort(key=lambda one: one[1].turn)
-    if jobs == 1:
-        for study, cell in waiting:
-            if time.monotonic() < deadline:
-                _take(study, cell, cell.compute())
-        return
-    _in_processes(waiting, jobs, deadline)
+def perform(
+    studies: list[Study],
+    jobs: int = 1,
+    minutes: float = float("inf"),
+    *,
+    cluster: str | None = None,
+    device: str = "cpu",
+    committed: bool = False,
+) -> None:
+    """Compute what lacks, turn by turn, in processes here or on a cluster; after so many minutes no cell is begun."""
+    deadline = time.time() + 60 * minutes
+    lacking = [(study, cell) for study in studies for cell in study.begin(committed)]
+    named = {
+        f"{study.out.name} {cell.key}": (study, cell) for study, cell in sorted(lacking, key=lambda one: one[1].turn)
+    }
+    known = {name: (replace(cell, function=importable(cell.function)), deadline) for name, (_, cell) in named.items()}
+
+    def keep(name: str, row: Row) -> None:
+        if row:
+            named[name][0].keep(row)
+            print(name, {key: value for key, value in row.items() if isinstance(value, int | float | str)}, flush=True)
+
+    each_cell(known, in_time, keep, cluster, jobs=jobs, device=device)
 
 
-def _in_processes(waiting: list[tuple[Study, Cell]], jobs: int, deadline: float) -> None:
-    """Cells in processes; one that fails is told and left out, one whose process dies is tried again."""
-    waiting, tried = list(reversed(waiting)), dict[int, int]()
-    running: dict[Future[Row], tuple[Study, Cell]] = {}
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-    try:
-        while running or (waiting and time.monotonic() < deadline):
-            while waiting and len(running) < jobs and time.monotonic() < deadline:
-                study, cell = waiting.pop()
-                tried[id(cell)] = tried.get(id(cell), 0) + 1
-                running[pool.submit(cell.compute)] = (study, cell)
-            broken = False
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                study, cell = running.pop(future)
-                error = future.exception()
-                if error is None:
-                    _take(study, cell, future.result())
-                elif isinstance(error, BrokenExecutor) and tried[id(cell)] < TRIES:
-                    waiting.append((study, cell))
-                else:
-                    print(f"{study.out.name} {cell.key}: {error!r}", file=sys.stderr, flush=True)
-                broken |= isinstance(error, BrokenExecutor)
-            if broken and not running:
-                pool.shutdown()
-                pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _take(study: Study, cell: Cell, row: Row) -> None:
-    study.keep(row)
-    shown = {name: value for name, value in row.items() if isinstance(value, int | float | str)}
-    print(f"{study.out.name} {shown}", flush=True)
+def in_time(cell: Cell, deadline: float) -> Row:
+    """The row of a cell, nothing after the deadline."""
+    return cell.compute() if time.time() < deadline else {}

@@ -11,7 +11,7 @@ Each cell is written as soon as it is done, and what a file has is not done agai
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from benchmarks import cells as pool
-from benchmarks.common import RESULTS, command, positive
+from benchmarks.common import RESULTS, add_cluster, command, positive
 from sgfn.config import NoiseConfig, TrainConfig
 from sgfn.design.simulate import Truth, play
 from sgfn.envs import IndelEnv, laws
@@ -121,8 +121,7 @@ def rates_row(model: ChannelModel, seed: int) -> dict[str, Any]:
 def rates_study(seeds: Iterable[int], out: Path) -> pool.Study:
     """How often each rate lies in its interval of 90 %."""
     keys = [{"model": model, "seed": seed} for seed in seeds for model in channels()]
-    about = {"pairs": PAIRS, "length": LENGTH, "level": 0.9}
-    return study_of(out, keys, rates_row, about)
+    return pool.study_by_keys(out, "channels", keys, rates_row, pairs=PAIRS, length=LENGTH, level=0.9)
 
 
 # whole orders, exact
@@ -233,14 +232,6 @@ def rounded(found: dict[str, Any]) -> dict[str, Any]:
     return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in found.items()}
 
 
-def study_of(
-    out: Path, keys: list[dict[str, Any]], function: Callable[..., dict[str, Any]], about: dict[str, Any]
-) -> pool.Study:
-    """A study whose function takes what its rows are known by."""
-    wanted = [pool.Cell(key=key, function=function, arguments=tuple(key.values())) for key in keys]
-    return pool.Study(out=out, command=command("channels"), cells=wanted, about=lambda rows: about)
-
-
 STUDIES = {"rates": rates_study, "exact": exact_study, "orders": orders_study, "steps": steps_study}
 SEEDS = {"rates": REPEATS, "exact": 1, "orders": 5, "steps": 3}
 
@@ -254,12 +245,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=positive, default=1, help="cells at once, a process each")
     parser.add_argument("--steps", type=positive, default=STEPS, help="training steps of the stepwise sampler")
     parser.add_argument("--out", type=Path, default=None)
+    add_cluster(parser)
     given = parser.parse_args()
     out = given.out or RESULTS / f"channels_{given.study}.json"
     seeds = range(given.first, given.first + (given.seeds or SEEDS[given.study]))
-    if given.study == "steps":
-        return pool.perform([steps_study(seeds, out, given.steps)], given.jobs)
-    return pool.perform([STUDIES[given.study](seeds, out)], given.jobs)
+    more = {"steps": given.steps} if given.study == "steps" else {}
+    return pool.perform([STUDIES[given.study](seeds, out, **more)], given.jobs, cluster=given.cluster)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,20 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from sgfn.config import TrainConfig
-from sgfn.config.cluster_jobs import Event, Job, JobFunction, error_words, perform_all
+from sgfn.config.cluster import Needs
+from sgfn.config.cluster_jobs import Event, Job, Report, error_words, gpus_wanted, perform_all
 from sgfn.config.files import read_json, write_json
 from sgfn.evaluation import exact
 from sgfn.evaluation.measure import reference
@@ -24,10 +28,11 @@ from sgfn.learning.learner import Learner
 from sgfn.learning.methods import make_learner
 
 RESULTS = Path(__file__).parent / "results"
+Row = dict[str, Any]
 
 
-def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.Namespace:
-    """Parse the flags that every study has, and a study's own positional choices."""
+def arguments(doc: str, default: str | None, *, cells: bool = False, **choices: list[str]) -> argparse.Namespace:
+    """Parse the flags that every study has, those of a study of `cells`, and a study's own positional choices."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, allowed in choices.items():  # the first one is a must, those after it have their first choice by default
         first = name == next(iter(choices))
@@ -36,7 +41,14 @@ def arguments(doc: str, default: str | None, **choices: list[str]) -> argparse.N
     parser.add_argument("--out", type=Path, default=None if default is None else RESULTS / default)
     parser.add_argument("--seeds", type=positive, default=5)
     parser.add_argument("--steps", type=positive, default=None, help="fewer steps, to try the script out")
+    if cells:
+        add_cluster(parser)
     return parser.parse_args()
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of all studies whose cells may be jobs of a cluster, see `each_cell`."""
+    parser.add_argument("--cluster", default=None, help="cells as Ray jobs: local, auto or HOST:PORT")
 
 
 def positive(text: str) -> int:
@@ -145,27 +157,113 @@ class Measure:
         return {**described, "seed": config.seed, **rounded(figures)}
 
 
-def each_cell(
-    cells: dict[str, Any], function: JobFunction, keep: Callable[[str, Any], None], cluster: str | None = None
-) -> None:
-    """Do the cells of a study, in this process or as jobs of a cluster; `keep` gets name and result of each.
+@cache
+def measure() -> Measure:
+    """The measure of this process, which all its cells share."""
+    return Measure()
 
-    `function` is one of a module, called with a cell's argument, nothing and a function to report to. Nodes must have
-    this repository where it lies here. A cell that fails is told, and left to the next call.
+
+def each_cell(
+    cells: Mapping[str, tuple[Any, ...]],
+    function: Callable[..., Any],
+    keep: Callable[[str, Any], None],
+    cluster: str | None = None,
+    *,
+    jobs: int = 1,
+    device: str = "cpu",
+) -> None:
+    """Call a function of a module with the arguments of each cell; `keep` gets name and result as each one ends.
+
+    In this process one after the other; with `jobs` in so many processes of one thread; with `cluster` as jobs of Ray
+    with a CPU each, and a GPU where the device is one. Nodes must have this repository where it lies here. In this
+    process an error is raised at once. Elsewhere a cell that fails is told and costs no other; at the end the command
+    fails, and those that the study keeps are not done again by the next.
     """
+    failed: list[str] = []
 
     def take(event: Event) -> None:
         if event.value is not None:
             keep(event.name, event.value)
         elif event.lost or event.ended:
             print(f"{event.name}: {'lost, tried again' if event.lost else error_words(event.error)}", flush=True)
+            failed.extend([event.name] * event.ended)
 
-    jobs = [Job(name=name, function=function, argument=partial(_as_it_is, given)) for name, given in cells.items()]
-    perform_all(jobs, take, cluster=cluster)
+    found = importable(function)
+    if cluster is None and jobs > 1:
+        for event in _in_processes(cells, found, jobs):
+            take(event)
+    else:
+        jobs_of = [Job(name=name, function=_called, argument=partial(_both, found, of)) for name, of in cells.items()]
+        needs = partial(_needs, device)
+        perform_all(jobs_of, take, cluster=cluster, needs=needs)
+    if failed:
+        raise SystemExit(f"{len(failed)} of {len(cells)} cells failed, see above: {', '.join(failed[:3])}")
 
 
-def _as_it_is(argument: Any) -> Any:
-    return argument
+def _in_processes(cells: Mapping[str, tuple[Any, ...]], function: Callable[..., Any], jobs: int) -> Iterable[Event]:
+    """Cells as they end, in processes of one thread each."""
+    how = {"mp_context": get_context("spawn"), "initializer": torch.set_num_threads, "initargs": (1,)}
+    with ProcessPoolExecutor(jobs, **how) as pool:
+        asked = {pool.submit(function, *given): name for name, given in cells.items()}
+        for done in as_completed(asked):
+            error = done.exception()
+            if isinstance(error, Exception):
+                yield Event(name=asked[done], error=error, ended=True)
+            else:
+                yield Event(name=asked[done], value=done.result(), ended=True)
+
+
+def importable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function by the name that other processes import it by; what runs as `python -m` is `__main__` here alone."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if function.__module__ != "__main__" or spec is None:
+        return function
+    return getattr(import_module(spec.name), function.__name__)
+
+
+def _needs(device: str, ray: Any) -> Needs:
+    return Needs(gpus=gpus_wanted(ray, device, None))
+
+
+def _both(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    return function, given
+
+
+def _called(argument: tuple[Callable[..., Any], tuple[Any, ...]], shared: object, report: Report) -> Any:
+    """A cell as a job."""
+    function, given = argument
+    return function(*given)
+
+
+def write_cells(
+    args: argparse.Namespace,
+    module: str,
+    cells: Mapping[str, tuple[Any, ...]],
+    function: Callable[..., list[Row]],
+    told: Callable[[list[Row]], None] = lambda rows: print(*rows, sep="\n", flush=True),
+    first: Iterable[Row] = (),
+    jobs: int = 1,
+    **more: Any,
+) -> list[Row]:
+    """Rows of all cells of a study, each of which gives some, in the order of the cells; written after each.
+
+    `told` is called with the rows of a cell when they are there; `first` are rows that need no cell.
+    """
+    found, rows = dict[str, list[Row]](), list(first)
+
+    def keep(name: str, new: list[Row]) -> None:
+        found[name] = new
+        told(new)
+        rows[:] = [*first, *(row for name in cells if name in found for row in found[name])]
+        write_results(args.out, module, torch.device(args.device), rows, **more)
+
+    each_cell(cells, function, keep, args.cluster, jobs=jobs, device=args.device)
+    return rows
+
+
+def rows_of(out: Path) -> list[Row]:
+    """Rows that a file of results has already."""
+    return list(read_json(out)["rows"]) if out.is_file() else []
 
 
 def rounded(figures: dict[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,12 @@ OMP_NUM_THREADS=1 python -m benchmarks.confusion --device cpu --seeds 3
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from benchmarks.common import Measure, arguments, rounded, spread, write_results
+from benchmarks.common import Measure, Row, arguments, rounded, spread, write_cells
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
 from sgfn.landscapes.tfbind8 import ALPHABET
@@ -50,7 +49,7 @@ def recovered(trainer: Trainer, matrix: Float64[Tensor, "V V"]) -> dict[str, flo
     return {"tv_rows": float(rows.mean()), "tv_worst_row": float(rows.max()), "tv_counts": float(counts.mean())}
 
 
-def study(seed: int, steps: int | None, device: torch.device, folder: Path) -> dict[str, Any]:
+def trained(seed: int, steps: int | None, device: torch.device, folder: Path) -> Row:
     """One matrix, one run with the default configuration."""
     file, matrix = folder / f"confusion-{seed}.csv", random_matrix(seed)
     write_matrix(file, matrix)
@@ -68,16 +67,24 @@ def study(seed: int, steps: int | None, device: torch.device, folder: Path) -> d
     return {**figures, **rounded(found), "steps": config.steps, "batch": config.batch, "matrix": matrix.tolist()}
 
 
+def study(seed: int, steps: int | None, device: str) -> list[Row]:
+    """The row of one seed."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [trained(seed, steps, torch.device(device), Path(folder))]
+
+
+def told(rows: list[Row]) -> None:
+    """Print the figures of a run."""
+    for row in rows:
+        found = {name: row[name] for name in ("dynamics_tv", "tv_rows", "tv_worst_row", "tv_counts", "tv")}
+        print(f"seed {row['seed']}, {row['seconds']:.0f} s: {found}, floor {row['tv_floor']}", flush=True)
+
+
 def main() -> None:
     """Run the study."""
-    args = arguments(__doc__ or "", "confusion.json")
-    device, rows = torch.device(args.device), []
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(args.seeds):
-            rows.append(study(seed, args.steps, device, Path(folder)))
-            told = {name: rows[-1][name] for name in ("dynamics_tv", "tv_rows", "tv_worst_row", "tv_counts", "tv")}
-            print(f"seed {seed}, {rows[-1]['seconds']:.0f} s: {told}, floor {rows[-1]['tv_floor']}", flush=True)
-            write_results(args.out, "confusion", device, rows)
+    args = arguments(__doc__ or "", "confusion.json", cells=True)
+    cells = {f"seed {seed}": (seed, args.steps, args.device) for seed in range(args.seeds)}
+    rows = write_cells(args, "confusion", cells, study, told)
     median, low, high = spread(row["dynamics_tv"] for row in rows)
     print(f"mean TV of the noise model: median {median:.5f} [{low:.5f}, {high:.5f}]")
 

@@ -21,11 +21,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from benchmarks import design_searches
 from benchmarks.cells import perform
-from benchmarks.common import RESULTS, positive
-from benchmarks.design_games import Cell, config_of, run_games, write_results
+from benchmarks.common import RESULTS, add_cluster, positive
+from benchmarks.design_games import Cell, config_of, games_of, write_results
 from benchmarks.design_peptides import run_peptides
+from benchmarks.design_searches import METHODS as SEARCHERS
+from benchmarks.design_searches import searches_study
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.tasks import make_task
 
@@ -91,21 +92,23 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=None)
     parser.add_argument("--only", default=None, help="settings alone whose name holds this")
     parser.add_argument("--jobs", type=positive, default=1, help="games at once, a process each")
-    parser.add_argument("--cluster", default=None, help="games as Ray jobs: local, auto or HOST:PORT")
+    add_cluster(parser)
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
     out = given.out or RESULTS / f"design_{given.study}.json"
+    if given.study == "gain" and given.cluster:
+        parser.error("gain has no cells: leave --cluster out")
     if given.study == "gain":
         return write_results(out, {"rows": gains()})
     kind = given.proxy or PROXY.get(given.study, "")
     if given.study == "peptides":
-        return run_peptides(given.seeds, kind, out)
+        return run_peptides(given.seeds, kind, out, given.cluster)
     seeds = range(given.first, given.first + given.seeds)
     if given.study == "searches":
-        methods = given.methods or design_searches.METHODS
-        return perform([design_searches.searches_study(seeds, out, methods, given.only)], given.jobs)
-    methods = tuple(given.methods or METHODS[given.study])
-    return run_games(given.study, seeds, kind, methods, out, given.jobs, given.only, given.cluster)
+        study = searches_study(seeds, out, given.methods or SEARCHERS, given.only)
+    else:
+        study = games_of(given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out, given.only)
+    return perform([study], given.jobs, cluster=given.cluster)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from benchmarks import cells as pool
-from benchmarks.common import command, each_cell, machine
+from benchmarks.common import command, machine
 from benchmarks.design_landscapes import made
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.cluster_jobs import Report
 from sgfn.config.files import write_json
 from sgfn.design.rivals import History
 from sgfn.design.simulate import Truth, play
@@ -148,29 +147,6 @@ def games_of(
         for method in methods
     ]
     return pool.Study(out=out, command=command("design"), cells=wanted)
-
-
-def run_games(
-    study: str,
-    seeds: Iterable[int],
-    proxy: str,
-    methods: tuple[str, ...],
-    out: Path,
-    jobs: int,
-    only: str | None,
-    cluster: str | None = None,
-) -> None:
-    """Play all cells, seed by seed, those alone that the file does not have yet; in processes here or on a cluster."""
-    games = games_of(study, seeds, proxy, methods, out, only)
-    if cluster is None:
-        return pool.perform([games], jobs)
-    lacking = {str(list(one.key.values())): one.arguments for one in games.begin()}
-    return each_cell(lacking, play_job, lambda name, game: games.keep(game), cluster)
-
-
-def play_job(given: tuple[Cell, str, int, str], shared: object, report: Report) -> dict[str, Any]:
-    """`play_one` as a job of a cluster."""
-    return play_one(*given)
 
 
 def write_results(out: Path, found: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.common import each_cell
 from benchmarks.design_games import write_results
 from sgfn.design.designer import Designer
 
@@ -36,25 +37,35 @@ def peptides(seed: int, count: int = 2177) -> pd.DataFrame:
     return pd.DataFrame({"sequence": texts, "score": [moment(text) + 0.02 * generator.normal() for text in texts]})
 
 
-def run_peptides(seeds: int, kind: str, out: Path) -> None:
+def run_peptides(seeds: int, kind: str, out: Path, cluster: str | None = None) -> None:
     """One plate of 96 from a library of peptides: true moments of what is proposed beside those of the library."""
-    rows = []
-    for seed in range(seeds):
-        table = peptides(seed)
-        limit = float(np.quantile([moment(text) for text in table.sequence], 0.9))
-        fitted = Designer("protein", seed=seed, proxy=kind).fit(table)
-        began = time.process_time()
-        proxy = fitted.fitted()
-        fit_seconds = time.process_time() - began
-        for acquisition, reach in ((None, None), ("thompson", None), (None, 0)):
-            named: dict[str, Any] = {} if acquisition is None else {"acquisition": acquisition}
-            designer = Designer("protein", seed=seed, proxy=kind, reach=reach, sampler="off", **named).fit(table)
-            designer.proxy, began = proxy, time.process_time()
-            plate = designer.propose(96)
-            true = np.array(moments(plate.orders.order.tolist()))
-            row = {"seed": seed, "acquisition": designer.config.acquisition, "reach": reach, "orders": len(plate)}
-            row |= {"proxy": plate.proxy, "percentile_90": limit, "mean": float(true.mean()), "best": float(true.max())}
-            row |= {"share_above": float((true > limit).mean()), "fit_cpu_seconds": fit_seconds}
-            rows.append(row | {"cpu_seconds": time.process_time() - began, "scored": plate.scored})
-            print(rows[-1], flush=True)
-        write_results(out, {"rows": rows})
+    found: dict[str, list[dict[str, Any]]] = {}
+    cells = {f"seed {seed}": (seed, kind) for seed in range(seeds)}
+
+    def keep(name: str, new: list[dict[str, Any]]) -> None:
+        found[name] = new
+        print(*new, sep="\n", flush=True)
+        write_results(out, {"rows": [row for name in cells if name in found for row in found[name]]})
+
+    each_cell(cells, peptide_rows, keep, cluster)
+
+
+def peptide_rows(seed: int, kind: str) -> list[dict[str, Any]]:
+    """Plates by three acquisitions from one library."""
+    table, rows = peptides(seed), []
+    limit = float(np.quantile([moment(text) for text in table.sequence], 0.9))
+    fitted = Designer("protein", seed=seed, proxy=kind).fit(table)
+    began = time.process_time()
+    proxy = fitted.fitted()
+    fit_seconds = time.process_time() - began
+    for acquisition, reach in ((None, None), ("thompson", None), (None, 0)):
+        named: dict[str, Any] = {} if acquisition is None else {"acquisition": acquisition}
+        designer = Designer("protein", seed=seed, proxy=kind, reach=reach, sampler="off", **named).fit(table)
+        designer.proxy, began = proxy, time.process_time()
+        plate = designer.propose(96)
+        true = np.array(moments(plate.orders.order.tolist()))
+        row = {"seed": seed, "acquisition": designer.config.acquisition, "reach": reach, "orders": len(plate)}
+        row |= {"proxy": plate.proxy, "percentile_90": limit, "mean": float(true.mean()), "best": float(true.max())}
+        row |= {"share_above": float((true > limit).mean()), "fit_cpu_seconds": fit_seconds}
+        rows.append(row | {"cpu_seconds": time.process_time() - began, "scored": plate.scored})
+    return rows

@@ -5,6 +5,7 @@ Each is a method by name, `benchmarks.design_recipes:gp_thompson`: a proxy (ense
 ucb and thompson; `spread`: the first half by rising numbers of standard deviations).
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -84,26 +85,14 @@ def recipe(kinds: str, transform: str, acquisition: str, kappa: float, space: Or
     return Recipe(space, KINDS[kinds], transform, acquisition, kappa)
 
 
-def _named(kinds: str, transform: str, acquisition: str, kappa: float = 3.0) -> Callable[[OrderSpace, str], Player]:
-    return partial(recipe, kinds, transform, acquisition, kappa)
+NAME = re.compile(rf"({'|'.join(KINDS)})(?:_(sqrt|log))?_(ucb|members|mixed|spread|thompson)(\d*)")
+"""Proxies, what they are fitted to, the acquisition, and its kappa where that is not 3."""
 
 
-ensemble_ucb = _named("ensemble", "none", "ucb")
-ensemble_thompson = _named("ensemble", "none", "thompson")
-ensemble_mixed = _named("ensemble", "none", "mixed")
-ensemble_sqrt_thompson = _named("ensemble", "sqrt", "thompson")
-gp_ucb = _named("gp", "none", "ucb")
-gp_thompson = _named("gp", "none", "thompson")
-gp_mixed = _named("gp", "none", "mixed")
-gp_mixed1 = _named("gp", "none", "mixed", 1.0)
-gp_sqrt_thompson = _named("gp", "sqrt", "thompson")
-gp_log_thompson = _named("gp", "log", "thompson")
-both_thompson = _named("both", "none", "thompson")
-both_mixed = _named("both", "none", "mixed")
-both_spread = _named("both", "none", "spread")
-all_spread = _named("all", "none", "spread")
-all_mixed = _named("all", "none", "mixed")
-both_ucb = _named("both", "none", "ucb")
-both_members = _named("both", "none", "members")
-both_sqrt_thompson = _named("both", "sqrt", "thompson")
-all_thompson = _named("all", "none", "thompson")
+def __getattr__(name: str) -> Callable[[OrderSpace, str], Player]:
+    """A way to fill a plate by the name that its parts make: gp_thompson, both_sqrt_thompson, gp_mixed1."""
+    found = NAME.fullmatch(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    kinds, transform, acquisition, kappa = found.groups()
+    return partial(recipe, kinds, transform or "none", acquisition, float(kappa or 3.0))

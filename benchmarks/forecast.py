@@ -11,17 +11,14 @@ on. With `--jobs` cells run side by side, each in a process of its own on one th
 """
 
 import argparse
-import multiprocessing
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, rounded, spread, write_results
+from benchmarks.common import RESULTS, add_cluster, each_cell, positive, rounded, spread, write_results
 from sgfn.config.files import read_json
 from sgfn.evaluation.metrics.forecast import LEVELS, coverage
 from sgfn.series.backtest import Forecasts, baseline_forecasts, score
@@ -124,18 +121,6 @@ def measure(cell: Cell, device: str, steps: int | None) -> dict[str, Any]:
     return baseline(name, method) if seed is None else ours(name, method, seed, device, steps)
 
 
-def measured(cells: list[Cell], jobs: int, device: str, steps: int | None) -> Iterator[dict[str, Any]]:
-    """Rows as they end: one after the other, or side by side in processes of one thread each."""
-    if jobs == 1:
-        yield from (measure(cell, device, steps) for cell in cells)
-        return
-    torch.set_num_threads(1)  # what the file says of the machine
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for done in as_completed([pool.submit(measure, cell, device, steps) for cell in cells]):
-            yield done.result()
-
-
 def kept(out: Path) -> list[dict[str, Any]]:
     """What an earlier run of the study left."""
     return read_json(out)["rows"] if out.is_file() else []
@@ -165,10 +150,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
     parser.add_argument("--methods", nargs="+", choices=[*OURS], help="of ours; both by default")
-    parser.add_argument("--jobs", type=int, default=1, help="cells side by side, each on one thread")
+    parser.add_argument("--jobs", type=positive, default=1, help="cells side by side, each on one thread")
+    add_cluster(parser)
     chosen = parser.parse_args()
-    for row in measured(wanted(chosen), chosen.jobs, chosen.device, chosen.steps):
+    if chosen.jobs > 1:
+        torch.set_num_threads(1)  # what the file says of the machine
+    cells = {str(cell): (cell, chosen.device, chosen.steps) for cell in wanted(chosen)}
+
+    def keep(_: str, row: dict[str, Any]) -> None:
         write(chosen.out, chosen.device, [*kept(chosen.out), row])
+
+    each_cell(cells, measure, keep, chosen.cluster, jobs=chosen.jobs, device=chosen.device)
     write(chosen.out, chosen.device, kept(chosen.out))
     tell(kept(chosen.out))
 

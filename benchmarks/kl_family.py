@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import Measure, arguments, rounded, spread, train_together, write_results
+from benchmarks.common import Row, arguments, measure, rounded, spread, train_together, write_cells
 from sgfn.config import TrainConfig
 from sgfn.envs.laws import check_size
 from sgfn.evaluation import exact
@@ -73,25 +73,23 @@ def steps_to(curve: list[tuple[int, float]], share: float = 0.9) -> int:
     return next(step for step, tv in curve if first - tv >= share * (first - last))
 
 
-def study(
-    alpha: float, beta: float, seeds: int, steps: int, device: torch.device, measure: Measure
-) -> list[dict[str, Any]]:
+def study(alpha: float, beta: float, seeds: int, steps: int, device: str) -> list[Row]:
     """All runs of one noise level and exponent."""
     named = configs(alpha, beta, seeds, steps)
     curves: list[list[tuple[int, float]]] = [[] for _ in named]
 
     def look(step: int, trainers: list[Learner]) -> None:
-        target = measure.of(trainers[0]).target
+        target = measure().of(trainers[0]).target
         for curve, trainer in zip(curves, trainers, strict=True):
             curve.append((step, exact.total_variation(trainer.law(), target)))
 
     every = max(1, steps // LOOKS)
-    trainers, seconds = train_together("tfbind8", [config for _, config in named], device, look, every)
+    trainers, seconds = train_together("tfbind8", [config for _, config in named], torch.device(device), look, every)
     look(steps, trainers)
     print(f"alpha {alpha} beta {beta:g}: {len(named)} runs in {seconds:.0f} s", flush=True)
     rows = []
     for (name, config), trainer, curve in zip(named, trainers, curves, strict=True):
-        known, law = measure.of(trainer), trainer.law()
+        known, law = measure().of(trainer), trainer.law()
         figures = exact.distances(law, known)
         kept = ("tv", "tv_floor", "kl", "expected_reward", "target_expected_reward", "floor_expected_reward")
         row = {name: figures[name] for name in kept} | sampled(trainer, law, known, config.seed)
@@ -100,19 +98,19 @@ def study(
     return rows
 
 
+def told(rows: list[Row]) -> None:
+    """Print the medians of one noise level and exponent."""
+    for name in METHODS:
+        tv = spread(row["tv"] for row in rows if row["method"] == name)
+        print(f"  {name}: TV %.4f [%.4f, %.4f]" % tv, f"floor {rows[0]['tv_floor']:.4f}", flush=True)
+
+
 def main() -> None:
     """Run the study."""
-    args = arguments(__doc__ or "", "kl_family.json")
-    device, measure = torch.device(args.device), Measure()
-    rows: list[dict[str, Any]] = []
-    for beta in BETAS:
-        for alpha in ALPHAS:
-            new = study(alpha, beta, args.seeds, args.steps or 5000, device, measure)
-            rows += new
-            for name in METHODS:
-                tv = spread(row["tv"] for row in new if row["method"] == name)
-                print(f"  {name}: TV %.4f [%.4f, %.4f]" % tv, f"floor {new[0]['tv_floor']:.4f}", flush=True)
-            write_results(args.out, "kl_family", device, rows)
+    args = arguments(__doc__ or "", "kl_family.json", cells=True)
+    more = (args.seeds, args.steps or 5000, args.device)
+    cells = {f"beta {beta:g}, alpha {alpha}": (alpha, beta, *more) for beta in BETAS for alpha in ALPHAS}
+    write_cells(args, "kl_family", cells, study, told)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,11 @@ trained law is a mean over exact samples, with its standard error; the policy's 
 
 import itertools
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import torch
 
-from benchmarks.common import arguments, rounded, write_results
+from benchmarks.common import Row, arguments, rounded, write_cells
 from sgfn.config import TrainConfig
 from sgfn.evaluation.likelihood import log_law, mean_and_error
 from sgfn.landscapes.motif import Motif
@@ -55,32 +53,27 @@ def figures(trainer: Trainer, landscape: Motif, beta: float) -> dict[str, Any]:
     return rounded({**found, "log_z": float(trainer.nets.log_z.detach()), **known})
 
 
-def run(cell: tuple[float, str, int, int, str]) -> dict[str, Any]:
+def run(beta: float, objective: str, seed: int, steps: int, device: str) -> list[Row]:
     """Train and measure one cell."""
-    beta, objective, seed, steps, where = cell
     config = TrainConfig().with_(objective=objective, seed=seed, steps=steps, batch=64, optim__lr=2e-3)
     task, landscape = make(config, beta)
-    trainer, started = Trainer(task, torch.device(where)), time.monotonic()
+    trainer, started = Trainer(task, torch.device(device)), time.monotonic()
     advance = stepper(trainer)
     for _ in range(steps):
         advance()
     trainer.check_finite()
     seconds = round(time.monotonic() - started, 1)
-    return {"beta": beta, "objective": objective, "seed": seed, **figures(trainer, landscape, beta), "seconds": seconds}
+    row = {"beta": beta, "objective": objective, "seed": seed}
+    return [{**row, **figures(trainer, landscape, beta), "seconds": seconds}]
 
 
 def main() -> None:
     """Run the study, two runs at a time."""
-    args = arguments(__doc__ or "", "motif.json")
-    steps = args.steps or 2000
-    cells = [(*cell, steps, args.device) for cell in itertools.product(BETAS, OBJECTIVES, range(args.seeds))]
-    rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for row in pool.map(run, cells):
-            rows.append(row)
-            print(row, flush=True)
-    device = torch.device(args.device)
-    write_results(args.out, "motif", device, rows, factor=FACTOR, length=LENGTH, alpha=ALPHA, samples=SAMPLES)
+    args = arguments(__doc__ or "", "motif.json", cells=True)
+    runs = itertools.product(BETAS, OBJECTIVES, range(args.seeds))
+    cells = {str(one): (*one, args.steps or 2000, args.device) for one in runs}
+    about = {"factor": FACTOR, "length": LENGTH, "alpha": ALPHA, "samples": SAMPLES}
+    write_cells(args, "motif", cells, run, jobs=2, **about)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,7 @@ stand side by side on the device; each row says on which.
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from benchmarks.common import RESULTS, Measure, command, machine, rounded, spread, train_together, write_results
+from benchmarks.common import (
+    RESULTS,
+    Measure,
+    add_cluster,
+    command,
+    each_cell,
+    machine,
+    measure,
+    rounded,
+    spread,
+    train_together,
+    write_results,
+)
 from sgfn.compare.contestants import CONTESTANTS
 from sgfn.config import TrainConfig
 from sgfn.config.files import read_json
@@ -169,20 +179,18 @@ def configured(config: TrainConfig, method: str, seed: int) -> TrainConfig:
     return config.with_(seed=seed, **changes)
 
 
-def run_cell(
-    study: Study, config: TrainConfig, wanted: list[tuple[str, int]], device: torch.device, measure: Measure
-) -> list[dict[str, Any]]:
+def run_cell(task: str, config: TrainConfig, wanted: list[tuple[str, int]], device: str) -> list[dict[str, Any]]:
     """Methods and seeds that are still wanted in one cell, those of the same number of steps side by side."""
     rows = []
     configs = {(method, seed): configured(config, method, seed) for method, seed in wanted}
     for steps in sorted({c.steps for c in configs.values()}):
         together = {run: c for run, c in configs.items() if c.steps == steps}
-        rows += run_together(study, together, device, measure)
+        rows += run_together(task, together, torch.device(device), measure())
     return rows
 
 
 def run_together(
-    study: Study, configs: dict[tuple[str, int], TrainConfig], device: torch.device, measure: Measure
+    task: str, configs: dict[tuple[str, int], TrainConfig], device: torch.device, measure: Measure
 ) -> list[dict[str, Any]]:
     """Train and measure runs of equal length, side by side on the device."""
     curves: list[list[list[float]]] = [[] for _ in configs]
@@ -197,7 +205,7 @@ def run_together(
 
     every, rows = max(1, steps // LOOKS), []
     chosen = list(configs.values())
-    learners, seconds = train_together(study.task, chosen, device, look, every, discovering, strict=False)
+    learners, seconds = train_together(task, chosen, device, look, every, discovering, strict=False)
     look(steps, learners)
     print(f"{len(configs)} runs in {seconds:.0f} s, {sum(map(bool, reasons))} failed", flush=True)
     for (method, seed), learner, curve, reason in zip(configs, learners, curves, reasons, strict=True):
@@ -226,13 +234,9 @@ Unit = tuple[dict[str, Any], TrainConfig, list[tuple[str, int]]]
 """A cell with some of its methods and seeds."""
 
 
-def in_processes(study: Study, units: list[Unit], jobs: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Runs one by one on the CPU, as many at a time as there are jobs; in the order in which they end."""
-    single = [(cell, config, [run]) for cell, config, wanted in units for run in wanted]
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        asked = {pool.submit(run_alone, study, config, wanted): cell for cell, config, wanted in single}
-        for done in as_completed(asked):
-            yield asked[done], done.result()
+def apart(units: list[Unit]) -> list[Unit]:
+    """The same runs, each a part of its own."""
+    return [(cell, config, [run]) for cell, config, wanted in units for run in wanted]
 
 
 def seed_by_seed(units: list[Unit]) -> Iterator[Unit]:
@@ -252,12 +256,6 @@ def until(deadline: float, units: Iterator[Unit]) -> Iterator[Unit]:
         yield unit
 
 
-def run_alone(study: Study, config: TrainConfig, wanted: list[tuple[str, int]]) -> list[dict[str, Any]]:
-    """Train and measure one run in a process of its own, on one thread."""
-    torch.set_num_threads(1)
-    return run_cell(study, config, wanted, torch.device("cpu"), Measure())
-
-
 def same(row: dict[str, Any], cell: dict[str, Any]) -> bool:
     """Whether a row belongs to a cell."""
     return cell.items() <= row.items()
@@ -274,15 +272,18 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=None, help="fewer steps, to try the script out")
     parser.add_argument("--jobs", type=int, default=0, help="on the CPU: so many runs at a time, each a process")
-    parser.add_argument("--minutes", type=float, default=None, help="go seed by seed, and begin none after that time")
+    parser.add_argument(
+        "--minutes", type=float, default=None, help="alone or on one device: go seed by seed, and begin none after it"
+    )
     parser.add_argument("--out", type=Path, default=None)
+    add_cluster(parser)
     return parser.parse_args()
 
 
 def main() -> None:
     """Run the cells that a study's file does not have yet."""
     args = parse()
-    study, device, measure = STUDIES[args.study], torch.device(args.device), Measure()
+    study, device = STUDIES[args.study], torch.device(args.device)
     out = args.out or RESULTS / f"published_{args.study}.json"
     rows, names = rows_of(out), args.methods or study.methods
     units: list[Unit] = []
@@ -291,13 +292,10 @@ def main() -> None:
         wanted = [(m, s) for m in names for s in range(args.seeds) if (m, s) not in there]
         if wanted and (not args.alphas or cell["alpha"] in args.alphas):
             units.append((cell, config, wanted))
-    parts = iter(units)
-    if args.minutes is not None:
-        parts = until(time.monotonic() + 60 * args.minutes, seed_by_seed(units))
-    one_by_one = ((cell, run_cell(study, config, wanted, device, measure)) for cell, config, wanted in parts)
-    for cell, found in in_processes(study, units, args.jobs) if args.jobs else one_by_one:
+
+    def keep(cell: dict[str, Any], found: list[dict[str, Any]]) -> None:
         new: list[dict[str, Any]] = [cell | row | {"command": command("published")} for row in found]
-        rows += new
+        rows.extend(new)
         write_results(out, "published", device, rows)
         print(cell, flush=True)
         for name in names:
@@ -305,6 +303,18 @@ def main() -> None:
                 values = [row[key] for row in new if row["method"] == name and row.get(key) is not None]
                 if values:
                     print(f"  {name}: {key} %.4f [%.4f, %.4f]" % spread(values), flush=True)
+
+    if args.jobs or args.cluster:
+        where = args.device if args.cluster else "cpu"
+        parts = {f"{cell}, {runs[0]}": (cell, (study.task, config, runs, where)) for cell, config, runs in apart(units)}
+        given = {name: part[1] for name, part in parts.items()}
+        each_cell(given, run_cell, lambda n, r: keep(parts[n][0], r), args.cluster, jobs=args.jobs, device=where)
+        return
+    in_turn = iter(units)
+    if args.minutes is not None:
+        in_turn = until(time.monotonic() + 60 * args.minutes, seed_by_seed(units))
+    for cell, config, wanted in in_turn:
+        keep(cell, run_cell(study.task, config, wanted, args.device))
 
 
 if __name__ == "__main__":

@@ -22,15 +22,13 @@ results/thought.json on two processor cores:
 """
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from benchmarks.common import arguments, rounded, spread, write_results
+from benchmarks.common import Row, arguments, rounded, spread, write_cells
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv, laws
 from sgfn.evaluation import exact
@@ -162,7 +160,7 @@ def distances(law: Float[Tensor, " N"], target: Float[Tensor, " N"], scores: Flo
     return {"tv": tv, "kl": divergence, "expected_score": float((law * scores).sum())}
 
 
-def run(name: str, explore: float, objective: str, method: str, seed: int, steps: int, device: str) -> dict[str, Any]:
+def run(name: str, explore: float, objective: str, method: str, seed: int, steps: int, device: str) -> list[Row]:
     """Train and measure one run: exactly where its histories can be enumerated, else by samples."""
     torch.set_num_threads(1)
     trainer = Trainer(build(name, configuration(method, explore, objective, seed, steps)), torch.device(device))
@@ -181,7 +179,7 @@ def run(name: str, explore: float, objective: str, method: str, seed: int, steps
     if trainer.has_law:
         figures |= distances(trainer.law(), *target_of(trainer.task))
     described = {"task": name, "explore": explore, "objective": objective, "method": method, "seed": seed}
-    return {**described, **rounded(figures)}
+    return [{**described, **rounded(figures)}]
 
 
 KEYS = ("tv", "kl", "expected_score", "sample_mean", "dynamics_nll", "dynamics_entropy")
@@ -201,18 +199,14 @@ def tell(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run the study, two runs at a time."""
-    args = arguments(__doc__ or "", "thought.json")
+    args = arguments(__doc__ or "", "thought.json", cells=True)
     steps = args.steps or STEPS
-    rows = [row for cell in CELLS for row in references(*cell)]
-    jobs = [(*cell, method, seed) for seed in range(args.seeds) for cell in CELLS for method in METHODS]
-    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        pending = [pool.submit(run, *job, steps, args.device) for job in jobs]
-        for job, future in zip(jobs, pending, strict=True):
-            rows.append(future.result())
-            print(*job, rows[-1], flush=True)
+    known = [row for cell in CELLS for row in references(*cell)]
+    runs = [(*cell, method, seed) for seed in range(args.seeds) for cell in CELLS for method in METHODS]
+    cells = {str(one): (*one, steps, args.device) for one in runs}
     noise = {"kind": "hidden", "mean": MEAN, "concentration": CONCENTRATION}
-    write_results(args.out, "thought", torch.device(args.device), rows, steps=steps, batch=BATCH, noise=noise)
-    tell(rows)
+    about = {"steps": steps, "batch": BATCH, "noise": noise}
+    tell(write_cells(args, "thought", cells, run, first=known, jobs=WORKERS, **about))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import channels, exploration
 from benchmarks.cells import Cell, Study, perform
-from benchmarks.common import positive
+from benchmarks.common import add_cluster, positive
 from benchmarks.design import METHODS, PROXY
 from benchmarks.design_games import games_of
 from benchmarks.design_searches import searches_study
@@ -108,11 +108,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=positive, default=1, help="cells at once, a process each")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after so many no cell is begun")
     parser.add_argument("--out", type=Path, required=True, help="folder of the files")
+    add_cluster(parser)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     names = PARTS if "all" in given.parts else given.parts
     studies = [PARTS[name].study(given.out, given.seeds) for name in names]
-    perform(studies, given.jobs, given.minutes, committed=True)
+    perform(studies, given.jobs, given.minutes, cluster=given.cluster, committed=True)
 
 
 if __name__ == "__main__":

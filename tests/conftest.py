@@ -22,8 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from benchmarks.soak import quick_parser
 
         quick_parser.install()
-        config.pluginmanager.import_plugin("stub_workers")
-        config.pluginmanager.import_plugin("ray_jobs")
+        for name in ("ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
+            config.pluginmanager.import_plugin(name)
 
 
 def pytest_collection_finish() -> None:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.libraries.__main__ import ROUNDS, fill, summary
+from benchmarks.cells import Cell, perform
+from benchmarks.libraries.__main__ import ROUNDS, study_of, summary
 from benchmarks.libraries.tables import TABLES, interval
 
 from sgfn.config.files import read_json
@@ -30,10 +31,15 @@ def test_the_results_pass_their_marks() -> None:
 
 
 def test_cells_are_computed_once(tmp_path: Path) -> None:
-    made = []
-    cells = [({"how": "x", "seed": seed}, lambda seed=seed: made.append(seed) or _row(seed)) for seed in (0, 1)]
-    fill(tmp_path / "r.json", cells[:1], "how", ("expected",))
-    fill(tmp_path / "r.json", cells, "how", ("expected",))
+    made: list[int] = []
+
+    def compute(seed: int) -> dict[str, object]:
+        made.append(seed)
+        return _row(seed)
+
+    cells = [Cell(key={"how": "x", "seed": seed}, function=compute, arguments=(seed,)) for seed in (0, 1)]
+    perform([study_of("known", tmp_path / "r.json", cells[:1])])
+    perform([study_of("known", tmp_path / "r.json", cells)])
     assert made == [0, 1]
     (line,) = read_json(tmp_path / "r.json")["summary"]
     assert (line["seeds"], line["expected"], line["expected_range"]) == (2, 0.5, [0.0, 1.0])

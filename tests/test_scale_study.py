@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.common import each_cell, read_results
+from benchmarks.common import read_results
 from benchmarks.scale.figures import FILE, LOOKS, cell_model, rates, reward_model, scale_figure
 from benchmarks.scale.model import CostModel, fitted
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sgfn.config.cluster_jobs import Report
 
 CLUSTER_FILES = Path(__file__).parent.parent / "examples" / "cluster"
 
@@ -49,20 +47,6 @@ def test_the_figure_has_a_curve_for_each_job() -> None:
     legend = scale_figure().axes[0].get_legend()
     assert legend is not None
     assert len(legend.get_texts()) == len(LOOKS)
-
-
-def double(argument: int, shared: object, report: Report) -> int:
-    if argument == 3:
-        raise ValueError("three")
-    return 2 * argument
-
-
-def test_cells_of_a_study_are_kept_one_by_one() -> None:
-    kept: dict[str, int] = {}
-    each_cell({"a": 1, "b": 2}, double, kept.__setitem__)
-    assert kept == {"a": 2, "b": 4}
-    with pytest.raises(ValueError, match="three"):
-        each_cell({"c": 3}, double, kept.__setitem__)
 
 
 def test_cluster_files_are_named_in_the_page() -> None:

@@ -12,16 +12,13 @@ development half.
 import argparse
 import time
 import warnings
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.common import RESULTS, rounded, write_results
+from benchmarks.common import RESULTS, add_cluster, each_cell, positive, rounded, write_results
 from benchmarks.forecast_breadth.methods import ENSEMBLE, MEMBERS, METHODS, OURS, Quantiles, SkippedError, ensemble
 from benchmarks.forecast_breadth.panel import HALVES, DataSet, Half, halves, load, provenance
 from benchmarks.forecast_breadth.table import CLASSICAL, breadth_table
@@ -118,16 +115,6 @@ def measure(name: str, method: str) -> dict[str, Any]:
     return row | rounded(scores(data, quantiles)) | {"cpu_seconds": round(seconds, 2)}
 
 
-def measured(cells: list[tuple[str, str]], jobs: int) -> Iterator[dict[str, Any]]:
-    """Rows as they end: one after the other, or side by side in processes of one thread each."""
-    if jobs == 1:
-        yield from (measure(*cell) for cell in cells)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(measure, *cell) for cell in cells]):
-            yield done.result()
-
-
 def results_file(half: Half) -> Path:
     """File of a half's results."""
     return RESULTS / f"forecast_breadth_{half}.json"
@@ -144,7 +131,8 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default="development")
     parser.add_argument("--methods", nargs="+", choices=[*METHODS, ENSEMBLE], default=list(ORDER))
     parser.add_argument("--data", nargs="+", help="data sets of the half; all by default")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=positive, default=1)
+    add_cluster(parser)
     parser.add_argument("--again", action="store_true", help="measure cells again that are there")
     parser.add_argument("--out", type=Path, help="file of the results; by default that of the half")
     parser.add_argument("--table", action="store_true", help="print the table of what is there, run nothing")
@@ -158,12 +146,19 @@ def main() -> None:
     )
     wanted = [(name, method) for name in names for method in chosen.methods]
     have = set() if chosen.again else {(row["data"], row["method"]) for row in kept(out)}
-    for row in measured([] if chosen.table else [cell for cell in wanted if cell not in have], chosen.jobs):
+    lacking = [] if chosen.table else [cell for cell in wanted if cell not in have]
+    if chosen.cluster and any(method == ENSEMBLE for _, method in lacking):
+        print(f"{ENSEMBLE} is left out: it reads forecasts that methods left on this machine", flush=True)
+        lacking = [cell for cell in lacking if cell[1] != ENSEMBLE]
+
+    def keep(_: str, row: dict[str, Any]) -> None:
         cell = (row["data"], row["method"])
         rows = [one for one in kept(out) if (one["data"], one["method"]) != cell] + [row]
         rows.sort(key=lambda one: (one["data"], one["method"]))
         write_results(out, "forecast_breadth", torch.device("cpu"), rows, notes=notes_of(chosen.half, rows))
         print({key: row[key] for key in row if key not in ("windows", "values")}, flush=True)
+
+    each_cell({str(cell): cell for cell in lacking}, measure, keep, chosen.cluster, jobs=chosen.jobs)
     print(breadth_table(kept(out)))
 
 

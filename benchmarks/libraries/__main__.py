@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import cells as pool
-from benchmarks.common import RESULTS, command, positive
+from benchmarks.common import RESULTS, add_cluster, command, positive
 from sgfn.design.libraries.codons import RESIDUES, STOP, Supply, standard_menu
 from sgfn.design.libraries.designing import design_library
 from sgfn.design.libraries.flow import FlowConfig, draw_libraries, stepwise_law
@@ -242,6 +242,7 @@ def main() -> None:
     parser.add_argument("--beta", type=float, default=BETA)
     parser.add_argument("--jobs", type=positive, default=1, help="cells at once, a process each")
     parser.add_argument("--out", type=Path, default=None)
+    add_cluster(parser)
     given = parser.parse_args()
     out = given.out or RESULTS / f"libraries_{given.study}.json"
     seeds = range(given.first, given.first + given.seeds)
@@ -251,7 +252,7 @@ def main() -> None:
         study = pools_study(seeds, out, [int(word) for word in given.only] if given.only else (*POOLS, 0), given.beta)
     else:
         study = rounds_study(seeds, out, given.only or tuple(ROUNDS), given.proxy, given.starts)
-    return pool.perform([study], given.jobs)
+    return pool.perform([study], given.jobs, cluster=given.cluster)
 
 
 if __name__ == "__main__":

@@ -70,9 +70,9 @@ def made_on() -> str:
     result = read_results(FILE)
     turns = len({row["turn"] for row in rows_of("rewards")})
     _, low, high = spread(row["load"] for row in result["rows"])
-    busy = f"which had other work to do: a load of {low:.0f} to {high:.0f} on them"
+    own = "the load of the study alone" if low < 2 * CORES else "which had other work to do"
     cpu = result["machine"]["device"].partition(", ")[2]
-    return f"{turns} turns on {CORES} cores of {cpu}, {busy}."
+    return f"{turns} turns on {CORES} cores of {cpu}, {own}: {low:.1f} to {high:.1f}."
 
 
 def costs_table() -> str:

@@ -33,7 +33,7 @@ from benchmarks.jax_reference import (
     linear,
 )
 
-SMALL, SURE = 1024, 2.0
+SMALL, SURE = 64, 2.0
 """Entries of a noise matrix up to which a network gives one at every state, and the logit at which laws start."""
 
 

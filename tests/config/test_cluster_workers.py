@@ -10,6 +10,7 @@ import pytest
 import torch
 from worker_body import behave
 
+from sgfn.config import cluster_workers
 from sgfn.config.cluster import Needs
 from sgfn.config.cluster_workers import ClusterWorker, on_cluster
 from sgfn.config.processes import Pool, RemoteError, TookTooLong, WorkerLost, itself
@@ -67,14 +68,10 @@ def test_a_module_that_nodes_do_not_have_is_sent(
 def test_a_cluster_that_nothing_runs_on_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from small_runs import small
 
-    from sgfn.runs import train as module
-
-    monkeypatch.setattr(module, "on_cluster", lambda address, needs: module.joined(None, torch.device("cpu")))
-    token = module.HIRE.set(lambda make: None)  # pyright: ignore[reportArgumentType]
-    try:
-        with pytest.raises(ValueError, match="has nothing to run on a cluster"):
-            train("grid", small(), tmp_path / "run", cluster="local")
-    finally:
-        module.HIRE.reset(token)
+    monkeypatch.setattr(cluster_workers, "connect", lambda address: pytest.fail("Ray is started for nothing"))
+    with pytest.raises(ValueError, match=r"nothing to run on a cluster: --actors N and .* read --cluster") as told:
+        train("grid", small(), tmp_path / "run", cluster="local")
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match="are read with --cluster"):
         train("grid", small(), tmp_path / "run", cluster_cpus=0.5)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sgfn.config import work_folders
 from sgfn.config.staging import LOCK
 from sgfn.config.work_folders import PREFIX, own_folder
 
@@ -37,3 +38,26 @@ def test_a_link_in_the_place_of_a_lock_is_left_alone(tmp_path: Path, monkeypatch
     with own_folder():
         assert trap.is_dir()
     assert not (tmp_path / "precious").exists()
+
+
+def test_a_folder_that_another_job_takes_for_a_leftover_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another job looks between the making of the lock and the locking."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    real, looked = fcntl.flock, list[Path]()
+
+    def flock(handle: int, how: int) -> None:
+        if how == fcntl.LOCK_EX and not looked:
+            looked.extend(tmp_path.glob(f"{PREFIX}*"))
+            work_folders._remove_if_left(looked[0])
+        real(handle, how)
+
+    monkeypatch.setattr(work_folders.fcntl, "flock", flock)
+    with own_folder() as mine:
+        assert not looked[0].exists()
+        assert mine != looked[0]
+        assert (mine / LOCK).is_file()
+        work_folders._remove_if_left(mine)  # now it is held
+        assert mine.is_dir()
+    assert not list(tmp_path.iterdir())

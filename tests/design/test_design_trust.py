@@ -3,13 +3,13 @@
 import itertools
 import json
 import shutil
-import sys
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from strange_runs import Payload
 
 from sgfn.cli import main
 from sgfn.config import registry
@@ -23,29 +23,18 @@ PAYLOAD = """
 from pathlib import Path
 import sgfn.design.acquisition as ours
 from sgfn.landscapes.proxies import PROXIES
+from sgfn.noise import UniformSlip
 Path({marker!r}).touch()
 def acquisition(members, request):
     return ours.greedy(members, request)
 proxy = PROXIES["ridge"]
+class Mine(UniformSlip):
+    pass
+def noise(config, letters, positions):
+    return Mine(alpha=config.alpha)
 """
 TEXTS = ["".join(letters) for letters in itertools.product("ACGT", repeat=3)][::2]
 TABLE = pd.DataFrame({"sequence": TEXTS, "score": [text.count("A") + 0.1 * text.count("C") for text in TEXTS]})
-
-
-@dataclass(frozen=True)
-class Payload:
-    """A module that leaves a mark when it is imported."""
-
-    module: str
-    mark: Path
-
-    @property
-    def ran(self) -> bool:
-        """Whether it was imported since this was last asked."""
-        there = self.mark.exists()
-        self.mark.unlink(missing_ok=True)
-        sys.modules.pop(self.module, None)
-        return there
 
 
 @pytest.fixture
@@ -86,7 +75,7 @@ def rewrite(folder: Path, **changes: object) -> None:
 def test_no_code_that_only_the_folder_names_is_imported(
     field: str, payload: Payload, theirs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = f"{payload.module}:{field}"
+    name = f"{payload.name}:{field}"
     rewrite(theirs, **{field: name})
     words = ["design", "propose", "theirs", "--orders", "2", "--out"]
     assert main([*words, "no"]) == 2
@@ -113,7 +102,7 @@ def test_no_code_that_only_the_folder_names_is_imported(
 
 
 def test_a_folder_that_this_process_wrote_is_its_own(payload: Payload, tmp_path: Path) -> None:
-    made = Designer("dna", proxy="ridge", acquisition=f"{payload.module}:acquisition").fit(TABLE)
+    made = Designer("dna", proxy="ridge", acquisition=f"{payload.name}:acquisition").fit(TABLE)
     made.save(tmp_path / "mine")
     assert Designer.load(tmp_path / "mine").config == made.config
     trusting.CREATED.clear()  # as in another process
@@ -174,17 +163,52 @@ def test_what_waits_for_its_place_is_no_link(name: str, theirs: Path, tmp_path: 
     assert (theirs / "measured.csv").is_file()
 
 
+def test_a_noise_of_ones_own_is_kept_by_its_name(payload: Payload, capsys: pytest.CaptureFixture[str]) -> None:
+    """It slips as the uniform one does, so both propose the same plates; whoever reads the folder names it again."""
+    TABLE.to_csv("t.csv", index=False)
+    name, first = f"{payload.name}:noise", ["--proxy", "ridge", "--acquisition", "greedy", "--noise.alpha", "0.1"]
+    for out, flags in (("ours", []), ("mine", ["--noise.kind", name])):
+        assert main(["design", "propose", "t.csv", *first, "--orders", "3", *flags, "--out", out]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(f"--out 2 --noise.kind {name}")
+    assert payload.ran
+    assert main(["design", "propose", "ours", "--out", "wanted"]) == 0
+    trusting.CREATED.clear()  # as in another process
+    assert main(["design", "propose", "mine", "--out", "no"]) == 2
+    told = f"mine names code that would be run (noise.kind '{name}'): name it again with --noise.kind {name}"
+    assert told in capsys.readouterr().err
+    with pytest.raises(ValueError, match="names code that would be run"):
+        Designer.load("mine")
+    assert main(["design", "propose", "mine", "--noise.kind", "uniform", "--out", "replaced"]) == 0
+    assert not payload.ran
+    for number, flags in enumerate((["--trust"], ["--noise.kind", name])):
+        assert main(["design", "propose", "mine", "--out", f"again{number}", *flags]) == 0
+        assert payload.ran
+        pd.testing.assert_frame_equal(*(pd.read_csv(f"{at}/orders.csv") for at in ("wanted", f"again{number}")))
+        trusting.CREATED.clear()
+    assert main(["design", "propose", "mine", "--noise.kind", name, "--noise.alpha", "0.4", "--out", "noisier"]) == 0
+    assert not pd.read_csv("noisier/orders.csv").expected.equals(pd.read_csv("wanted/orders.csv").expected)
+
+
 def test_a_noise_that_no_folder_can_keep_is_refused_before_anything_is_fitted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    payload: Payload, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    name = f"design_noise_{next(COUNT)}"
-    source = "from sgfn.noise import UniformSlip\nclass Mine(UniformSlip):\n    pass\n"
-    Path(f"{name}.py").write_text(f"{source}def make(config, alphabet, length):\n    return Mine(alpha=0.1)\n")
     TABLE.to_csv("t.csv", index=False)
     monkeypatch.setattr(Designer, "propose", lambda self, count: pytest.fail("it was fitted"))
-    assert main(["design", "propose", "t.csv", "--noise.kind", f"{name}:make", "--out", "1"]) == 2
-    assert "cannot be kept in a folder: give its rates as a table" in capsys.readouterr().err
+    own = ["--noise.kind", f"{payload.name}:noise", "--noise.file", "t.csv"]
+    assert main(["design", "propose", "t.csv", *own, "--out", "1"]) == 2
+    assert "noise.file t.csv is read by code of your own, and a folder keeps none" in capsys.readouterr().err
+    made = Designer("dna", proxy="ridge", noise=f"{payload.name}:noise").fit(TABLE)
+    made.save("named")
+    made.noise_settings = None  # the object alone
+    with pytest.raises(ValueError, match=r"Mine is not one of ours and cannot be kept in a folder: give the name"):
+        made.save("object")
+    assert not Path("object").exists()
+    data = json.loads(Path("named", "design.json").read_text())
+    assert data["settings"]["noise"]["kind"] == f"{payload.name}:noise"
+    data["settings"]["noise"]["settings"]["file"] = "/etc/passwd"
+    Path("named", "design.json").write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=r"design\.json: noise\.file of a noise that code makes is not kept"):
+        Designer.load("named", trust=True)
 
 
 # Damage

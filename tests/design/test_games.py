@@ -8,7 +8,8 @@ import pytest
 
 from sgfn.config import TrainConfig
 from sgfn.design import games as module
-from sgfn.design.games import Games, game_of, play_all
+from sgfn.design.game_files import game_of
+from sgfn.design.games import Games, play_all
 from sgfn.design.simulate import Game
 from sgfn.runs.train import absolute
 

@@ -3,9 +3,8 @@
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,11 +12,10 @@ import torch
 from own_noise import Rotation
 from small_runs import CPU, same_tensors, small
 from test_seams import AfterA
-from thread_workers import Gate, ThreadWorker
+from thread_workers import Gate
 from torch import Tensor
 from torch.testing import assert_close
 
-from sgfn.config.processes import hiring
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Episodes
@@ -60,21 +58,6 @@ def advance(trainer: Trainer, steps: int) -> dict[str, Tensor]:
         trainer.step()
         trainer.done += 1
     return {name: value.clone() for name, value in trainer.state().items()}
-
-
-@pytest.fixture
-def hired() -> Iterator[Callable[..., Any]]:
-    """Lets tests choose what happens before each answer."""
-    stacks = []
-
-    def hire(before: Any = lambda request: None) -> None:
-        context = hiring(partial(ThreadWorker, before=before))
-        context.__enter__()
-        stacks.append(context)
-
-    yield hire
-    for context in reversed(stacks):
-        context.__exit__(None, None, None)
 
 
 def test_the_order_of_arrival_changes_nothing_where_that_is_asked_for(hired: Callable[..., Any]) -> None:

@@ -175,3 +175,10 @@ def test_auto_compiles_where_it_saves_time(
     monkeypatch.setattr("sgfn.learning.execution.compiler_missing", lambda _: "")
     trainer = Trainer(make_task("motif", TrainConfig().with_(**SMALL | LONG | changes | {"steps": steps})), CPU)
     assert choose(trainer)[0] == wanted
+
+
+def test_a_landscape_made_from_ours_is_not_compiled_unasked() -> None:
+    landscape = make_task("motif", TrainConfig().with_(motif__length=20)).landscape
+    own = type("Own", (type(landscape),), {})
+    assert own.traceable
+    assert "traceable" not in vars(own)

@@ -2,8 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from own_noise import Rotation
 from small_runs import CPU, same_tensors, small
-from thread_workers import ThreadWorker
 from torch import Tensor
 
 from sgfn.config import TrainConfig
-from sgfn.config.processes import hiring
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.trajectories import Episodes
 from sgfn.evaluation import exact
@@ -37,20 +34,6 @@ def own_task(name: str, config: TrainConfig) -> Task:
 def own_objective(scores: Scores, batch: Episodes) -> Tensor:
     steps = torch.where(batch.valid, scores.log_pf + scores.log_dynamics - scores.log_pb, 0.0)
     return (scores.log_z + steps.sum(1) - batch.log_reward).square()
-
-
-@pytest.fixture
-def hired() -> Iterator[Callable[..., Any]]:
-    stacks = []
-
-    def hire(before: Any = lambda request: None) -> None:
-        context = hiring(partial(ThreadWorker, before=before))
-        context.__enter__()
-        stacks.append(context)
-
-    yield hire
-    for context in reversed(stacks):
-        context.__exit__(None, None, None)
 
 
 def trainer(task: str = "grid", **changes: Any) -> Trainer:

@@ -17,7 +17,7 @@ from sgfn.reports import forecasts
 from sgfn.reports.forecast_figure import file_names
 from sgfn.reports.forecasts import forecast
 from sgfn.runs.folder import Run
-from sgfn.series.files import Outcome
+from sgfn.series.files import FILES, Outcome
 from sgfn.series.settings import Settings
 
 SETTINGS = Settings(windows=1, samples=4, baselines="seasonal-naive", figures=1)
@@ -165,7 +165,7 @@ def test_an_old_forecast_stays_until_the_new_network_has_one(
     with pytest.raises(MemoryError):
         forecast(small_config(data, seed=3), SETTINGS, run, device="cpu", overwrite=True)
     assert Run(path=run).read_config()[1].seed == 3
-    kept = [*forecasts.FILES, *MINE, "fan-a.png"]
+    kept = [*FILES, *MINE, "fan-a.png"]
     assert {name: contents(run)[name] for name in kept} == {name: before[name] for name in kept}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sgfn.config import TrainConfig
-from sgfn.landscapes import tasks
+from sgfn.landscapes import builders, tasks
 from sgfn.reports.run_panels import run_panels
 from sgfn.reports.sources import read_source
 from sgfn.runs.folder import Run
@@ -31,7 +31,7 @@ def test_a_run_keeps_its_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def refused(*args: object, **named: object) -> None:
         raise AssertionError("a run that is read fits nothing")
 
-    monkeypatch.setattr(tasks, "fit_proxy", refused)
+    monkeypatch.setattr(builders, "fit_proxy", refused)
     assert sample(run.path, 40, tmp_path / "s.csv", device="cpu") == 40
     with (tmp_path / "s.csv").open() as found:
         drawn = list(csv.DictReader(found))

@@ -76,3 +76,19 @@ def wait_deaf(argument: str, shared: object, report: Report) -> None:
     """Write the worker's process id, and wait without listening."""
     Path(argument).write_text(str(os.getpid()))
     time.sleep(600)
+
+
+# Cells of a study
+
+
+def rows_of_cell(number: int, seeds: int) -> list[dict[str, int]]:
+    """Rows of a cell that takes the longer the earlier it comes; that of 13 fails."""
+    if number == 13:
+        raise ValueError("thirteen")
+    time.sleep(0.3 if number == 0 else 0.0)
+    return [{"number": number, "seed": seed, "square": number**2 + seed} for seed in range(seeds)]
+
+
+def square_of_cell(number: int) -> dict[str, int]:
+    """The row of a cell; that of 13 fails."""
+    return {"square": rows_of_cell(number, 1)[0]["square"]}

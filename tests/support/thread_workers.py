@@ -1,10 +1,14 @@
 """Workers for tests: no process is started, and a test decides when and how a request is answered."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
-from sgfn.config.processes import Make, TookTooLong, WorkerLost, answered, raise_failure
+import pytest
+
+from sgfn.config.processes import Make, TookTooLong, WorkerLost, answered, hiring, raise_failure
 
 
 class ThreadWorker:
@@ -52,3 +56,14 @@ class Gate:
         with self.changed:
             self.open = True
             self.changed.notify_all()
+
+
+@pytest.fixture
+def hired() -> Iterator[Callable[..., None]]:
+    """A function that lets workers of this kind be hired from now on; tests choose what happens before each answer."""
+    with ExitStack() as stack:
+
+        def hire(before: Callable[[Any], None] = lambda request: None) -> None:
+            stack.enter_context(hiring(partial(ThreadWorker, before=before)))
+
+        yield hire

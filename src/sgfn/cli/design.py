@@ -1,5 +1,6 @@
 """`sgfn design` on the command line: parsing and printing only."""
 
+import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -131,11 +132,21 @@ def run_propose(args: DesignPropose) -> None:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
     print_proposal(proposal, minimise=session.designer.config.minimise)
     out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
-    after = folder.parent / str(session.designer.round + 1)
-    following = command("design", "propose", folder, measured="new.csv", out=after) + again(
-        session.designer.config.code
-    )
+    after = next_folder(folder, session.designer.round + 1)
+    following = command("design", "propose", folder, measured="new.csv", out=after) + again(session.designer.code)
     return out.print(f"next, when they are measured: {following}", soft_wrap=True)
+
+
+def next_folder(folder: Path, number: int) -> Path:
+    """The folder of the round after that of another, whose name is counted on.
+
+    >>> [next_folder(Path(name), 4).name for name in ("r1", "09", "plate")]
+    ['r2', '10', 'plate-4']
+    """
+    counted = re.fullmatch(r"(.*?)([0-9]{1,9})", folder.name, re.DOTALL)
+    if counted is None:
+        return folder.with_name(f"{folder.name}-{number}")
+    return folder.with_name(f"{counted[1]}{int(counted[2]) + 1:0{len(counted[2])}d}")
 
 
 def print_proposal(proposal: Any, *, minimise: bool = False) -> None:

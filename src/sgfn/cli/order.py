@@ -74,6 +74,8 @@ def run_order(args: Order) -> None:
     ]
     print_aligned(("order", "expect", "sd", "intact", "violates", "if intact", "nearest measured"), rows)
     kind = "exact" if sheet.exact else f"means over {args.samples} draws"
+    if sheet.predicted:
+        kind = ("exact means" if sheet.exact else kind) + " of what a proxy predicts, whose uncertainty is sd"
     out.print(f"from {sheet.how}; expected scores are {kind}", soft_wrap=True)
     if len(sheet.values) < args.n:
         few = f"only {len(sheet.values)} of {args.n} orders differ by {args.distance} at least"

@@ -15,7 +15,6 @@ from sgfn.cli.numbers import WHOLE
 from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.cli.trust import Named, Trusting, trust_of
-from sgfn.config.checks import in_range
 from sgfn.config.cluster import check_cluster_settings
 
 
@@ -75,13 +74,13 @@ def run_sample_shards(args: Sample) -> None:
 
     if args.shards is not None and args.shard_size is not None:
         raise ValueError("--shards and --shard-size say the same in two ways: give one of them")
+    size: dict[str, int] = {"shard_size": SHARD if args.shard_size is None else args.shard_size}
     if args.shards is not None:
-        in_range("--shards", args.shards, 1, max(1, args.n))
-    size = args.shard_size or (SHARD if args.shards is None else -(-args.n // args.shards))
+        size = {"shards": args.shards}
     err = Output(stderr=True)
     with counting(err, args.n, shown=err.is_terminal and not args.json) as progress:
         options = {name: getattr(args, name) for name in ("temperature", "greedy", "seed", "device", "overwrite")}
-        options |= {"shard_size": size, "trust": trust_of(args.named), "progress": progress}
+        options |= size | {"trust": trust_of(args.named), "progress": progress}
         found = sample_shards(
             args.run, args.n, args.out or args.run / "samples", **options, **cluster_options(args.nodes)
         )

@@ -34,9 +34,9 @@ class DesignSimulate:
     proxy: str = "auto"
     """Kind of the proxy that all methods fit."""
     out: Path | None = None
-    """JSON file for the results."""
+    """JSON file for the results, written after each game; the same command again plays those that are missing."""
     overwrite: bool = False
-    """Replace a file that is there."""
+    """Replace a file that is there, and begin anew."""
     json: bool = False
     """Print JSON."""
     seed: int = 0
@@ -47,16 +47,13 @@ class DesignSimulate:
 
 def run_simulate(args: DesignSimulate) -> None:
     """`sgfn design simulate`."""
-    from sgfn.config.checks import in_range
-    from sgfn.config.files import check_target, check_writable, write_json  # what follows is slow to import
+    from sgfn.config.checks import in_range  # what follows is slow to import
+    from sgfn.design.game_files import results_of
     from sgfn.design.games import play_all
-    from sgfn.design.simulate import Game, summary_of
+    from sgfn.design.simulate import Game
     from sgfn.learning.unread import refuse_unread_task
 
     in_range("seeds", args.seeds, 1, 100_000)
-    if args.out is not None:
-        check_target(args.out, overwrite=args.overwrite)
-        check_writable(args.out)
     config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
     refuse_unread_task(args.task, config)
     err = Output(stderr=True)
@@ -66,12 +63,10 @@ def run_simulate(args: DesignSimulate) -> None:
         line = f"{game.method}, seed {game.seed}: best {last.best:.4g}, last plate {last.expected:.4g}"
         err.print(line, soft_wrap=True)
 
-    sizes = {name: getattr(args, name) for name in ("rounds", "orders", "start", "proxy")}
+    sizes = {name: getattr(args, name) for name in ("rounds", "orders", "start", "proxy", "out", "overwrite")}
     seeds = range(args.seed, args.seed + args.seeds)
     found = play_all(args.task, config, args.method, seeds, **sizes, told=told, **cluster_options(args.nodes))
-    result = {"summary": summary_of(found.games), "games": [game.to_json() for game in found.games]}
-    if args.out is not None:
-        write_json(args.out, result)
+    result = results_of(found.games)
     if args.json:
         print_json(result)
     else:

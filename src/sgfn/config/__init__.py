@@ -1,7 +1,6 @@
 """What a run is told: settings and their checks, presets, and the files they name."""
 
-from sgfn.config.train import (
-    Accelerate,
+from sgfn.config.components import (
     DynamicsConfig,
     EntropyConfig,
     EntropyVariant,
@@ -11,15 +10,12 @@ from sgfn.config.train import (
     NoiseConfig,
     OfflineConfig,
     OptimConfig,
-    Preset,
     ReplayConfig,
     RewardConfig,
     ThoughtConfig,
-    TrainConfig,
-    differing,
-    from_dict,
-    to_dict,
 )
+from sgfn.config.conversion import differing, from_dict, to_dict
+from sgfn.config.train import Accelerate, Preset, TrainConfig
 
 VERSION = "0.2.0"
 

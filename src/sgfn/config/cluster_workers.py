@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from sgfn.config.cluster import Needs, connect
@@ -78,13 +79,31 @@ class ClusterWorker:
             self.ray.kill(actor)
 
 
+class ClusterHire:
+    """Hires workers on a cluster; the connection is made when it is asked for, or when the first one is hired."""
+
+    def __init__(self, address: str, needs: Needs, until: ExitStack) -> None:
+        self.address, self.needs, self.until, self.ray, self.lock = address, needs, until, None, Lock()
+
+    def open(self) -> Any:
+        """The `ray` module, connected until the stack ends."""
+        with self.lock:
+            if self.ray is None:
+                self.ray = self.until.enter_context(connect(self.address))
+            return self.ray
+
+    def __call__(self, make: Make) -> ClusterWorker:
+        """A worker on the cluster."""
+        return ClusterWorker(make, ray=self.open(), needs=self.needs)
+
+
 @contextmanager
 def on_cluster(address: str | None, needs: Needs) -> Iterator[None]:
     """Hire workers on a Ray cluster while the block runs; None hires processes of this machine."""
     if address is None:
         yield
         return
-    with connect(address) as ray, hiring(partial(ClusterWorker, ray=ray, needs=needs)):
+    with ExitStack() as until, hiring(ClusterHire(address, needs, until)):
         yield
 
 

@@ -19,13 +19,27 @@ def own_folder() -> Iterator[Path]:
     base = Path(tempfile.gettempdir())
     for left in base.glob(f"{PREFIX}*"):
         _remove_if_left(left)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
-        handle = os.open(Path(name) / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    handle, folder = _locked_folder()
+    try:
+        with folder as name:
             yield Path(name)
-        finally:
-            os.close(handle)
+    finally:
+        os.close(handle)
+
+
+def _locked_folder() -> tuple[int, tempfile.TemporaryDirectory[str]]:
+    """A new folder, locked as long as the handle is open; whoever took it for a leftover before it was has removed it.
+
+    Between the making of the lock and the locking another job of this machine may look: then there is a new one.
+    """
+    while True:
+        folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+        handle = os.open(Path(folder.name) / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, folder
+        os.close(handle)
+        folder.cleanup()
 
 
 def _remove_if_left(folder: Path) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Float64, Int
 from torch import Tensor
 
+from sgfn.config import NoiseConfig
 from sgfn.config.checks import shorten, whole_number
 from sgfn.design.measured import MEASURED, RoundTable, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
@@ -22,11 +23,14 @@ from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.proxies import Proxy, ProxyReport, fit_proxy
 from sgfn.landscapes.transforms import ScoreTransform
-from sgfn.noise import Noise
+from sgfn.noise import NOISES, Noise, make_noise
+from sgfn.runs.parts import describe_noise
 from sgfn.runs.spaces import as_noise
 from sgfn.runs.trust import Trust
 
 MOST_ORDERS = 10_000
+NOISE = "noise.kind"
+"""The field by which a folder names the code of a noise."""
 WEAK, FEW = 0.2, 30
 """Rank correlation in cross-validation, and number of sequences, below which a proxy is said to know little."""
 FAR = 100.0
@@ -37,8 +41,9 @@ Figures = Float64[np.ndarray, " N"]
 class Designer:
     """From measured sequences to orders, round after round.
 
-    `noise` is a rate or an object of `sgfn.noise`, `constraints` an object of `sgfn.envs.constraints`; the other
-    arguments are fields of `DesignConfig`. A plate's orders are pending until `tell` brings their scores: they are not
+    `noise` is a rate, an object of `sgfn.noise`, its settings, or the name `module:name` of what makes it, by which a
+    folder can keep one of your own; `constraints` is an object of `sgfn.envs.constraints`; the other arguments are
+    fields of `DesignConfig`. A plate's orders are pending until `tell` brings their scores: they are not
     proposed again, and the acquisition believes what the proxy predicts of them. What is told of the proxy and of a
     plate comes from measurements alone.
 
@@ -54,7 +59,7 @@ class Designer:
         alphabet: str = "dna",
         *,
         length: int | None = None,
-        noise: float | Noise | None = None,
+        noise: float | Noise | NoiseConfig | str | None = None,
         constraints: Constraints | None = None,
         **settings: Any,
     ) -> None:
@@ -63,7 +68,11 @@ class Designer:
                 raise ValueError("length is for sequences of one length: leave it out, or min_length and max_length")
             settings |= {"min_length": length, "max_length": length}
         self.config = DesignConfig(alphabet=alphabet, **settings)
-        self.noise, self.constraints = as_noise(noise), constraints
+        noise = NoiseConfig(kind=noise) if isinstance(noise, str) and ":" in noise else noise
+        self.noise_settings = noise if isinstance(noise, NoiseConfig) else None
+        """What the noise is made from when there are data, which tell the longest sequence; None where it was given."""
+        self.noise = as_noise(None if isinstance(noise, NoiseConfig) else noise)
+        self.constraints = constraints
         self.measured = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in MEASURED.items()})
         self.pending: dict[str, tuple[float, float]] = {}
         """Orders that were proposed and not measured yet, with expected score and standard deviation."""
@@ -77,6 +86,18 @@ class Designer:
         self.proxy: Proxy | None = None
 
     # what is known
+
+    def make_noise(self, settings: NoiseConfig) -> None:
+        """Make the noise for the letters and the longest sequence of the data; a folder keeps the name of its code."""
+        self.noise = make_noise(settings, self.config.alphabet, self.space.max_length)
+        self.noise_settings = settings
+
+    @property
+    def code(self) -> dict[str, str]:
+        """Code that a folder of this design names and nobody has registered here, by field."""
+        kind = "" if self.noise_settings is None else self.noise_settings.kind
+        made = len(self.measured) > 0 and describe_noise(self.noise)["kind"] != "own"  # one of ours, by whatever code
+        return self.config.code | ({NOISE: kind} if ":" in kind and kind not in NOISES and not made else {})
 
     @property
     def sign(self) -> float:
@@ -110,6 +131,8 @@ class Designer:
         self.ignored, self.notices = found.ignored, tuple(self._respelled(found))
         self.measured = with_round(found.rows, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
+        if self.noise_settings is not None:
+            self.make_noise(self.noise_settings)
         self.space  # noqa: B018 -- lengths and constraints are checked now
         self.transform  # noqa: B018 -- and whether scores have logarithms
         return self

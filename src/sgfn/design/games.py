@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sgfn.config import TrainConfig, from_dict, to_dict
 from sgfn.config.cluster import Needs, check_cluster_settings
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, perform_all
 from sgfn.config.shipping import Shipment, settled, shipment
-from sgfn.design.simulate import Game, RoundResult, play
+from sgfn.design.game_files import GameFile, GameSettings, game_of
+from sgfn.design.simulate import Game, play
 from sgfn.landscapes.proxies.registry import AUTO, PROXIES
 from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.runs.copies import files_there, with_files
@@ -42,12 +44,16 @@ def play_all(
     start: int = 96,
     proxy: str = "auto",
     told: Callable[[Game], None] = lambda _: None,
+    out: Path | None = None,
+    overwrite: bool = False,
     cluster: str | None = None,
     cluster_cpus: float = 1.0,
     cluster_gpus: float | None = None,
 ) -> Games:
     """Play a design of a task by its name with every method and seed; `told` is called with each game that is over.
 
+    `out` is a JSON file that is written after each game. Games of the same settings that it has are not played again,
+    so that the same call goes on with what is missing; `overwrite` begins anew.
     In this process the first error is raised. With `cluster` games are jobs of Ray: the task is made on the nodes, to
     which the files and the modules that it names travel, and a game that fails leaves the others alone.
     """
@@ -55,39 +61,44 @@ def play_all(
     if proxy != AUTO:
         PROXIES[proxy]
     made, sizes = make_task(task, config), {"rounds": rounds, "orders": orders, "start": start, "proxy": proxy}
+    settings = GameSettings(task=recorded(task), config=config, **sizes)
+    file = None if out is None else GameFile(out, settings, overwrite=overwrite)
     asked = {f"{method}, seed {seed}": (method, seed) for method in methods for seed in seeds}
+    games, failed = dict[str, Game](), dict[str, str]()
+    if file is not None:
+        games = {name: file.games[key] for name, key in asked.items() if key in file.games}
     shared: Any = made
     if cluster is not None:
         shared = _travelling(recorded(task, elsewhere=True), config, methods)
     jobs = [
         Job(name=name, function=play_game, argument=_given({"method": method, "seed": seed, **sizes}))
         for name, (method, seed) in asked.items()
+        if name not in games
     ]
-    games, failed = dict[str, Game](), dict[str, str]()
 
     def take(event: Event) -> None:
         if event.value is not None:
-            games[event.name] = game_of(event.value)
-            told(games[event.name])
+            games[event.name] = game = game_of(event.value)
+            if file is not None:
+                file.add(game)
+            told(game)
         elif event.ended:
             failed[event.name] = error_words(event.error)
 
     needs = Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)
-    if cluster is None:
-        perform_all(jobs, take, shared=shared)
-    else:
-        with stoppable() as stop:
-            how = {"cluster": cluster, "needs": lambda _: needs, "shared": shared}
-            perform_all(jobs, take, **how, stop=lambda: stop.asked)
-        if stop.asked and len(games) < len(jobs):
-            raise KeyboardInterrupt(f"stopped after {len(games)} of {len(jobs)} games")
+    try:
+        if cluster is None:
+            perform_all(jobs, take, shared=shared)
+        elif jobs:
+            with stoppable() as stop:
+                how = {"cluster": cluster, "needs": lambda _: needs, "shared": shared}
+                perform_all(jobs, take, **how, stop=lambda: stop.asked)
+            if stop.asked and len(games) < len(asked):
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        again = "" if out is None else f"; the same command goes on in {out}"
+        raise KeyboardInterrupt(f"stopped after {len(games)} of {len(asked)} games{again}") from None
     return Games(games=[games[name] for name in asked if name in games], failed=failed)
-
-
-def game_of(plain: dict[str, Any]) -> Game:
-    """A game from what its `to_json` gave."""
-    rounds = [RoundResult(**one) for one in plain["rounds"]]
-    return Game(**{name: value for name, value in plain.items() if name != "rounds"}, rounds=rounds)
 
 
 def _given(argument: dict[str, Any]) -> Callable[[], dict[str, Any]]:

@@ -48,7 +48,9 @@ class OrderSheet:
     listed: bool
     """Whether these were all that there are."""
     exact: bool
-    """Whether expected scores are exact; else their standard errors say how near they are."""
+    """Whether means over what comes out are exact; else their standard errors say how near they are."""
+    predicted: bool
+    """Whether scores are predictions of a proxy, whose standard deviations the values have."""
     distance: int | None
     """Least distance between two of them."""
     metric: str
@@ -110,12 +112,14 @@ def order_sheet(
     found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
     rules = f" that satisfy {env.automaton.told}" if env.automaton is not None else ""
+    values = values_in(env, [texts[number] for number in chosen.chosen], predict, measured=measured, **again)
     return OrderSheet(
-        values=values_in(env, [texts[number] for number in chosen.chosen], predict, measured=measured, **again),
+        values=values,
         how=f"all {considered:,} orders{rules}" if listed else f"{considered:,} orders{rules} that a local search met",
         considered=considered,
         listed=listed,
         exact=found.exact,
+        predicted=any(value.sd > 0 or value.score_sd > 0 for value in values),
         distance=chosen.distance,
         metric=chosen.metric,
     )

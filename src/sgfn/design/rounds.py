@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sgfn.config import VERSION
+from sgfn.config import VERSION, NoiseConfig
 from sgfn.config.files import naming, nulls, read_json, write_json
 from sgfn.config.staging import LOCK, NEW, PATIENCE, READY, holding, refuse_hidden_links, settle, staging, take_over
 from sgfn.config.tables import read_table
-from sgfn.design.designer import Designer
+from sgfn.design.designer import NOISE, Designer
 from sgfn.design.measured import MEASURED
 from sgfn.design.proposal import Proposal
 from sgfn.design.settings import from_json, to_json
@@ -70,16 +70,18 @@ def read_round_folder(folder: Path, trust: Trust = False, *, replaced: Collectio
     data = read_json(folder / SETTINGS)
     _check_format(folder / SETTINGS, data)
     config, noise, constraints = from_json(data["settings"], str(folder / SETTINGS))
-    refuse_code(folder, {name: value for name, value in config.code.items() if name not in replaced}, trust)
     made = designer_of(config, noise, constraints)
+    refuse_code(folder, {name: value for name, value in made.code.items() if name not in replaced}, trust)
     _refuse_changed(folder / MEASUREMENTS, data.get("measured_sha256"))
     made.measured = _read_measured(folder / MEASUREMENTS)
     made.round, made.pending = data["round"], _pending(folder / SETTINGS, data["pending"])
     made.weights = _read_weights(folder / WEIGHTS)
+    if isinstance(noise, NoiseConfig) and NOISE not in replaced:
+        made.make_noise(noise)
     return Round(designer=made, history=[dict(one) for one in data["history"]])
 
 
-def designer_of(config: Any, noise: Noise, constraints: Constraints | None) -> Designer:
+def designer_of(config: Any, noise: Noise | NoiseConfig, constraints: Constraints | None) -> Designer:
     """A designer with settings that were checked already."""
     made = Designer(config.alphabet, noise=noise, constraints=constraints)
     made.config = config
@@ -163,11 +165,11 @@ def save_round(
         "format": FORMAT,
         "sgfn": VERSION,
         "round": designer.round,
-        "settings": to_json(designer.config, designer.noise, designer.constraints),
+        "settings": to_json(designer.config, designer.noise, designer.constraints, designer.noise_settings),
         "pending": nulls(designer.pending),
         "history": [*history, *([] if proposal is None else [nulls(proposal.to_json())])],
     }
-    remember(designer.config.code)
+    remember(designer.code)
     with writing(out) as folder:
         write_csv(folder / MEASUREMENTS, designer.measured)
         write_json(folder / SETTINGS, data | {"measured_sha256": checksum(folder / MEASUREMENTS)})

@@ -7,14 +7,13 @@ from typing import Any
 
 from sgfn.config import NoiseConfig
 from sgfn.config.tasks import ConstraintsConfig
-from sgfn.design.designer import Designer
+from sgfn.design.designer import NOISE, Designer
 from sgfn.design.measured import shown_alphabet
 from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.design.settings import plain_noise
 from sgfn.envs.constraints import Constraints
-from sgfn.landscapes.tasks import constraint_values, make_constraints
-from sgfn.noise import Noise, make_noise
+from sgfn.landscapes.task import constraint_values, make_constraints
 from sgfn.noise.indel import Indel
 from sgfn.noise.making import changed_indel
 from sgfn.runs.spaces import noise_config
@@ -47,7 +46,7 @@ def begin(table: Path, settings: Mapping[str, Any], noise: NoiseConfig, constrai
     lengths = {name: value for name in LENGTHS if (value := getattr(constraints, name)) is not None}
     shown = shown_alphabet(table, settings.get("sequence_column", "sequence"))
     designer = Designer(**{"alphabet": shown, **settings, **lengths}).fit(table, flags=True)
-    designer.noise = _noise(designer, noise)
+    _make_noise(designer, noise)
     designer.constraints = _constraints(constraints)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     found = [] if "alphabet" in settings or shown == "dna" else [f"{table}: letters of {shown}; choose by --alphabet"]
@@ -76,7 +75,8 @@ def carry_on(
     `noise` and `constraints` are fields of `NoiseConfig` and `ConstraintsConfig`, None for a constraint that is lifted.
     Code that the folder names must be named again in the settings, or by `trust`.
     """
-    found = read_round_folder(folder, trust, replaced=settings.keys())
+    replaced = {*settings, *([NOISE] if "kind" in (noise or {}) else [])}
+    found = read_round_folder(folder, trust, replaced=replaced)
     designer = found.designer
     if "alphabet" in settings:
         raise ValueError(f"{folder} has its alphabet already ({designer.config.alphabet}): leave --alphabet out")
@@ -86,7 +86,7 @@ def carry_on(
         designer.config = replace(designer.config, **lengths)
         designer.constraints = _replaced_constraints(designer.constraints, constraints)
     if noise:
-        designer.noise = _changed_noise(designer, noise)
+        _change_noise(designer, noise)
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
     notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
     if measured is not None:
@@ -109,17 +109,19 @@ def _spread(designer: Designer) -> float:
     return float(scores.max() / scores.min()) if designer.config.minimise and scores.min() > 0 else 1.0
 
 
-def _noise(designer: Designer, config: NoiseConfig) -> Noise:
-    made = make_noise(config, designer.config.alphabet, designer.space.max_length)
-    plain_noise(made)
-    return made
+def _make_noise(designer: Designer, config: NoiseConfig) -> None:
+    """Make the noise of a design, which its folder must be able to keep."""
+    designer.make_noise(config)
+    plain_noise(designer.noise, config)
 
 
-def _changed_noise(designer: Designer, given: Mapping[str, Any]) -> Noise:
-    """The noise of a round with the fields that are given in the place of its own."""
+def _change_noise(designer: Designer, given: Mapping[str, Any]) -> None:
+    """Put the fields that are given in the place of those of a round's noise."""
     if isinstance(designer.noise, Indel) and (made := changed_indel(designer.noise, designer.config.alphabet, given)):
-        return made
-    return _noise(designer, replace(noise_config(designer.noise) or NoiseConfig(alpha=0.0), **given))
+        designer.noise, designer.noise_settings = made, None
+        return
+    own = designer.noise_settings or noise_config(designer.noise) or NoiseConfig(alpha=0.0)
+    _make_noise(designer, replace(own, **given))
 
 
 def _constraints(config: ConstraintsConfig) -> Constraints | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, get_args
 
+from sgfn.config import NoiseConfig, from_dict, to_dict
 from sgfn.config.checks import in_range, one_of, whole_number
 from sgfn.config.registry import Registry
 from sgfn.config.tasks import LONGEST, ScoreScale
@@ -108,28 +109,39 @@ class DesignConfig:
 # JSON
 
 
-def to_json(config: DesignConfig, noise: Noise, constraints: Constraints | None) -> dict[str, Any]:
-    """Settings as plain data; code is named, never stored, and no file is named."""
+def to_json(
+    config: DesignConfig, noise: Noise, constraints: Constraints | None, made_from: NoiseConfig | None = None
+) -> dict[str, Any]:
+    """Settings as plain data; code is named, never stored, and no file is named.
+
+    `made_from` are the settings of the noise, by which a class of somebody's own is found again.
+    """
     return {
         "design": asdict(config),
-        "noise": plain_noise(noise),
+        "noise": plain_noise(noise, made_from),
         "constraints": None if constraints is None else asdict(constraints),
     }
 
 
-def plain_noise(noise: Noise) -> dict[str, Any]:
-    """A noise as plain data; one of a class of somebody's own is refused, as a folder cannot keep it."""
+def plain_noise(noise: Noise, made_from: NoiseConfig | None = None) -> dict[str, Any]:
+    """A noise as plain data; one of a class of somebody's own as the name of what makes it, and its settings."""
     told = describe_noise(noise)
-    if told["kind"] == "own":
-        way = (
-            "give its rates as a table (--noise.kind confusion or position), or use sgfn.Designer(noise=...) in Python"
-        )
-        raise ValueError(f"noise {told['label']} is not one of ours and cannot be kept in a folder: {way}")
-    return told
+    if told["kind"] != "own":
+        return told
+    if made_from is None or ":" not in made_from.kind:
+        way = "give the name of what makes it (--noise.kind module:name; in Python noise='module:name'), or its rates"
+        raise ValueError(f"noise {told['label']} is not one of ours and cannot be kept in a folder: {way} as a table")
+    if made_from.file is not None:
+        way = f"let {made_from.kind} find it, or give a table of rates (--noise.kind confusion or position)"
+        raise ValueError(f"noise.file {made_from.file} is read by code of your own, and a folder keeps none: {way}")
+    return {"kind": made_from.kind, "settings": to_dict(made_from)}
 
 
-def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, Constraints | None]:
-    """Settings from plain data that anybody may have written; `name` is the file, for errors."""
+def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise | NoiseConfig, Constraints | None]:
+    """Settings from plain data that anybody may have written; `name` is the file, for errors.
+
+    A noise that is made by code is given as its settings: nothing is imported here.
+    """
     try:
         design = dict(data["design"])
         search, flow = SearchConfig(**design.pop("search")), SamplerConfig(**design.pop("flow"))
@@ -144,9 +156,16 @@ def from_json(data: Mapping[str, Any], name: str) -> tuple[DesignConfig, Noise, 
         raise ValueError(f"{name}: {error}") from None
 
 
-def read_noise(data: Mapping[str, Any]) -> Noise:
-    """A noise from its description; classes of others are never imported."""
-    one_of("noise.kind", str(data["kind"]), NOISES)
+def read_noise(data: Mapping[str, Any]) -> Noise | NoiseConfig:
+    """A noise from its description, or the settings of one that code makes, which is not imported here."""
+    kind = str(data["kind"])
+    if ":" in kind:
+        if data["settings"].get("file") is not None:
+            raise ValueError(
+                "noise.file of a noise that code makes is not kept in a folder: propose from the table again"
+            )
+        return from_dict(NoiseConfig, {**data["settings"], "kind": kind}, "noise")
+    one_of("noise.kind", kind, NOISES)
     return described_noise(data)
 
 

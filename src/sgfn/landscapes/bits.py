@@ -48,6 +48,7 @@ class Bits(Landscape):
     (30, 16, [2.7183, 2.7183])
     """
 
+    traceable = True
     modes: Int[Tensor, "M O"]
     """The hidden modes, as tokens."""
     distance: Distance

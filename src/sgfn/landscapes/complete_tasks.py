@@ -6,7 +6,7 @@ import torch
 from sgfn.config import TrainConfig
 from sgfn.landscapes import complete_tables as tables
 from sgfn.landscapes.table import TableLandscape
-from sgfn.landscapes.tasks import Task, assemble, sequences
+from sgfn.landscapes.task import Task, assemble, sequences
 
 
 def gb1(name: str, config: TrainConfig) -> Task:

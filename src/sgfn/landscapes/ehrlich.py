@@ -47,6 +47,7 @@ class Ehrlich(Landscape):
     1.0
     """
 
+    traceable = True
     motifs: tuple[tuple[int, ...], ...]
     """c motifs of k letters."""
     offsets: tuple[tuple[int, ...], ...]

@@ -71,6 +71,14 @@ class MeasuredLandscape(Landscape):
         number, known = self.find(rows)
         return torch.where(known, self.table[number], self.unseen(self, rows)).reshape(objects.shape[:-1])
 
+    def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
+        """Standard deviation of what the proxy predicts; zero of what was measured, and by the other rules."""
+        if self.proxy is None:
+            return super().uncertainty(objects)
+        rows = objects.reshape(-1, self.rows.shape[1])
+        sd = self.proxy.predict_tokens(rows)[1].float()
+        return sd.masked_fill(self.find(rows)[1], 0.0).reshape(objects.shape[:-1])
+
     def measured(self, objects: Int[Tensor, "*batch O"]) -> Bool[Tensor, "*batch"]:
         """Which objects were measured."""
         return self.find(objects.reshape(-1, self.rows.shape[1]))[1].reshape(objects.shape[:-1])

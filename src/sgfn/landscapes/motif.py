@@ -49,6 +49,8 @@ class Motif(Landscape):
     True
     """
 
+    traceable = True
+
     def __init__(
         self, matrix: Float[Tensor, "w 4"], *, length: int, score: str = "sum", name: str = "the motif"
     ) -> None:

@@ -16,6 +16,7 @@ from sgfn.learning.compilation import KEPT, MOST_KEPT, NotCompilableError, compi
 from sgfn.learning.general import BatchDraws, GeneralBackend
 from sgfn.learning.letters import CompiledLetters, letters_fit
 from sgfn.learning.replay import rebuild
+from sgfn.learning.rollout import LogReward
 from sgfn.learning.trajectory_scorer import TrajectoryScorer
 from sgfn.noise.operators import Kernel
 from sgfn.objectives.parts import explain
@@ -35,6 +36,7 @@ class CompiledBackend(Backend):
         self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]
         self.own = self.config.batch - (self.config.offline_batch if setup.offline is not None else 0)
         kept = KEPT if self.config.batch * self.env.horizon <= MOST_KEPT else {}
+        self.log_reward = self._reward()
         self.losses = compiled(self._losses, self.device, **kept)
         self.past_losses = compiled(self._past_losses, self.device, **kept)
         self.past_noise_loss = compiled(self._past_noise_loss, self.device)
@@ -48,7 +50,7 @@ class CompiledBackend(Backend):
 
     def learn(self, draws: BatchDraws, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
         """Roll out a batch and update on it."""
-        own, batch = self.general.collect(self.general.nets, draws)
+        own, batch = self.general.collect(self.general.nets, draws, self.log_reward)
         total, loss, nll, *parts = self.losses(beta, *self.tensors(batch))
         parameters = [p for optimiser in self.optimisers for p in optimiser.parameters]
         self.apply(rate, *torch.autograd.grad(total, parameters, materialize_grads=True))
@@ -60,7 +62,7 @@ class CompiledBackend(Backend):
         copy = torch.Generator(generator.device)
         copy.set_state(generator.get_state())
         try:
-            _, batch = self.general.collect(self.general.nets, self.draw(copy, temperature))
+            _, batch = self.general.collect(self.general.nets, self.draw(copy, temperature), self.log_reward)
             total, *_ = self.losses(beta, *self.tensors(batch))
             torch.autograd.grad(total, self.optimisers[0].parameters, materialize_grads=True)
             self._try_past(batch, beta)
@@ -96,6 +98,14 @@ class CompiledBackend(Backend):
         return loss.detach()
 
     # what is compiled
+
+    def _reward(self) -> LogReward | None:
+        """The task's reward compiled, on a GPU, where it may be and one call scores the whole batch; else None."""
+        task = self.setup.task
+        traceable = vars(type(task.landscape)).get("traceable", False)
+        if self.device.type != "cuda" or self.setup.offline is not None or not traceable:
+            return None
+        return compiled(task.log_reward, self.device)
 
     def tensors(self, batch: Trajectories) -> tuple[Tensor, ...]:
         """Trajectories as tensors; states of sequences are left out, which compiled functions build again."""

@@ -76,15 +76,18 @@ class GeneralBackend(Backend):
         return self.noise_model.thoughts(batch.intended, batch.realised)
 
     def noise_kernel(self, states: Int[Tensor, "*batch S"], thoughts: Float[Tensor, "B N W"] | None = None) -> Kernel:
-        """P^ at states: the true kernel or the learned one; one with memory reads the thoughts of the trajectories."""
+        """P^ at any states, or at the first ones of whole trajectories [B N S]: the true kernel or the learned one; one
+        with memory reads the thoughts of the trajectories."""
         if not self.learns_noise:
             return self.env.operator(states)
         if thoughts is not None:
             return self.noise_model.operator(states, thoughts[:, : states.shape[1]])
-        levels = self.levels(states.shape[0]) if states.ndim == 3 else 0
+        if states.ndim < 3:
+            return self.noise_model.operator(states)
+        levels = self.levels(states.shape[0])
         if levels and isinstance(self.env, TabulatedEnv) and isinstance(self.noise_model, FullNoiseModel):
             return DenseKernel(share(self.noise_model.log_matrix, self.env, states, levels), log=True)
-        return self.noise_model.operator(states)
+        return self.noise_model.along(states)
 
     def kernel_along(self, batch: Trajectories) -> KernelOf:
         """P^ as a function of the states of one batch, history included."""
@@ -108,12 +111,12 @@ class GeneralBackend(Backend):
 
     def state_scorer(self, batch: int) -> FlowNets | SharedStateScorer:
         """The networks at their present weights, with state sharing for a batch of that size where they allow it."""
-        plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along
+        plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along and self.sequences is None
         return SharedStateScorer(self.env, self.nets, self.levels(batch)) if plain else self.nets
 
     def scorer(self, states: FlowNets | SharedStateScorer, thoughts: Float[Tensor, "B N W"] | None) -> Scorer:
-        """The scorer of a batch with given thoughts: of whole trajectories where the networks read them so."""
-        return TrajectoryScorer(self.nets, thoughts) if self.nets.reads_along else states
+        """The scorer of a batch with given thoughts: of whole trajectories, unless one shares states."""
+        return states if isinstance(states, SharedStateScorer) else TrajectoryScorer(self.nets, thoughts)
 
     # batches
 

@@ -24,8 +24,9 @@ from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.rollout import LogPolicy, Policy, rollout
 from sgfn.learning.table_sampling import MOST_STATES, TableSampler, look_up
 
-SMALL, NARROW = 128, 256
-"""Batch size from which a second CPU thread makes steps faster, for layers of this width."""
+SMALL, NARROW = 1024, 256
+"""States of a batch (trajectories x steps) from which a second CPU thread makes steps faster, for layers of this width:
+128 trajectories of DNA 8-mers, 21 of 50 residues."""
 SAMPLE_BLOCK = 16384
 
 
@@ -121,7 +122,8 @@ class Learner(ABC):
     @property
     def small(self) -> bool:
         """Whether steps are so small that they are fastest on one CPU thread."""
-        return self.config.batch * max(1.0, self.config.net.hidden / NARROW) ** 2 < SMALL
+        states = self.config.batch * self.env.horizon
+        return states * max(1.0, self.config.net.hidden / NARROW) ** 2 < SMALL
 
     @property
     def compilable(self) -> bool:

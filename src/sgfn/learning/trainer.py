@@ -90,6 +90,11 @@ class Trainer(Learner):
     ) -> None:
         super().__init__(task, device, METERS)
         check_task(task)
+        if encoder is not None and self.config.actors:
+            fix = "name it as module:name in net.encoder, or leave actors out"
+            raise ValueError(
+                f"actors make their networks by settings alone, and know no encoder given as a module: {fix}"
+            )
         self.offline, self.encoder = None if offline is None else offline.to(device), encoder
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()
@@ -172,8 +177,8 @@ class Trainer(Learner):
             self.meter_names, self.meters = names, torch.zeros(len(names) + 1, device=self.device)
 
     def _fixed_length(self, setup: Setup) -> FixedLengthBackend | None:
-        """The backend for sequences of one length, where it fits."""
-        if self.changes_behaviour or not fixed_length.fits(setup):
+        """The backend for sequences of one length, where it fits and no GPU kernel makes whole rollouts without it."""
+        if self.changes_behaviour or self.general.sequences is not None or not fixed_length.fits(setup):
             return None
         backend = FixedLengthBackend(setup)
         if self.general.kernel is not None and isinstance(self.env, TabulatedEnv) and not self.hidden_rate:

@@ -12,11 +12,14 @@ from sgfn.nets.encoders import MLP, Join, masked_log_softmax
 from sgfn.nets.prefixes import encode_along
 from sgfn.nets.transformer import PairEncoder
 from sgfn.noise import ByPosition
-from sgfn.noise.operators import LEAST, SMALL, DenseKernel, Kernel, TableKernel, floored_log
+from sgfn.noise.operators import LEAST, DenseKernel, Kernel, TableKernel, floored_log
 
 ModelKind = Literal["shared", "positional", "full"]
 SURE = 2.0
 """Logit at which models start for "what is intended happens": right for the stop action, a mild prior elsewhere."""
+MOST_BY_STATE = 64
+"""Entries of a matrix up to which `auto` has a network give one for every state, though noise does not differ by state:
+that costs little there; a matrix of 20 letters costs more than the policy and is learned better by all states."""
 
 
 class NoiseModel(nn.Module):
@@ -174,7 +177,7 @@ def model_kind(env: Env, config: DynamicsConfig, thought: ThoughtConfig | None =
         if remembers and config.model != "full":
             raise ValueError(f"dynamics.model {config.model!r} reads no history, and thought.layers is set: use full")
         return config.model
-    if remembers or env.noise_by_state or env.actions * env.outcomes <= SMALL:
+    if remembers or env.noise_by_state or env.actions * env.outcomes <= MOST_BY_STATE:
         return "full"
     return "positional" if isinstance(env.noise, ByPosition) else "shared"
 

@@ -7,21 +7,20 @@ inserted one. All may depend on the letter that is intended, or on the cycle.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from sgfn.config.checks import in_range, require, whole_number
-from sgfn.noise.kinds import Noise
+from sgfn.noise.base import OperatorNoise, are_laws, as_numbers, row_at
 from sgfn.noise.operators import Kernel, Rate, TableKernel
 
 MOST_SPARE = 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Indel(Noise):
+class Indel(OperatorNoise):
     """Deletions and insertions beside substitutions; `uniform` makes one from three rates.
 
     Outcomes of a cycle are the letters, then nothing, then, where there are insertions, all pairs of letters (see
@@ -45,7 +44,7 @@ class Indel(Noise):
     def __post_init__(self) -> None:
         """Take nested lists or arrays for tensors."""
         for name in ("substitution", "deletion", "insertion", "inserted"):
-            object.__setattr__(self, name, as_table(getattr(self, name), name))
+            object.__setattr__(self, name, as_numbers(getattr(self, name), f"{name} of an indel noise must be numbers"))
         object.__setattr__(self, "flank", tuple(int(letter) for letter in self.flank))
         whole_number("noise.spare", self.spare, 0, MOST_SPARE)
         self._check_shapes()
@@ -132,7 +131,7 @@ class Indel(Noise):
         in_range("deletions and insertions of a letter together", highest, 0.0, 1.0, open_high=True)
         for name in ("substitution", "inserted"):
             law = getattr(self, name)
-            if not (bool((law >= 0).all()) and bool(((law.sum(-1) - 1.0).abs() <= 1e-6).all())):
+            if not are_laws(law):
                 raise ValueError(f"{name} of an indel noise must hold probabilities that sum to one")
 
     @property
@@ -168,28 +167,14 @@ class Indel(Noise):
         law, lost, added = parts if self.by_cycle else (part[None] for part in parts)
         return law, lost, added
 
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch _"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """The table of the cycle: see `operator`."""
-        return self.operator(slippable, dtype, position).matrix()
-
-    def operator(
-        self,
-        slippable: Bool[Tensor, "*batch _"],
-        dtype: torch.dtype,
-        position: Int[Tensor, "*batch"] | None = None,
-        rate: Rate | None = None,
-    ) -> Kernel:
+    def _closed_form(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None, rate: Rate | None) -> Kernel:
         """Look-ups by cycle and by the outcomes that have room, which are `slippable`.
 
         Where pairs have none, what would write one writes its first letter; where letters have none, nothing happens.
         """
         table = self._tables(dtype, slippable.device)
         cycles = table.shape[0] // 2
-        if position is None and self.by_cycle:
-            raise ValueError("noise by position needs to know the position")
-        cycle = position.clamp(max=cycles - 1) if position is not None and self.by_cycle else 0
+        cycle = row_at(position, cycles) if self.by_cycle else 0
         open_ = torch.where(slippable[..., -1], cycle, cycles + cycle)
         return TableKernel(table, torch.where(slippable[..., 0], open_, 2 * cycles))
 
@@ -218,14 +203,6 @@ def scaled(noise: Indel, factor: float) -> Indel:
         raise ValueError(f"noise.scale {factor:g} makes an error rate of 1 or more: lower it")
     rates = {"deletion": noise.deletion * factor, "insertion": noise.insertion * factor}
     return replace(noise, substitution=wrong + torch.diag_embed(kept), **rates)
-
-
-def as_table(values: Any, name: str) -> Float64[Tensor, "..."]:
-    """Numbers of an indel noise, given as a tensor, an array or nested lists, as a tensor."""
-    try:
-        return torch.as_tensor(values, dtype=torch.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} of an indel noise must be numbers ({' '.join(str(error).split())})") from None
 
 
 def wrong_letters(rate: Float64[Tensor, "*P"], vocab: int) -> Float64[Tensor, "*P V V"]:

@@ -1,6 +1,6 @@
 """Noise kernels: the law that links an intended action to the realised outcome."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,91 +10,9 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from sgfn.config.checks import in_range
-from sgfn.noise.operators import (
-    ConfusionKernel,
-    DenseKernel,
-    Identity,
-    Kernel,
-    Rate,
-    TableKernel,
-    UniformSlipKernel,
-)
-
-
-class Noise(ABC):
-    """How an intention becomes an outcome, within the set of slippable actions that the environment names.
-
-    `kernel` is all that a noise of one's own needs; a class that can answer without a matrix per state says so in
-    `operator`. A noise may have a rate that each episode draws anew and nobody sees: `rates`, `draw_rates` and
-    `posterior_rates` speak of it, and say None where there is none. Given the rate, noise is the uniform slip of that
-    strength.
-    """
-
-    stop: bool = False
-    """Whether the stop action takes part."""
-    notice: str = ""
-    """What whoever gave it should know of how it was read."""
-
-    @property
-    @abstractmethod
-    def summary(self) -> str:
-        """A few words for a table."""
-
-    @property
-    def by_position(self) -> bool:
-        """Whether `kernel` reads the position, which is then computed where the environment counts steps."""
-        return True
-
-    @property
-    def changes_length(self) -> bool:
-        """Whether a step may write no letter, or several: then positions are no steps, see `sgfn.noise.indel`."""
-        return False
-
-    @abstractmethod
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """P(k|s,a), rows intentions, columns outcomes; `position` counts the steps made and may be left out where
-        noise is the same at all of them."""
-
-    def operator(
-        self,
-        slippable: Bool[Tensor, "*batch A"],
-        dtype: torch.dtype,
-        position: Int[Tensor, "*batch"] | None = None,
-        rate: Rate | None = None,
-    ) -> Kernel:
-        """The kernel at a batch of states as an operator; with a rate, that of episodes whose hidden rate it is."""
-        if rate is not None:
-            return UniformSlipKernel(slippable, rate, dtype)
-        return DenseKernel(self.kernel(slippable, dtype, position))
-
-    def intentions(self, outcomes: int) -> int:
-        """How many intentions there are for so many outcomes: as many, unless the kernel is rectangular."""
-        return outcomes
-
-    @abstractmethod
-    def check(self, slipping: int, positions: int) -> None:
-        """Raise unless this noise fits an environment with that many actions that can slip, and so many positions."""
-
-    @property
-    def has_hidden_rate(self) -> bool:
-        """Whether each episode draws a rate of its own, so that one kernel does not tell what happens in it."""
-        return type(self).draw_rates is not Noise.draw_rates
-
-    def rates(self, steps: int) -> list[tuple[float | None, float]]:
-        """Rates and weights whose mean over laws of that many steps is exact; None is the kernel itself."""
-        return [(None, 1.0)]
-
-    def draw_rates(self, batch: int, generator: torch.Generator) -> Float[Tensor, " B"] | None:
-        """The hidden rate of each trajectory, where there is one."""
-        return None
-
-    def posterior_rates(
-        self, slippable: Bool[Tensor, "B T A"], intended: Int[Tensor, "B T"], realised: Int[Tensor, "B T"]
-    ) -> Float64[Tensor, "B T"] | None:
-        """Expected rate before each step, given the steps before it."""
-        return None
+from sgfn.noise.base import Noise as Noise
+from sgfn.noise.base import OperatorNoise, are_laws, as_numbers, row_at
+from sgfn.noise.operators import ConfusionKernel, Identity, Kernel, Rate, TableKernel, UniformSlipKernel
 
 
 def slip_kernel(slippable: Bool[Tensor, "*batch A"], alpha: Rate, dtype: torch.dtype) -> Float[Tensor, "*batch A K"]:
@@ -109,29 +27,15 @@ def slip_project(
     return UniformSlipKernel(slippable, alpha, conditional.dtype).project(conditional)
 
 
-class Slip(Noise):
+class Slip(OperatorNoise):
     """Uniform slip of some strength: kernel and projection in closed form."""
 
     @abstractmethod
     def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
         """Probability that an action is replaced by a uniform draw."""
 
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """See `slip_kernel`."""
-        return slip_kernel(slippable, self.strength(position, dtype), dtype)
-
-    def operator(
-        self,
-        slippable: Bool[Tensor, "*batch A"],
-        dtype: torch.dtype,
-        position: Int[Tensor, "*batch"] | None = None,
-        rate: Rate | None = None,
-    ) -> Kernel:
-        """The closed form, unless a subclass has written a kernel of its own."""
-        if type(self).kernel is not Slip.kernel:
-            return super().operator(slippable, dtype, position, rate)
+    def _closed_form(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None, rate: Rate | None) -> Kernel:
+        """See `UniformSlipKernel`."""
         strength = self.strength(position, dtype) if rate is None else rate
         if not isinstance(strength, Tensor) and strength == 0.0:
             return Identity(slippable.shape[-1], dtype, slippable.shape[:-1], slippable.device)
@@ -266,16 +170,15 @@ class ByPosition(Slip):
 
     def strength(self, position: Int[Tensor, "*batch"] | None, dtype: torch.dtype) -> Rate:
         """Looked up."""
-        if position is None:
-            raise ValueError("noise by position needs to know the position")
-        key = (position.device, dtype)
+        row = row_at(position, len(self.alphas))
+        key = (row.device, dtype)
         if key not in self._kept:  # made once: a copy to the device would be a wait in every step
-            self._kept[key] = torch.tensor(self.alphas, dtype=dtype, device=position.device)
-        return self._kept[key][position.clamp(max=len(self.alphas) - 1)]
+            self._kept[key] = torch.tensor(self.alphas, dtype=dtype, device=row.device)
+        return self._kept[key][row]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConfusionMatrix(Noise):
+class ConfusionMatrix(OperatorNoise):
     """Any errors: row a of the matrix is the law of the outcome when a is intended; one matrix, or one per position.
 
     Actions beyond the matrix (stop, unless it has a row) never slip. Where an outcome is not slippable, because stop
@@ -308,7 +211,7 @@ class ConfusionMatrix(Noise):
             raise ValueError(f"the confusion matrix is for {size} actions, the task has {slipping} that can slip")
         if self.matrix.dim() == 3 and self.matrix.shape[0] < positions:
             raise ValueError(f"there are {self.matrix.shape[0]} confusion matrices, the task has {positions} positions")
-        if not (bool((self.matrix >= 0).all()) and bool(((self.matrix.sum(-1) - 1.0).abs() <= 1e-6).all())):
+        if not are_laws(self.matrix):
             raise ValueError("the rows of a confusion matrix must be probabilities that sum to one")
 
     def _full(self, actions: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "*L A A"]:
@@ -320,37 +223,16 @@ class ConfusionMatrix(Noise):
             self._kept[key] = full.to(device, dtype)
         return self._kept[key]
 
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
+    def _closed_form(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None, rate: Rate | None) -> Kernel:
         """The matrix on the slippable set, the identity outside it."""
-        return self._confusion(slippable, dtype, position).matrix()
-
-    def operator(
-        self,
-        slippable: Bool[Tensor, "*batch A"],
-        dtype: torch.dtype,
-        position: Int[Tensor, "*batch"] | None = None,
-        rate: Rate | None = None,
-    ) -> Kernel:
-        """Products with the matrix, unless a subclass has written a kernel of its own."""
-        if type(self).kernel is not ConfusionMatrix.kernel:
-            return super().operator(slippable, dtype, position, rate)
-        return self._confusion(slippable, dtype, position)
-
-    def _confusion(
-        self, slippable: Bool[Tensor, "*batch A"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None
-    ) -> ConfusionKernel:
         full = self._full(slippable.shape[-1], dtype, slippable.device)
         if full.dim() == 2:
             return ConfusionKernel(TableKernel.shared(full, slippable.shape[:-1]), slippable)
-        if position is None:
-            raise ValueError("noise by position needs to know the position")
-        return ConfusionKernel(TableKernel(full, position.clamp(max=full.shape[0] - 1)), slippable)
+        return ConfusionKernel(TableKernel(full, row_at(position, full.shape[0])), slippable)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mixtures(Noise):
+class Mixtures(OperatorNoise):
     """Every intention is a mixture of outcomes, as a degenerate codon is one of residues: A rows, K columns.
 
     The matrix is the same at all states, and A may differ from K.
@@ -381,25 +263,11 @@ class Mixtures(Noise):
         """Rows that are laws over as many outcomes as there are."""
         if self.matrix.shape[-1] != slipping:
             raise ValueError(f"the mixtures are over {self.matrix.shape[-1]} outcomes, the task has {slipping}")
-        if not (bool((self.matrix >= 0).all()) and bool(((self.matrix.sum(-1) - 1.0).abs() <= 1e-6).all())):
+        if not are_laws(self.matrix):
             raise ValueError("every mixture must be probabilities that sum to one")
 
-    def kernel(
-        self, slippable: Bool[Tensor, "*batch _"], dtype: torch.dtype, position: Int[Tensor, "*batch"] | None = None
-    ) -> Float[Tensor, "*batch A K"]:
-        """The matrix at every state."""
-        return self.matrix.to(slippable.device, dtype).expand(*slippable.shape[:-1], *self.matrix.shape)
-
-    def operator(
-        self,
-        slippable: Bool[Tensor, "*batch _"],
-        dtype: torch.dtype,
-        position: Int[Tensor, "*batch"] | None = None,
-        rate: Rate | None = None,
-    ) -> Kernel:
-        """One matrix shared by all states."""
-        if type(self).kernel is not Mixtures.kernel:
-            return super().operator(slippable, dtype, position, rate)
+    def _closed_form(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None, rate: Rate | None) -> Kernel:
+        """The matrix at every state, shared."""
         return TableKernel.shared(self.matrix.to(slippable.device, dtype), slippable.shape[:-1])
 
 
@@ -444,11 +312,7 @@ def beta_quadrature(a: float, b: float, count: int) -> tuple[np.ndarray, np.ndar
 
 def as_matrix(table: Any, what: str) -> Float64[Tensor, "..."]:
     """A table of numbers, given as a tensor, an array or nested lists, as a tensor."""
-    try:
-        matrix = torch.as_tensor(table, dtype=torch.float64)
-    except (TypeError, ValueError) as error:
-        why = " ".join(str(error).split())
-        raise ValueError(f"{what} must be a table of numbers, a row for each intention ({why})") from None
+    matrix = as_numbers(table, f"{what} must be a table of numbers, a row for each intention")
     if matrix.dim() < 2:
         raise ValueError(f"{what} must be a table, a row for each intention, got shape {list(matrix.shape)}")
     return matrix

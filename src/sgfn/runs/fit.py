@@ -132,6 +132,9 @@ def learner_of(parts: Parts, task: Task, device: torch.device, offline: Int[Tens
     """The task's method at work, with the objective and the encoder that were given."""
     given = parts.objective  # a text where a loaded model was trained with a function that is not at hand
     objective = None if given is None or isinstance(given, str) else given
+    if task.config.actors and parts.noise is not None and noise_config(parts.noise) is None:
+        kind = type(parts.noise).__name__
+        raise ValueError(f"actors make the task by settings alone, which cannot name this {kind}: leave actors out")
     if objective is None and parts.encoder is None:
         return build(task, device, offline)
     if task.config.method != "gfn":

@@ -95,6 +95,7 @@ def sample_shards(
     out: Path | str,
     *,
     shard_size: int = SHARD,
+    shards: int | None = None,
     temperature: float = 1.0,
     greedy: bool = False,
     seed: int = 0,
@@ -106,7 +107,7 @@ def sample_shards(
     cluster_cpus: float = 1.0,
     cluster_gpus: float | None = None,
 ) -> Shards:
-    """Draw n objects from a trained run into a folder of Parquet files, `shard_size` of them in each.
+    """Draw n objects from a trained run into a folder of `shards` Parquet files, or with `shard_size` of them in each.
 
     A shard depends on the run, the settings and its number alone (on a CPU bit for bit), not on who draws it or when:
     one that is there is kept, so the same call goes on after a stop. With `cluster` shards are jobs of Ray, each with
@@ -120,9 +121,11 @@ def sample_shards(
         raise ValueError(f"{folder.path} holds a forecast, whose paths are one table: leave shards and the cluster out")
     model = opened(folder, device if cluster is None else "cpu")  # refuses what is not trusted, wherever it is drawn
     settings = {"seed": seed, "temperature": float(temperature), "greedy": greedy}
-    plan = ShardPlan(n=n, shard_size=shard_size, run=checksum(folder.checkpoint), **settings)
+    size = shard_size if shards is None else size_of(n, shards)
+    plan = ShardPlan(n=n, shard_size=size, run=checksum(folder.checkpoint), **settings)
     model.stream(1, plan.temperature, greedy, seed=seed)  # raises where settings cannot be
-    with _opened_folder(out, plan, overwrite), stoppable(at_once=_again(out)) as stop:
+    size_flag = "--shard-size" if shards is None else "--shards"
+    with _opened_folder(out, plan, overwrite, size_flag), stoppable(at_once=_again(out)) as stop:
         missing = [shard for shard in range(plan.count) if not whole_shard(out, plan, shard)]
         taken = _Taken(out, plan, missing, progress or (lambda _: None))
         jobs = [Job(name=plan.name(shard), function=draw_shard, argument=_argument(plan, shard)) for shard in missing]
@@ -136,12 +139,25 @@ def sample_shards(
     return Shards(path=out, samples=n, files=[plan.name(i) for i in range(plan.count)], drawn=len(missing))
 
 
+def size_of(n: int, shards: int) -> int:
+    """Samples of each of so many shards.
+
+    >>> size_of(10, 3)
+    4
+    """
+    whole_number("-n", n, 1, MOST)
+    whole_number("--shards", shards, 1, min(n, MOST_SHARDS))
+    least = -(-n // LARGEST)
+    require(shards >= least, "--shards", f"be at least {least:,} for {n:,} samples, {LARGEST:,} in each", shards)
+    return -(-n // shards)
+
+
 def _again(out: Path) -> str:
     return f"stopped at once; the same command goes on in {out}"
 
 
 @contextmanager
-def _opened_folder(out: Path, plan: ShardPlan, overwrite: bool) -> Iterator[None]:
+def _opened_folder(out: Path, plan: ShardPlan, overwrite: bool, size_flag: str) -> Iterator[None]:
     """Hold the folder while its shards are drawn; one with another plan, or of somebody else, is refused."""
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is a file: give --out the name of a folder, which shards need")
@@ -152,7 +168,7 @@ def _opened_folder(out: Path, plan: ShardPlan, overwrite: bool) -> Iterator[None
     with holding(out):
         sweep(out)
         if (out / PLAN).is_file() and not overwrite:
-            _refuse_other(out, plan)
+            _refuse_other(out, plan, size_flag)
         else:
             for old in out.glob("shard-*.parquet"):
                 old.unlink()
@@ -160,12 +176,12 @@ def _opened_folder(out: Path, plan: ShardPlan, overwrite: bool) -> Iterator[None
         yield
 
 
-def _refuse_other(out: Path, plan: ShardPlan) -> None:
+def _refuse_other(out: Path, plan: ShardPlan, size_flag: str) -> None:
     there = read_json(out / PLAN)
     own = asdict(plan)
     if not isinstance(there, dict) or set(there) != set(own):
         raise ValueError(f"{out / PLAN} was not written by sgfn: give --out another name")
-    fields = {"n": "-n", "run": "RUN"}
+    fields = {"n": "-n", "run": "RUN", "shard_size": size_flag}
     flags = [fields.get(name, f"--{name.replace('_', '-')}") for name in own if there[name] != own[name]]
     if flags:
         fix = "give --out another name, or add --overwrite to begin again"

@@ -13,7 +13,7 @@ from torch import Tensor
 from sgfn.config import TrainConfig, differing
 from sgfn.config.checks import require
 from sgfn.config.cluster import Needs, check_cluster_settings
-from sgfn.config.cluster_workers import on_cluster
+from sgfn.config.cluster_workers import ClusterHire, on_cluster
 from sgfn.config.processes import HIRE
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command, flag
@@ -76,75 +76,23 @@ def train(
         _refuse_saved_model(run)
     ranks = launched()
     check_cluster_settings(cluster, cluster_cpus, cluster_gpus)
+    asked = Request(
+        task=task,
+        config=config,
+        run=run,
+        device=where,
+        how=Acceleration(accelerate, insist),
+        resume=resume,
+        overwrite=overwrite,
+        baseline=baseline,
+        copies=copies,
+    )
     with on_cluster(cluster, Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)), joined(ranks, where):
-        kept, new = recorded(task), None
-        how = Acceleration(accelerate, insist)
-        if ranks is not None and not ranks.leads:
-            _follow(ranks, task, config, run if resume else None, where, copies, baseline, how)
-            return run
-        if not resume:
-            new = _new_run(task, config or TrainConfig(), where, copies, baseline, how)
-            run.check(overwrite=overwrite)
-            if progress and copies is None and (line := large_copies(new.files, run.path)):
-                progress(0, {"notice": line})
-        with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
-            (own if locks is None else locks).enter_context(run.locked())  # nothing is written before this line
-            if new is None:
-                learner, record = _resumed(run, kept, config, where, how.check), Beginning(run)
-            else:
-                learner, fitted = new.learner, own.enter_context(fitted_aside(new.learner.task.landscape, new.files))
-                record = _beginning(run, new.files | fitted, overwrite, until_begun)
-                record.place.create(kept, new.config, known=new.known, copies=copies, fitted=fitted)
-            own.callback(learner.close)
-            learner.task.landscape.attach(run.path, resumed=resume)
-            if not record.place.checkpoint.is_file():
-                record.save(learner)  # there is always one to go on from, whenever the run is killed
-            with _telling(record, lambda: _command(task, run, how)):
-                advance = stepper(learner, accelerate, insist)
-                if isinstance(learner, ParallelTrainer):
-                    advance, stop = _agreed(learner, advance, stop)
-                    learner.ranks.spread(learner.state())
-                loop(record, learner, advance, progress, stop, record.begin)
-            if stop.asked and learner.done < learner.config.steps:
-                raise KeyboardInterrupt(record.stopped(learner.done, _command(task, run, how)))
-        return run
-
-
-def _agreed(learner: ParallelTrainer, advance: Stepper, stop: Stop) -> tuple[Stepper, Stop]:
-    """The stepper, and the stop that all ranks take after the same step; this rank's own alone would leave others."""
-    shared = Stop()
-
-    def ask() -> None:
-        shared.asked = True
-
-    return AgreedStep(advance, learner, lambda: stop.asked, ask), shared
-
-
-def _follow(
-    ranks: Ranks,
-    task: str,
-    config: TrainConfig | None,
-    resumed: Run | None,
-    device: torch.device,
-    copies: Mapping[str, Path] | None,
-    baseline: TrainConfig | None,
-    how: "Acceleration",
-) -> None:
-    """Train as a rank that does not lead: it writes nothing, and takes its state from the one that does."""
-    if resumed is None:
-        learner = _new_run(task, config or TrainConfig(), device, copies, baseline, how).learner
-        state = ranks.spread(None)
-    else:
-        state = ranks.spread(None)
-        own = resumed.own_config()
-        learner = _learner(make_task(recorded(task), own.with_(steps=(config or own).steps)), device)
-    learner.load(state)
-    with stoppable() as stop:
-        assert isinstance(learner, ParallelTrainer)
-        advance, shared = _agreed(learner, stepper(learner, how.accelerate, how.insist), stop)
-        loop(Memory(), learner, advance, None, shared)
-        if shared.asked and learner.done < learner.config.steps:
-            raise SystemExit(2)  # the one that leads says so
+        if ranks is None or ranks.leads:
+            _lead(asked, progress, locks)
+        else:
+            _follow(asked, ranks)
+    return run
 
 
 class Acceleration(NamedTuple):
@@ -159,6 +107,88 @@ class Acceleration(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Request:
+    """What `train` was asked for."""
+
+    task: str
+    config: TrainConfig | None
+    run: Run
+    device: torch.device
+    how: Acceleration
+    resume: bool
+    overwrite: bool
+    baseline: TrainConfig | None
+    copies: Mapping[str, Path] | None
+
+    @property
+    def again(self) -> str:
+        """The command that continues the run."""
+        return _command(self.task, self.run, self.how)
+
+
+def _lead(asked: Request, progress: Progress | None, locks: ExitStack | None) -> None:
+    """Train into the folder, as the only process or as the rank that leads."""
+    kept = recorded(asked.task)
+    new = None if asked.resume else _placed(asked, progress)
+    with ExitStack() as own, stoppable() as stop, ExitStack() as until_begun:
+        (own if locks is None else locks).enter_context(asked.run.locked())  # nothing is written before this line
+        if new is None:
+            learner, record = _resumed(asked, kept), Beginning(asked.run)
+        else:
+            learner, record = new.learner, _begun(asked, kept, new, own, until_begun)
+        own.callback(learner.close)
+        learner.task.landscape.attach(asked.run.path, resumed=asked.resume)
+        if not record.place.checkpoint.is_file():
+            record.save(learner)  # there is always one to go on from, whenever the run is killed
+        with _telling(record, lambda: asked.again):
+            advance = stepper(learner, *asked.how)
+            if isinstance(learner, ParallelTrainer):
+                advance, stop = _agreed(learner, advance, stop)
+                learner.ranks.spread(learner.state())
+            loop(record, learner, advance, progress, stop, record.begin)
+        if stop.asked and learner.done < learner.config.steps:
+            raise KeyboardInterrupt(record.stopped(learner.done, asked.again))
+
+
+def _placed(asked: Request, progress: Progress | None) -> "NewRun":
+    """A new run whose folder may be written; says where its copies are large."""
+    new = _new_run(asked)
+    asked.run.check(overwrite=asked.overwrite)
+    if progress and asked.copies is None and (line := large_copies(new.files, asked.run.path)):
+        progress(0, {"notice": line})
+    return new
+
+
+def _agreed(learner: ParallelTrainer, advance: Stepper, stop: Stop) -> tuple[Stepper, Stop]:
+    """The stepper, and the stop that all ranks take after the same step; this rank's own alone would leave others."""
+    shared = Stop()
+
+    def ask() -> None:
+        shared.asked = True
+
+    return AgreedStep(advance, learner, lambda: stop.asked, ask), shared
+
+
+def _follow(asked: Request, ranks: Ranks) -> None:
+    """Train as a rank that does not lead: it writes nothing, and takes its state from the one that does."""
+    kept = recorded(asked.task)
+    if asked.resume:
+        state = ranks.spread(None)
+        own = asked.run.own_config()
+        learner = _learner(make_task(kept, own.with_(steps=(asked.config or own).steps)), asked.device)
+    else:
+        learner = _new_run(asked).learner
+        state = ranks.spread(None)
+    learner.load(state)
+    with stoppable() as stop:
+        assert isinstance(learner, ParallelTrainer)
+        advance, shared = _agreed(learner, stepper(learner, *asked.how), stop)
+        loop(Memory(), learner, advance, None, shared)
+        if shared.asked and learner.done < learner.config.steps:
+            raise SystemExit(2)  # the one that leads says so
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewRun:
     """A run that has not begun: its configuration, the files it reads with their checksums, and the learner."""
 
@@ -168,23 +198,25 @@ class NewRun:
     learner: Learner
 
 
-def _new_run(
-    task: str,
-    config: TrainConfig,
-    device: torch.device,
-    copies: Mapping[str, Path] | None,
-    baseline: TrainConfig | None,
-    how: Acceleration,
-) -> NewRun:
+def _new_run(asked: Request) -> NewRun:
     """Make the learner of a new run, and check whatever can be wrong with it; writes nothing."""
-    files = files_there(config) if copies is None else dict(copies)
+    config = asked.config or TrainConfig()
+    files = files_there(config) if asked.copies is None else dict(asked.copies)
     check_named(files)
     known = checksums(files)
-    made = make_task(task, with_files(config, files))
-    check(made, baseline)
-    learner = _learner(made, device)
-    how.check(learner)
+    made = make_task(asked.task, with_files(config, files))
+    check(made, asked.baseline)
+    learner = _learner(made, asked.device)
+    asked.how.check(learner)
     return NewRun(config=config, files=files, known=known, learner=learner)
+
+
+def _begun(asked: Request, task: str, new: NewRun, own: ExitStack, until_begun: ExitStack) -> "Beginning":
+    """Record of a new run, whose folder now holds its configuration and the files that it names."""
+    fitted = own.enter_context(fitted_aside(new.learner.task.landscape, new.files))
+    record = _beginning(asked.run, new.files | fitted, asked.overwrite, until_begun)
+    record.place.create(task, new.config, known=new.known, copies=asked.copies, fitted=fitted)
+    return record
 
 
 @contextmanager
@@ -261,10 +293,9 @@ def _refuse_saved_model(run: Run) -> None:
         raise ValueError(f"{run.path} was saved by model.save with Python objects of its own: train it with sgfn.fit")
 
 
-def _resumed(
-    run: Run, task: str, wanted: TrainConfig | None, device: torch.device, judge: Callable[[Learner], object]
-) -> Learner:
-    """The run as it stands; nothing is written before it is judged, but copies may get their final names."""
+def _resumed(asked: Request, task: str) -> Learner:
+    """The run as it stands; nothing is written before it is checked, but copies may get their final names."""
+    run, wanted = asked.run, asked.config
     found, config = run.read_config()
     if found != task:
         raise ValueError(f"{run.path} holds a run of {found}, not of {task}: give --out another name")
@@ -274,8 +305,8 @@ def _resumed(
     if flags:
         flags = ", ".join(flags)
         raise ValueError(f"{run.path} continues with its own configuration: with --resume leave {flags} out")
-    learner = _learner(make_task(task, run.own_config().with_(steps=wanted.steps)), device)
-    judge(learner)
+    learner = _learner(make_task(task, run.own_config().with_(steps=wanted.steps)), asked.device)
+    asked.how.check(learner)
     if run.checkpoint.is_file():
         run.restore(learner)
     elif run.last_row() is not None:
@@ -288,9 +319,12 @@ def _resumed(
 
 
 def _learner(task: Task, device: torch.device) -> Learner:
-    ranks = launched()
-    if HIRE.get() is not None and not (task.config.actors or task.landscape.scores_ahead):
-        raise ValueError(f"task {task.name} has nothing to run on a cluster: --cluster is for --actors or a function")
+    ranks, hire = launched(), HIRE.get()
+    if hire is not None and not (task.config.actors or task.landscape.scores_ahead):
+        reads = "--actors N and the workers of a function (--callable.function, --callable.workers N) read --cluster"
+        raise ValueError(f"task {task.name} has nothing to run on a cluster: {reads}; add one, or leave it out")
+    if isinstance(hire, ClusterHire):
+        hire.open()  # before anything is written
     if ranks is None:
         return build(task, device, training_objects(task))
     return ParallelTrainer(task, device, training_objects(task), ranks=ranks)

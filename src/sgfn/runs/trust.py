@@ -103,7 +103,10 @@ def refuse_other(folder: Path, words: Mapping[str, str | None], trust: Trust) ->
         there = words.get(field)
         if there != name and not (there and field.endswith(".file") and resolved(Path(there)) == resolved(Path(name))):
             has = f"has {field} {there!r}" if there else f"names no {field}"
-            raise ValueError(f"{folder} {has}, not {name!r}: leave --{field} out, or name what it has")
+            fix = f"leave --{field} out, or name what it has"
+            if not there:
+                fix = f"--{field} names again what a run was made with, and changes nothing in it; leave it out"
+            raise ValueError(f"{folder} {has}, not {name!r}: {fix}")
 
 
 def refuse_links(folder: Path, names: Iterable[str], trust: Trust) -> None:

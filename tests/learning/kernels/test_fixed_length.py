@@ -16,7 +16,7 @@ from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
-from sgfn.learning.kernels.fixed_length_net import SpreadRows
+from sgfn.learning.kernels.fixed_length_net import RowNet, SpreadRows
 from sgfn.learning.kernels.fixed_length_rollout import SequenceBatch
 from sgfn.learning.trainer import Trainer
 from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip
@@ -95,7 +95,7 @@ def general(trainer: Trainer, batch: Trajectories) -> tuple[Tensor, Tensor, list
 def as_on_a_gpu(way: FixedLengthBackend, sequences: SequenceBatch, levels: int) -> SequenceBatch:
     """The same sequences, in rows that are evaluated one by one but for those of some levels."""
     way.compare, way.net.outputs_first = True, False
-    if way.model is not None:
+    if isinstance(way.model, RowNet):
         way.model.outputs_first = False
     numbers = way.env.index(way.env.unrolled(sequences.realised.t())[0])
     codes = torch.cat([way.env.encode(level) for level in way.env.levels()])
@@ -133,6 +133,13 @@ def check_same(trainer: Trainer, batch: int, levels: int | None = None) -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_losses_and_gradients_are_those_of_the_general_backend(objective: str, mode: str) -> None:
     check_same(trainer_on("uniform", dynamics__mode=mode, **OBJECTIVES[objective]), 20)
+
+
+@pytest.mark.parametrize("levels", [None, 0, 3])
+@pytest.mark.parametrize("kind", ["shared", "positional"])
+@pytest.mark.parametrize("objective", ["tb", "db", "kl", "kl-entropy"])
+def test_noise_models_that_are_tables(objective: str, kind: str, levels: int | None) -> None:
+    check_same(trainer_on("position", dynamics__model=kind, **OBJECTIVES[objective]), 20, levels)
 
 
 @pytest.mark.parametrize("mode", ["batch", "known"])

@@ -37,7 +37,10 @@ def module(name: str) -> Any:
 
 
 class BotorchProcess(ProxyModel):
-    """A single-task Gaussian process, given its training rows, its parameters and the seed of its draws."""
+    """A single-task Gaussian process, given its training rows, its parameters and the seed of its draws.
+
+    It stays on the host, and answers on the device that it is asked on.
+    """
 
     def __init__(self, rows: Mapping[str, Tensor], letters: int) -> None:
         self.letters, self.rows = letters, dict(rows)
@@ -48,7 +51,10 @@ class BotorchProcess(ProxyModel):
 
     def inputs(self, tokens: Int[Tensor, "N L"]) -> Float64[Tensor, "N F"]:
         """One-hot letters; the blank is a letter too."""
-        return one_hot(tokens, self.letters + 1).flatten(1).double()
+        return one_hot(tokens.cpu(), self.letters + 1).flatten(1).double()
+
+    def to(self, device: torch.device | str) -> None:
+        """Nothing: rows come to the host."""
 
     def fit(self) -> None:
         """Tune the parameters by the marginal likelihood."""
@@ -60,7 +66,8 @@ class BotorchProcess(ProxyModel):
     def moments(self, tokens: Int[Tensor, "N L"]) -> tuple[Float[Tensor, " N"], Float[Tensor, " N"]]:
         """Mean and standard deviation of the posterior."""
         found = [self.process.posterior(self.inputs(part)) for part in blocks(tokens, len(self.rows["tokens"]))]
-        return torch.cat([x.mean[:, 0] for x in found]), torch.cat([x.variance[:, 0] for x in found]).sqrt()
+        mean, variance = (torch.cat([getattr(x, name)[:, 0] for x in found]) for name in ("mean", "variance"))
+        return mean.to(tokens.device), variance.sqrt().to(tokens.device)
 
     def draws(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, "M N"]:
         """Functions of the posterior, the same ones in every call."""
@@ -69,7 +76,7 @@ class BotorchProcess(ProxyModel):
             torch.manual_seed(int(self.rows["seed"]))
             paths = pathwise.draw_matheron_paths(self.process, torch.Size([DRAWS]))
         parts = [paths(self.inputs(part)) for part in blocks(tokens, len(self.rows["tokens"]))]
-        return torch.cat([part.reshape(DRAWS, -1) for part in parts], 1)
+        return torch.cat([part.reshape(DRAWS, -1) for part in parts], 1).to(tokens.device)
 
     def state(self) -> dict[str, Tensor]:
         """Training rows, the seed, and the parameters."""

@@ -17,7 +17,7 @@ from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, WholeEpisodes, tempered
 from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
 from sgfn.learning.forms import form_entry
-from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, RowNet
+from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, NoiseTable, RowNet
 from sgfn.learning.kernels.fixed_length_rollout import (
     KernelRollouts,
     KernelSequenceRollouts,
@@ -28,7 +28,7 @@ from sgfn.learning.kernels.fixed_length_rollout import (
 from sgfn.learning.kernels.sequence_actor import ASSUMED_METHODS, plain_sequence
 from sgfn.learning.kernels.sequence_noise import SequenceNoise
 from sgfn.learning.scoring import kl_divergence
-from sgfn.nets.dynamics import FullNoiseModel
+from sgfn.nets.dynamics import FullNoiseModel, TableNoiseModel
 from sgfn.nets.encoders import MLP, sequence_of
 from sgfn.nets.heads import FlowNets
 from sgfn.objectives import reads_scores, scored_as
@@ -41,12 +41,12 @@ ASSUMED_HERE = (*ASSUMED_METHODS, "levels", "index", "object_index", "all_object
 
 def fits(setup: Setup) -> bool:
     """Whether this backend gives what the general one gives: sequences of one length as `SequenceEnv` writes them, an
-    MLP that reads states alone, no backward policy, and a noise model of the state, or the true kernel."""
+    MLP that reads states alone, no backward policy, and one of our noise models, or the true kernel."""
     nets, config = setup.nets, setup.config
     if plain_sequence(setup.env, ASSUMED_HERE) is None:
         return False
     plain = type(nets) is FlowNets and type(nets.encoder) is MLP and not nets.reads_along and not nets.reads_final
-    modelled = config.dynamics.mode == "known" or type(setup.noise_model) is FullNoiseModel
+    modelled = config.dynamics.mode == "known" or type(setup.noise_model) in (FullNoiseModel, TableNoiseModel)
     formed = form_entry(scored_as(config)).fixed_length
     return plain and modelled and formed and not reads_scores(config, "expected") and config.offline_batch == 0
 
@@ -59,6 +59,7 @@ class NoiseModelGradient(NamedTuple):
 
     forward_pass: ForwardPass
     output_gradient: Float[Tensor, "AK N"]
+    """By row: of a network's states, or of a table."""
     rows: CodedRows | None
     """None: the rows of `SequenceRollouts.rows` for batches of this size."""
     last: Int[Tensor, " B"] | None
@@ -94,9 +95,11 @@ class FixedLengthBackend(Backend):
         outcome = [] if nets.outcome is None else [nets.outcome]
         heads = [nets.policy, *outcome, *([nets.flow] if setup.reads_flow else [])]
         self.net = RowNet(nets.encoder, heads, setup.optimiser)
-        self.model = None
+        self.model: RowNet | NoiseTable | None = None
         if isinstance(model, FullNoiseModel) and self.learned:
             self.model = RowNet(model.encoder, [model.outcome], setup.noise_optimiser)
+        elif isinstance(model, TableNoiseModel) and self.learned:
+            self.model = NoiseTable(model, setup.noise_optimiser)
         self.parameters = [*self.net.parameters, nets.log_z]  # those that the objective trains
         self.noise = SequenceNoise(env, self.device)
         self.roller = SequenceRollouts(env, self.net, self.noise, self.device)
@@ -259,10 +262,16 @@ class FixedLengthBackend(Backend):
             if self.log_columns is None:
                 return torch.where(self.tokens == batch.realised.flatten(), 0.0, -torch.inf)
             return self.log_columns.index_select(1, (batch.realised + self.position_offsets).flatten())
-        if batch.index is None:
+        index = self._table_rows(batch, kernel) if isinstance(self.model, NoiseTable) else batch.index
+        if index is None:
             return picked(self.log_kernel(kernel), batch.realised.flatten(), self.compare)
-        place = torch.add(batch.index, batch.realised.flatten(), alpha=kernel.shape[1])  # K N
+        place = torch.add(index, batch.realised.flatten(), alpha=kernel.shape[1])  # K N
         return visited(self.log_kernel(kernel).flatten(1), place)
+
+    def _table_rows(self, batch: SequenceBatch, kernel: Float[Tensor, "AK R"]) -> Int[Tensor, " TB"]:
+        """Row of a noise table for each visited state: its position, or the only one."""
+        steps = torch.arange(batch.realised.shape[0], device=self.device).clamp(max=kernel.shape[1] - 1)
+        return steps[:, None].expand(batch.realised.shape).flatten()
 
     def log_kernel(self, kernel: Float[Tensor, "AK N"]) -> Float[Tensor, "A K N"]:
         """Logarithms of the noise model's laws, from its outputs."""
@@ -315,7 +324,10 @@ class FixedLengthBackend(Backend):
         vocab = self.env.vocab
         log_outcome = torch.log_softmax(outputs[vocab : 2 * vocab], 0).detach()  # K N
         if kernel is not None:
-            log_law = torch.logsumexp(logits[:, None] + self.log_kernel(kernel.detach()), 0)
+            laws = self.log_kernel(kernel.detach())
+            if isinstance(self.model, NoiseTable):
+                laws = laws[..., batch.rows.depth.clamp(max=kernel.shape[1] - 1)]
+            log_law = torch.logsumexp(logits[:, None] + laws, 0)
         elif self.noise.noise_free:
             log_law = logits
         else:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.learning.optimisation import Optimiser
+from sgfn.nets.dynamics import TableNoiseModel
 from sgfn.nets.encoders import MLP
 
 MAX_CODE_ENTRIES = 4_000_000
@@ -242,6 +243,31 @@ class RowNet:
         table[lengths + rows.levels : lengths + rows.length] += step
         table[lengths + first : lengths + end] -= step
         return table.t(), slope.sum(0)
+
+
+class NoiseTable:
+    """A noise model that is a table, with the methods of a `RowNet`: its rows are those of the table."""
+
+    def __init__(self, model: TableNoiseModel, optimiser: Optimiser) -> None:
+        self.parameters, self.optimiser = [model.logits], optimiser
+
+    def forward_known(
+        self, rows: StateRows | CodedRows, last: Int[Tensor, " B"] | None, realised: Int[Tensor, "T B"]
+    ) -> ForwardPass:
+        """The logits of all rows as outputs; nothing of a batch is read."""
+        (logits,) = self.optimiser.current_values(self.parameters)
+        return ForwardPass(before=[], after=[], outputs=logits.detach().flatten(1).t())
+
+    def backward(
+        self,
+        rows: StateRows | CodedRows,
+        found: ForwardPass,
+        slope: Float[Tensor, "AK R"],
+        last: Int[Tensor, " B"] | None,
+        realised: Int[Tensor, "T B"],
+    ) -> list[Tensor]:
+        """The gradient of the logits."""
+        return [slope.t().reshape(self.parameters[0].shape)]
 
 
 def _relu_slope(slope: Tensor, before: Tensor, after: Tensor) -> Tensor:

@@ -16,9 +16,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from sgfn.envs.base import Env
+from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.learning.rollout import RolloutSteps, WholeRollout
 from sgfn.nets.encoders import MLP, masked_log_softmax
+from sgfn.nets.prefixes import GrowingSums, sums_prefixes
 
 aten = torch.ops.aten
 BACKWARD: dict[type[nn.Module], Callable[[Tensor, Tensor], Tensor]] = {
@@ -44,7 +46,7 @@ class MLPFromSums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        """Gradients of the weights of all layers, last to first."""
+        """Gradients of the weights of all layers, last to first, and of the features where they are asked for."""
         (gradient,) = gradients
         features, *rest = ctx.saved_tensors
         sums, weights = rest[: ctx.layers], rest[ctx.layers :]
@@ -53,15 +55,16 @@ class MLPFromSums(torch.autograd.Function):
             gradient = BACKWARD[type(ctx.activation)](gradient, sums[layer])
             before = ctx.activation(sums[layer - 1]) if layer else features
             found = [gradient.t() @ before, gradient.sum(0), *found]
-            if layer:
+            if layer or ctx.needs_input_grad[1]:
                 gradient = gradient @ weights[2 * layer]
-        return None, None, None, *found
+        return None, gradient if ctx.needs_input_grad[1] else None, None, *found
 
 
 def mlp_from_sums(
     encoder: MLP, features: Float[Tensor, "*batch F"], sums: list[Float[Tensor, "*batch H"]]
 ) -> Float[Tensor, "*batch H"]:
-    """`encoder(features)`, values and gradients, from known inputs of its activations.
+    """`encoder(features)`, values and gradients, from known inputs of its activations; of its last layers alone where
+    fewer sums are known, of features that the layer before them gives.
 
     >>> encoder, features = MLP(3, 4, 2, "gelu"), torch.randn(5, 3)
     >>> first = encoder.layers[0](features)
@@ -69,7 +72,7 @@ def mlp_from_sums(
     >>> torch.allclose(mlp_from_sums(encoder, features, sums), encoder(features))
     True
     """
-    weights = [tensor for layer in encoder.layers for tensor in (layer.weight, layer.bias)]
+    weights = [tensor for layer in encoder.linear[-len(sums) :] for tensor in (layer.weight, layer.bias)]
     flat = tuple(part.flatten(0, -2) for part in sums)
     hidden = MLPFromSums.apply(encoder.activation, features.flatten(0, -2), flat, *weights)
     return hidden.view(*features.shape[:-1], -1)
@@ -84,17 +87,21 @@ class MLPActor:
         self.env, self.encoder, self.head, self.keep, self.made_whole = env, encoder, head, keep, whole
         self.steps: list[list[Tensor]] = [[] for _ in encoder.layers]
         self.whole: list[Tensor] | None = None
+        self.growing: GrowingSums | None = None
+        if isinstance(env, SequenceEnv) and sums_prefixes(env) and head.weight.device.type == "cpu":
+            self.growing = GrowingSums(encoder.linear[0], env)
 
     @torch.no_grad()
     def log_policy(self, t: int, state: Int[Tensor, "B S"]) -> Float[Tensor, "B A"]:
         """log pi(.|s) at step t."""
-        hidden = self.env.encode(state)
-        for kept, layer in zip(self.steps, self.encoder.layers, strict=True):
-            sums = layer(hidden)
-            if self.keep:
-                kept.append(sums)
-            hidden = self.encoder.activation(sums)
-        return masked_log_softmax(self.head(hidden), self.env.legal(state))
+        first, *layers = self.encoder.linear
+        sums = [first(self.env.encode(state)) if self.growing is None else self.growing.at_step(t, state)]
+        for layer in layers:
+            sums.append(layer(self.encoder.activation(sums[-1])))
+        if self.keep:
+            for kept, found in zip(self.steps, sums, strict=True):
+                kept.append(found)
+        return masked_log_softmax(self.head(self.encoder.activation(sums[-1])), self.env.legal(state))
 
     def observe(self, t: int, intended: Int[Tensor, " B"], realised: Int[Tensor, " B"]) -> None:
         """Do nothing: the policy depends on the state alone."""

@@ -129,6 +129,7 @@ def _decoding_kernel(
     STAGES: tl.constexpr,  # noqa: N803
     HEATED: tl.constexpr, EXPLORE: tl.constexpr, NOISY: tl.constexpr, TYPE: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
+    # One function: what its loop keeps on the chip, and the addresses of all weights, would be arguments of every part.
     # A program makes EACH sequences; its products have BM rows, of which the others are padding.
     first = tl.program_id(0) * EACH
     m, a, h = tl.arange(0, BM), tl.arange(0, BA), tl.arange(0, H)

@@ -12,11 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
+from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.learning.kernels.mlp_actor import MLPActor, mlp_from_sums
 from sgfn.learning.rollout import RolloutSteps
 from sgfn.nets.encoders import MLP
 from sgfn.nets.heads import FlowNets, Heads
+from sgfn.nets.prefixes import first_layer, sums_prefixes
 
 
 def shared_levels(env: Env, nets: FlowNets, batch: int) -> int:
@@ -84,12 +86,20 @@ class SharedStateScorer:
         """Representations of states: from the sums kept while acting, and computed for those after them."""
         sums = self.actor.sums()
         if not sums:
-            return self.nets.represent(state)
+            return self.nets.represent_along(state) if self.levels == 0 else self.nets.represent(state)
         steps = sums[0].shape[1]
-        hidden = mlp_from_sums(self.encoder, self.env.encode(state[:, :steps]), sums)
+        hidden = self._from_sums(state[:, :steps], sums)
         if steps == state.shape[1]:
             return hidden
         return torch.cat([hidden, self.nets.represent(state[:, steps:])], 1)
+
+    def _from_sums(self, state: Int[Tensor, "B N S"], sums: list[Tensor]) -> Float[Tensor, "B N H"]:
+        """Representations from the sums of all layers; the first ones are cheaper to sum again where states grow."""
+        if not (isinstance(self.env, SequenceEnv) and sums_prefixes(self.env)):
+            return mlp_from_sums(self.encoder, self.env.encode(state), sums)
+        first = first_layer(self.encoder.linear[0], self.env, state).transpose(0, 1)
+        features = self.encoder.activation(first)
+        return mlp_from_sums(self.encoder, features, sums[1:]) if sums[1:] else features
 
 
 def share(

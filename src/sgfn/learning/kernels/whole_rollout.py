@@ -43,6 +43,7 @@ def _rollout_kernel(
     BM: tl.constexpr, BF: tl.constexpr, BH: tl.constexpr, BA: tl.constexpr, BC: tl.constexpr,  # noqa: N803
     KEEP: tl.constexpr, HEATED: tl.constexpr, EXPLORE: tl.constexpr, NOISY: tl.constexpr, TYPE: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
+    # One function: the weights and the state that its loop keeps on the chip would be arguments of every part of it.
     # BM: trajectories of a program. BF, BH, BA: features, hidden units and actions, padded to powers of two.
     # BC: actions padded to a power of two where all outcomes are drawn ahead; 0 where only that of the action is.
     row = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)

@@ -1,0 +1,91 @@
+"""Configurations as plain data for JSON and back, their differences, and copies with some fields changed."""
+
+import types
+import typing
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from sgfn.config.checks import nearest, one_of, quoted, require
+
+T = TypeVar("T")
+LARGEST = 10**300
+"""No number of a configuration is larger."""
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """A configuration as plain data for JSON."""
+    out = {}
+    for f in fields(config):
+        value = getattr(config, f.name)
+        out[f.name] = to_dict(value) if is_dataclass(value) else str(value) if isinstance(value, Path) else value
+    return out
+
+
+def differing(mine: Any, other: Any, prefix: str = "--") -> list[str]:
+    """Flags in which two configurations differ."""
+    found = []
+    for part in fields(mine):
+        one, two = getattr(mine, part.name), getattr(other, part.name)
+        if is_dataclass(one):
+            found += differing(one, two, f"{prefix}{part.name}.")
+        elif one != two:
+            found.append(prefix + part.name)
+    return found
+
+
+def from_dict(cls: type[T], data: object, where: str = "config") -> T:
+    """Back from JSON, strictly: unknown or ill-typed fields are named."""
+    if not isinstance(data, dict):
+        raise ValueError(f"{where} must be an object, got {type(data).__name__}")
+    hints = typing.get_type_hints(cls)
+    for name in data:
+        one_of(f"{where}: field", str(name), hints)
+    return cls(**{name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()})
+
+
+def changed(config: T, values: dict[str, Any], prefix: str = "") -> T:
+    """A copy with some fields changed; unknown or ill-typed ones are named."""
+    hints = typing.get_type_hints(type(config))
+    for name, value in values.items():
+        _check_field(config, prefix, name, hints)
+        if not isinstance(value, Path) and not is_dataclass(value):
+            values = {**values, name: _value(hints[name], value, prefix + name)}
+    return replace(typing.cast(Any, config), **values)
+
+
+def _check_field(config: Any, prefix: str, name: str, known: Iterable[str]) -> None:
+    """Raise unless a field is known; one that only components have is suggested with theirs."""
+    if name in known:
+        return
+    parts = {f.name: getattr(config, f.name) for f in fields(config)}
+    inner = [(part, f.name) for part, value in parts.items() if is_dataclass(value) for f in fields(value)]
+    end = name if nearest(name, parts) else nearest(name, [own for _, own in inner])
+    suggested = [f"'{part}.{own}'" for part, own in inner if own in (name, end)]
+    if suggested:
+        suggested.sort(key=lambda whole: not whole.startswith(("'net.", "'optim.")))  # what is meant most often
+        raise ValueError(f"config: field {name!r} is unknown; did you mean {' or '.join(suggested[:3])}?")
+    one_of("config: field", prefix + name, (prefix + one for one in known))
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if is_dataclass(hint):
+        return from_dict(typing.cast(type, hint), value, where)
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    options = get_args(hint) if union else (hint,)
+    if value is None and type(None) in options:
+        return None
+    if Path in options and isinstance(value, str):
+        require("\0" not in value, where, "be the path of a file", quoted(value))
+        return Path(value)
+    if float in options and isinstance(value, int | float) and not isinstance(value, bool):
+        require(not isinstance(value, int) or abs(value) < LARGEST, where, "be a number", quoted(value))
+        return float(value)
+    literals = [option for option in options if typing.get_origin(option) is Literal]
+    if literals and isinstance(value, str):
+        one_of(where, value, get_args(literals[0]))
+        return value
+    if options[0] in (int, str, bool) and type(value) is options[0]:
+        return value
+    raise ValueError(f"{where} has the wrong type: {quoted(value)}")

@@ -1,0 +1,130 @@
+"""Cells of a study: here, in processes and on a real Ray they give the same file; every study of cells has the flag."""
+
+import argparse
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.cells import Cell, Study, perform
+from benchmarks.common import each_cell, importable, rows_of, write_cells
+from ray_jobs import rows_of_cell, square_of_cell
+
+from sgfn.config.files import read_json, write_json
+
+ROOT = Path(__file__).parent.parent
+STUDIES = (
+    *("ceiling", "channels", "compiled_quality", "confusion", "design", "design_proxies", "exploration", "forecast"),
+    *("forecast_breadth", "kl_family", "libraries", "motif", "published", "soft_optimum", "subtb", "thought"),
+    *("tfbind8_quality", "together"),
+)
+"""Modules of studies whose cells are independent and not timed against each other."""
+
+
+def study(out: Path, cluster: str | None, jobs: int, numbers: tuple[int, ...] = (0, 1, 2)) -> list[dict[str, Any]]:
+    args = argparse.Namespace(out=out, device="cpu", cluster=cluster)
+    cells = {f"cell {number}": (number, 2) for number in numbers}
+    first = [{"number": -1, "seed": 0, "square": 1}]
+    return write_cells(args, "study", cells, rows_of_cell, lambda rows: None, first, jobs, about="squares")
+
+
+def test_rows_come_in_the_order_of_cells_and_an_error_is_raised_at_once(tmp_path: Path) -> None:
+    rows = study(tmp_path / "a.json", None, 1)
+    assert [row["square"] for row in rows] == [1, 0, 1, 1, 2, 4, 5]
+    assert read_json(tmp_path / "a.json")["rows"] == rows
+    assert read_json(tmp_path / "a.json")["about"] == "squares"
+    with pytest.raises(ValueError, match="thirteen"):
+        study(tmp_path / "b.json", None, 1, (1, 13, 2))
+    assert [row["number"] for row in rows_of(tmp_path / "b.json")] == [-1, 1, 1]
+
+
+@pytest.mark.slow
+def test_the_same_on_a_cluster_where_one_that_fails_costs_no_other(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study(tmp_path / "a.json", "auto", 1) == study(tmp_path / "b.json", None, 1)
+    with pytest.raises(SystemExit, match="1 of 3 cells failed, see above: cell 13"):
+        study(tmp_path / "c.json", "auto", 1, (0, 13, 2))
+    assert "cell 13: thirteen" in capsys.readouterr().out
+    assert [row["number"] for row in rows_of(tmp_path / "c.json")] == [-1, 0, 0, 2, 2]
+
+
+@pytest.mark.slow
+def test_the_same_in_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="1 of 4 cells failed"):
+        study(tmp_path / "a.json", None, 2, (0, 13, 1, 2))
+    assert "cell 13: thirteen" in capsys.readouterr().out
+    assert rows_of(tmp_path / "a.json") == study(tmp_path / "b.json", None, 1)
+
+
+def squares(out: Path, seeds: tuple[int, ...], turn: float = 0.0) -> Study:
+    """A study of squares; thirteen fails."""
+    cells = [
+        Cell(key={"number": seed}, function=square_of_cell, arguments=(seed,), turn=turn + index)
+        for index, seed in enumerate(seeds)
+    ]
+    return Study(out=out, command="squares", cells=cells, about=lambda rows: {"sum": sum(r["square"] for r in rows)})
+
+
+def test_cells_with_a_row_are_not_done_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a.json"
+    write_json(out, {"command": "old", "rows": [{"number": 0, "square": 7}, {"number": 1, "square": 8, "older": "x"}]})
+    perform([squares(out, (1, 0, 2))])
+    found = read_json(out)
+    assert found["rows"] == [{"number": n, "square": s} for n, s in ((1, 1), (0, 7), (2, 4))]  # in the order of cells
+    assert (found["sum"], found["before"]) == (12, [{"command": "old", "machine": None}])
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    perform([squares(out, (1, 0, 2, 3))], minutes=0.0)  # nothing is begun after the time
+    assert read_json(out) == found
+    with pytest.raises(ValueError, match="thirteen"):
+        perform([squares(out, (3, 13, 4))])
+    assert {row["number"] for row in read_json(out)["rows"]} == {0, 1, 2, 3}
+
+
+def test_studies_take_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    perform([squares(tmp_path / "a.json", (1, 2)), squares(tmp_path / "b.json", (1, 2), turn=0.5)])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [f"{x}.json" for x in "abab"]
+    assert [row["square"] for row in rows_of(tmp_path / "b.json")] == [1, 4]
+
+
+@pytest.mark.slow
+def test_studies_in_processes_give_the_same_files(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="1 of 3 cells failed"):
+        perform([squares(tmp_path / "a.json", (1, 13)), squares(tmp_path / "b.json", (2,))], jobs=2)
+    assert [row["square"] for row in [*rows_of(tmp_path / "a.json"), *rows_of(tmp_path / "b.json")]] == [1, 4]
+
+
+def test_what_runs_as_a_command_is_known_to_others_by_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("benchmarks.soft_optimum")
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", module.__spec__)
+
+    def optima(alpha: float) -> list[dict[str, Any]]:
+        raise AssertionError("the function of __main__, which no node has")
+
+    optima.__module__ = "__main__"
+    assert importable(optima) is module.optima
+    assert importable(rows_of_cell) is rows_of_cell
+    kept: dict[str, Any] = {}
+    each_cell({"a": (0, 1)}, rows_of_cell, kept.__setitem__)
+    assert kept == {"a": [{"number": 0, "seed": 0, "square": 0}]}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_of_cells_has_the_flag(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = (ROOT / "benchmarks" / name).is_dir()
+    module = importlib.import_module(f"benchmarks.{name}" + (".__main__" if package else ""))
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    with pytest.raises(SystemExit) as stop:
+        module.main()
+    assert stop.value.code == 0
+    assert "--cluster CLUSTER" in capsys.readouterr().out
+
+
+def test_the_page_lists_them() -> None:
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    (line,) = (line for line in page.splitlines() if line.startswith("| `python -m benchmarks.STUDY"))
+    assert set(re.findall(r"`([a-z0-9_]+)`", line)) == set(STUDIES)
