@@ -43,7 +43,7 @@ class Part:
         count = seeds or self.seeds
         made = self.make(range(self.first, self.first + count), folder / self.out)
         cells = [replace(cell, turn=self.turn + self.each * self._later(cell)) for cell in made.cells]
-        first = f" --first {self.first}" if self.first else ""
+        first = f" --first {self.first}" if self.first and not self.command.startswith("exploration") else ""
         return replace(made, cells=cells, command=f"python -m benchmarks.{self.command} --seeds {count}{first}")
 
     def _later(self, cell: Cell) -> int:

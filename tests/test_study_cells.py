@@ -2,13 +2,14 @@
 
 import argparse
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.cells import Cell, Study, perform
+from benchmarks.cells import Cell, Study, perform, row_by_row
 from benchmarks.common import each_cell, importable, rows_of, write_cells
 from ray_jobs import rows_of_cell, square_of_cell
 
@@ -81,6 +82,14 @@ def test_cells_with_a_row_are_not_done_again(tmp_path: Path, capsys: pytest.Capt
     with pytest.raises(ValueError, match="thirteen"):
         perform([squares(out, (3, 13, 4))])
     assert {row["number"] for row in read_json(out)["rows"]} == {0, 1, 2, 3}
+
+
+def test_files_have_a_line_for_each_row() -> None:
+    about, rows = {"command": "x", "about": {"a": [1, 2]}}, [{"seed": 0, "best": [0.5, None]}, {"seed": 1}]
+    text = row_by_row(about, rows)
+    assert json.loads(text) == about | {"rows": rows}
+    assert text.endswith('    {"seed": 0, "best": [0.5, null]},\n    {"seed": 1}\n  ]\n}\n')
+    assert json.loads(row_by_row(about, [])) == about | {"rows": []}
 
 
 def test_studies_take_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
