@@ -18,7 +18,7 @@ FEWEST = 2
 
 def failed_neighbours(
     tokens: Int[Tensor, "N L"], scores: Float[Tensor, " N"], vocab: int
-) -> Bool[Tensor, "V+1 V+1"] | None:
+) -> Bool[Tensor, "W W"] | None:
     """Which letter followed by which occurs in sequences on the floor of the scores and in no other; None where none.
 
     >>> failed_neighbours(torch.tensor([[0, 0], [0, 1], [0, 1]]), torch.tensor([1.0, 0.0, 0.0]), 2).nonzero().tolist()
@@ -31,7 +31,7 @@ def failed_neighbours(
     return found if bool(found.any()) else None
 
 
-def _neighbours(tokens: Int[Tensor, "N L"], vocab: int) -> Bool[Tensor, "V+1 V+1"]:
+def _neighbours(tokens: Int[Tensor, "N L"], vocab: int) -> Bool[Tensor, "W W"]:
     """Which letter is followed by which in any row; ends do not count."""
     found = torch.zeros(vocab + 1, vocab + 1, dtype=torch.bool)
     found[tokens[:, :-1].flatten(), tokens[:, 1:].flatten()] = True
@@ -39,6 +39,11 @@ def _neighbours(tokens: Int[Tensor, "N L"], vocab: int) -> Bool[Tensor, "V+1 V+1
     return found
 
 
-def avoiding(space: OrderSpace, tokens: Int[Tensor, "N L"], scores: Float[Tensor, " N"]) -> OrderSpace:
-    """The space of orders in which searches avoid what only failures have; high scores are good."""
-    return replace(space, avoided=failed_neighbours(tokens, scores, space.vocab)) if len(tokens) else space
+def avoiding(space: OrderSpace, failures: str, tokens: Int[Tensor, "N L"], scores: Float[Tensor, " N"]) -> OrderSpace:
+    """The space of orders in which searches avoid what only failures have, unless they are ignored.
+
+    `scores` are what is maximised.
+    """
+    if failures == "ignore" or not len(tokens):
+        return space
+    return replace(space, avoided=failed_neighbours(tokens, scores, space.vocab))

@@ -38,7 +38,7 @@ class DesignPlayer:
         fitted = fit_history(self.space, self.proxy, history, seed)
         best_first = history.tokens[history.scores.argsort(descending=True)]
         chosen = choose(
-            avoiding(self.space, history.tokens, history.scores),
+            avoiding(self.space, self.config.failures, history.tokens, history.scores),
             fitted.member_tokens,
             self.config,
             count,

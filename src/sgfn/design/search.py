@@ -203,7 +203,9 @@ def _searched(tried: int, space: OrderSpace, reach: int, measured: bool) -> str:
     rules = "" if space.automaton is None else " that satisfy the constraints"
     begun = "what was measured" if measured else "random ones, as nothing measured may be ordered"
     near = f", within {reach} edits of {begun}" if reach else ""
-    return f"{tried:,} of {space.size:.3g} orders{rules} were tried{near}"
+    pairs = 0 if space.avoided is None else int(space.avoided.sum())
+    without = f", without {pairs} pairs of neighbouring letters that only failures have" if pairs else ""
+    return f"{tried:,} of {space.size:.3g} orders{rules} were tried{near}{without}"
 
 
 def leading(attraction: Float[Tensor, "K N"], count: int) -> Int[Tensor, " P"]:

@@ -30,7 +30,7 @@ class OrderSpace:
     constraints: Constraints | None = None
     failed: float = 0.0
     """What a sequence counts for that comes out with too few letters."""
-    avoided: Bool[Tensor, "V+1 V+1"] | None = field(default=None, compare=False, repr=False)
+    avoided: Bool[Tensor, "W W"] | None = field(default=None, compare=False, repr=False)
     """Letters that searches do not put behind each other, as only sequences that failed have them."""
 
     @classmethod
