@@ -5,8 +5,9 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 
 from sgfn.config import TrainConfig
-from sgfn.config.cluster import Needs
+from sgfn.config.cluster import Needs, connect
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, gpus_wanted, perform_all
 from sgfn.config.files import read_json, write_json
 from sgfn.evaluation import exact
@@ -194,8 +195,8 @@ def each_cell(
             take(event)
     else:
         jobs_of = [Job(name=name, function=_called, argument=partial(_both, found, of)) for name, of in cells.items()]
-        needs = partial(_needs, device)
-        perform_all(jobs_of, take, cluster=cluster, needs=needs)
+        with _connected(cluster):
+            perform_all(jobs_of, take, cluster=cluster, needs=partial(_needs, device))
     if failed:
         raise SystemExit(f"{len(failed)} of {len(cells)} cells failed, see above: {', '.join(failed[:3])}")
 
@@ -219,6 +220,18 @@ def importable(function: Callable[..., Any]) -> Callable[..., Any]:
     if function.__module__ != "__main__" or spec is None:
         return function
     return getattr(import_module(spec.name), function.__name__)
+
+
+@contextmanager
+def _connected(cluster: str | None) -> Iterator[None]:
+    """Connect to a cluster, if there is one; what is wrong with its address ends the command in one line."""
+    with ExitStack() as until:
+        if cluster is not None:
+            try:
+                until.enter_context(connect(cluster))
+            except ValueError as error:
+                raise SystemExit(str(error)) from None
+        yield
 
 
 def _needs(device: str, ray: Any) -> Needs:

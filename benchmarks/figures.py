@@ -22,9 +22,11 @@ from benchmarks.figures_published import (
     tfbind8_tv_table,
 )
 from benchmarks.figures_speed import (
+    agreement_long_table,
     agreement_table,
     backends_table,
     compiled_quality_table,
+    long_quality_table,
     race_table,
     sampling_table,
     scaling_figure,
@@ -144,6 +146,8 @@ TABLES = {
     "speed-gpu": speed_gpu_table,
     "sampling": sampling_table,
     "agreement": agreement_table,
+    "agreement-long": agreement_long_table,
+    "long-quality": long_quality_table,
     "compiled-quality": compiled_quality_table,
     "race": race_table,
     "backends": backends_table,

@@ -1,5 +1,6 @@
 """Tables and a figure of speed, from committed results."""
 
+import itertools
 from itertools import product
 from typing import Any
 
@@ -98,6 +99,36 @@ def agreement_table() -> str:
         "gradients are added up in no fixed order."
     )
     return "\n".join([*lines, "", meaning])
+
+
+def agreement_long_table() -> str:
+    """The same on long sequences, of every objective."""
+    heads = ("task, objective", "captured", "compiled", "compiled, noise model", "another seed")
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in read_results("agreement_long_cuda.json")["rows"]:
+        shown = [row[key] for key in ("graph", "compile", "compile_nll", "other_seed")]
+        lines.append(
+            "| " + " | ".join([row["case"], *("0" if value == 0.0 else f"{value:.1g}" for value in shown)]) + " |"
+        )
+    return "\n".join(lines)
+
+
+def long_quality_table() -> str:
+    """What runs of a transformer come to, by the way that their steps are run."""
+    rows = read_results("long_quality_cuda.json")["rows"]
+    ways = {"letters": "letter by letter, captured", "graph": "rollouts by a kernel, captured", "compile": "compiled"}
+    lines = ["| task | figure | " + " | ".join(ways.values()) + " |", "|---" * (2 + len(ways)) + "|"]
+    names = {"motif": "motif, length 30", "ehrlich": "Ehrlich, length 15"}
+    figures = {
+        "mean_score": "mean score",
+        "loss": "mean loss of the last 400 steps",
+        "dynamics_nll": "noise model's loss",
+    }
+    for task, figure in itertools.product(names, figures):
+        cells = [spread(row[figure] for row in rows if (row["task"], row["way"]) == (task, way)) for way in ways]
+        told = " | ".join("{:.4f} [{:.4f}, {:.4f}]".format(*cell) for cell in cells)
+        lines.append(f"| {names[task]} | {figures[figure]} | {told} |")
+    return "\n".join(lines)
 
 
 def compiled_quality_table() -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, arguments, write_results
+from benchmarks.common import RESULTS, Row, arguments, write_cells
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import stepper
@@ -53,15 +53,18 @@ def measured(trainer: Trainer) -> dict[str, float]:
     }
 
 
+def row(task: str, way: str, seed: int, steps: int, device: str) -> list[Row]:
+    """The row of one run."""
+    found = measured(trained(task, way, seed, steps, torch.device(device)))
+    return [{"task": task, "way": way, "seed": seed, "steps": steps} | found]
+
+
 def main() -> None:
     """Run the study, seeds in turn."""
-    args = arguments(__doc__ or "", None)
-    device, rows = torch.device(args.device), []
-    for seed, task, way in itertools.product(range(args.seeds), TASKS, WAYS):
-        found = measured(trained(task, way, seed, args.steps or STEPS, device))
-        rows.append({"task": task, "way": way, "seed": seed, "steps": args.steps or STEPS} | found)
-        print(rows[-1], flush=True)
-        write_results(args.out or RESULTS / f"long_quality_{device.type}.json", "long_quality", device, rows)
+    args = arguments(__doc__ or "", None, cells=True)
+    args.out = args.out or RESULTS / f"long_quality_{args.device}.json"
+    runs = [(task, way, seed) for seed, task, way in itertools.product(range(args.seeds), TASKS, WAYS)]
+    write_cells(args, "long_quality", {str(run): (*run, args.steps or STEPS, args.device) for run in runs}, row)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from benchmarks import figures, figures_kl, figures_published, kl_family
 from benchmarks.common import RESULTS, read_results, spread
 
 from sgfn.config import TrainConfig
-from sgfn.learning.execution import COMPILE_FROM_STEPS
+from sgfn.learning.execution import COMPILE_FROM_STEPS, COMPILE_LONG_FROM_STEPS, LARGE
 from sgfn.learning.kernels.fixed_length_rollout import MAX_BATCH_KEEPING_SUMS
 
 ROOT = Path(__file__).parent.parent
@@ -170,6 +170,19 @@ def test_compiling_is_earned_back(kind: str, most: float) -> None:
         ours, plain = found["ours"], found["uncompiled"]
         saved = 1 / plain["updates_per_second"] - 1 / ours["updates_per_second"]
         assert ours["start_seconds"] - plain["start_seconds"] < most * COMPILE_FROM_STEPS[kind] * saved
+
+
+def test_long_runs_are_compiled_where_measurements_say_that_it_pays() -> None:
+    """The steps from which `auto` compiles lie within a factor of two of those at which compiling pays for itself."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in read_results("speed_real_cuda.json")["rows"]:
+        rows.setdefault((row["cell"], row["batch"]), {})[row["who"]] = row
+    for (_, batch), who in rows.items():
+        ours, plain = who["ours"], who["uncompiled"]
+        saved = 1 / plain["updates_per_second"] - 1 / ours["updates_per_second"]
+        even = (ours["start_seconds"] - plain["start_seconds"]) / saved
+        kind = "cuda, large" if batch * ours["length"] >= LARGE else "cuda"
+        assert 0.5 < COMPILE_LONG_FROM_STEPS[kind] / even < 2.0
 
 
 @pytest.mark.parametrize("objective", ["tb", "stochastic"])

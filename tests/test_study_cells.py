@@ -13,13 +13,14 @@ from benchmarks.cells import Cell, Study, perform, row_by_row
 from benchmarks.common import each_cell, importable, rows_of, write_cells
 from ray_jobs import rows_of_cell, square_of_cell
 
+from sgfn.config.cluster import ray_module
 from sgfn.config.files import read_json, write_json
 
 ROOT = Path(__file__).parent.parent
 STUDIES = (
     *("ceiling", "channels", "compiled_quality", "confusion", "design", "design_proxies", "exploration", "forecast"),
-    *("forecast_breadth", "kl_family", "libraries", "motif", "published", "soft_optimum", "subtb", "thought"),
-    *("tfbind8_quality", "together"),
+    *("forecast_breadth", "kl_family", "libraries", "long_quality", "motif", "published", "soft_optimum", "subtb"),
+    *("thought", "tfbind8_quality", "together"),
 )
 """Modules of studies whose cells are independent and not timed against each other."""
 
@@ -58,6 +59,14 @@ def test_the_same_in_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str
         study(tmp_path / "a.json", None, 2, (0, 13, 1, 2))
     assert "cell 13: thirteen" in capsys.readouterr().out
     assert rows_of(tmp_path / "a.json") == study(tmp_path / "b.json", None, 1)
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1"])
+def test_an_address_that_is_none_is_told_in_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_module(), "is_initialized", lambda: False)  # another test may be connected
+    with pytest.raises(SystemExit, match=rf"^--cluster {address}: ") as told:
+        each_cell({"a": (0, 1)}, rows_of_cell, lambda name, rows: None, address)
+    assert "\n" not in str(told.value)
 
 
 def squares(out: Path, seeds: tuple[int, ...], turn: float = 0.0) -> Study:

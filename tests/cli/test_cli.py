@@ -464,3 +464,23 @@ def test_progress_that_nobody_reads_is_no_reason_to_stop(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "stdout", Closed())
     with pytest.raises(BrokenPipeError):
         cli.Output().print("the result")
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_commands_of_two_words_are_listed(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["design", flag]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"sgfn design {name}" in shown for name in ("propose", "simulate", "library", "channel"))
+    assert "sgfn train" not in shown
+    with pytest.raises(SystemExit) as stop:
+        main(["noise", flag])
+    assert stop.value.code == 0
+    assert "sgfn noise [-h] [NAME]" in capsys.readouterr().out
+
+
+def test_a_library_is_marked_among_channels(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["noise"]) == 0
+    assert "nnk (library)" in capsys.readouterr().out
+    assert main(["noise", "--json"]) == 0
+    kinds = {row["name"]: row["kind"] for row in json.loads(capsys.readouterr().out)}
+    assert [name for name, kind in kinds.items() if kind == "library"] == ["nnk"]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from small_runs import ANYWHERE
+from small_runs import ANYWHERE, complaint
 
 from sgfn.cli.commands import Train, main, parse
 from sgfn.cli.parsing import UsageError, read_parent
@@ -44,7 +44,7 @@ def test_a_plate_of_new_and_different_orders(
     shown = capsys.readouterr().out
     made = Constraints(forbid=("AC", "GGN"), gc=(0.2, 0.8), max_run=2).compile("ACGT", 5, 5)
     assert f"from all {made.size:,.0f} orders that satisfy --forbid AC,GGN, --gc 0.2:0.8, --max-run 2" in shown
-    assert "exact" in shown
+    assert "expected scores are exact means of what a proxy predicts, whose uncertainty is sd" in shown
     rows = read(tmp_path / "plate.csv")
     orders = [row["order"] for row in rows]
     measured = {row["sequence"] for row in read(measured_run.parent / "table.csv")}
@@ -70,6 +70,9 @@ def test_repeated_orders_and_json(measured_run: Path, tmp_path: Path, capsys: py
     both = json.loads(capsys.readouterr().out)
     assert new["listed"]
     assert new["exact"]
+    assert new["predicted"]
+    assert all(row["sd"] > 0 and row["score_sd"] > 0 for row in new["orders"])
+    assert all((row["score_sd"] == 0) == (row["distance"] == 0) for row in both["orders"])
     assert {row["order"] for row in new["orders"]} < {row["order"] for row in both["orders"]}
     assert not any(row["distance"] == 0 for row in new["orders"])
     assert any(row["distance"] == 0 for row in both["orders"])
@@ -138,3 +141,11 @@ def test_the_parent_is_read_from_its_file(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(UsageError, match="one sequence of letters"):
             read_parent(str(file))
+
+
+def test_a_noise_that_the_run_was_not_trained_with_is_refused(
+    measured_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = complaint(capsys, ["order", str(measured_run), "--noise.file", "channel.csv", "--device", "cpu"])
+    fix = "--noise.file names again what a run was made with, and changes nothing in it; leave it out"
+    assert line == f"{measured_run} names no noise.file, not 'channel.csv': {fix}"

@@ -13,9 +13,12 @@ from torch.testing import assert_close
 
 import sgfn
 from sgfn.cli import main
+from sgfn.config import NoiseConfig
+from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design import value_orders
 from sgfn.design.channel import fit_channel, read_pairs
 from sgfn.design.orders import channel_of
+from sgfn.design.sessions import begin
 from sgfn.design.space import OrderSpace
 from sgfn.design.values import OrderValues, exact_values
 from sgfn.envs import Constraints, IndelEnv
@@ -220,6 +223,30 @@ def test_the_command_writes_a_noise_file_that_the_next_round_reads(
     assert f"--noise.kind indel --noise.file {tmp_path / 'c/channel.csv'}" in said
     flags = ["--noise.kind", "indel", "--noise.file", str(tmp_path / "c/channel.csv"), "--noise.spare", "0"]
     assert main(["tasks", "tfbind8", *flags, "--max-states", "10"]) == 0
+
+
+def test_a_channel_of_few_letters_is_told_where_it_is_fitted_and_where_it_is_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pairs.csv").write_text("intended,realised\nACGTACGT,ACGTACT\n")
+    assert main(["design", "channel", str(tmp_path / "pairs.csv"), "--out", str(tmp_path / "c"), "--json"]) == 0
+    told = capsys.readouterr()
+    few = "fitted to 1 pair with 8 intended letters, fewer than 1,000: its rates are guesses"
+    assert few in json.loads(told.out)["notice"]
+    assert few in told.err
+    file = tmp_path / "c" / "channel.csv"
+    assert read_indel(file, "ACGT").notice.startswith(f"{file} was {few}")
+    assert read_indel(file, "ACGT", flank=(0, 1), scale=2.0).notice  # whatever else is asked of it
+    (tmp_path / "t.csv").write_text(
+        "sequence,score\n" + "".join(f"{a}{b}CA,{i}\n" for i, (a, b) in enumerate(product("ACGT", repeat=2)))
+    )
+    session = begin(tmp_path / "t.csv", {}, NoiseConfig(kind="indel", file=file), ConstraintsConfig())
+    assert any(few in notice for notice in session.notices)
+    (tmp_path / "c" / "channel.json").write_text("[1]")  # of somebody else
+    assert read_indel(file, "ACGT").notice == ""
+    enough = fit_channel([("ACGT" * 5, "ACGT" * 5, 50)])
+    assert (enough.letters, enough.notice) == (1000, "")
+    assert "notice" not in enough.to_json()
 
 
 def test_channels_are_listed_and_told(capsys: pytest.CaptureFixture[str]) -> None:

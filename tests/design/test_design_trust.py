@@ -169,7 +169,7 @@ def test_a_noise_of_ones_own_is_kept_by_its_name(payload: Payload, capsys: pytes
     name, first = f"{payload.name}:noise", ["--proxy", "ridge", "--acquisition", "greedy", "--noise.alpha", "0.1"]
     for out, flags in (("ours", []), ("mine", ["--noise.kind", name])):
         assert main(["design", "propose", "t.csv", *first, "--orders", "3", *flags, "--out", out]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(f"--out 2 --noise.kind {name}")
+    assert capsys.readouterr().out.splitlines()[-1].endswith(f"--out mine-2 --noise.kind {name}")
     assert payload.ran
     assert main(["design", "propose", "ours", "--out", "wanted"]) == 0
     trusting.CREATED.clear()  # as in another process

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sgfn.config import TrainConfig
+from sgfn.config.files import read_json
 from sgfn.design import games as module
 from sgfn.design.game_files import game_of
 from sgfn.design.games import Games, play_all
@@ -42,6 +43,65 @@ def test_games_come_in_order_and_are_told(tmp_path: Path) -> None:
 
 def test_what_failed_is_told() -> None:
     assert Games(games=[], failed={"mine, seed 0": "why"}).complaint == "1 of 1 games failed: mine, seed 0 (why)"
+
+
+def test_a_study_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    """What a killed one leaves is a whole file of the games that were over."""
+    config, out, told = table_config(tmp_path), tmp_path / "games.json", list[Game]()
+    methods, seeds = ["random", "evolution"], [0, 1]
+
+    def stop(game: Game) -> None:
+        told.append(game)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"after 3 of 4 games; the same command goes on in .*games.json"):
+        play_all("table", config, methods, seeds, **SIZES, told=stop, out=out)
+    assert read_json(out)["games"] == [game.to_json() for game in told]
+    (tmp_path / "t.csv").rename(tmp_path / "u.csv")  # the content counts, not its place
+    moved = config.with_(table__file=tmp_path / "u.csv")
+    whole = play_all("table", moved, methods, seeds, **SIZES, told=told.append, out=out)
+    assert [(game.method, game.seed) for game in told[3:]] == [("evolution", 1)]
+    alone = play_all("table", moved, methods, seeds, **SIZES)
+    assert [untimed(game) for game in whole.games] == [untimed(game) for game in alone.games]
+    more = play_all("table", moved, ["random"], [1, 2], **SIZES, told=told.append, out=out)
+    assert [(game.seed, game in whole.games) for game in more.games] == [(1, True), (2, False)]
+    assert len(read_json(out)["games"]) == 5
+    assert {row["method"]: row["seeds"] for row in read_json(out)["summary"]} == {"random": 3, "evolution": 2}
+
+
+def test_a_file_of_other_games_is_refused(tmp_path: Path) -> None:
+    config, out = table_config(tmp_path), tmp_path / "games.json"
+    how: Any = {**SIZES, "out": out}
+    play_all("table", config, ["random"], [0], **how)
+    for changed, flags in (({"orders": 5}, "--orders"), ({"proxy": "ridge"}, "--proxy")):
+        with pytest.raises(ValueError, match=rf"holds games of other settings \({flags}\): give --out another name"):
+            play_all("table", config, ["random"], [1], **{**how, **changed})
+    with pytest.raises(ValueError, match=r"\(--noise.alpha\)"):
+        play_all("table", config.with_(noise__alpha=0.2), ["random"], [1], **how)
+    with (tmp_path / "t.csv").open("a") as file:
+        file.write("AGA,3\n")
+    with pytest.raises(ValueError, match=r"\(--table.file\)"):
+        play_all("table", config, ["random"], [1], **how)
+    play_all("table", config, ["random"], [1], **how, overwrite=True)
+    assert [game["seed"] for game in read_json(out)["games"]] == [1]
+    for text in ("mine", "[]", '{"games": []}', '{"settings": {}, "games": 3}'):
+        out.write_text(text)
+        with pytest.raises(ValueError, match=r"games.json exists: add --overwrite"):
+            play_all("table", config, ["random"], [0], **how)
+        assert out.read_text() == text
+
+
+@pytest.mark.slow
+def test_a_study_goes_on_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    config, out, told = table_config(tmp_path), tmp_path / "games.json", list[Game]()
+    here = play_all("table", config, ["random"], [0], **SIZES, out=out).games
+    options: Any = {**SIZES, "told": told.append, "out": out, "cluster": "auto"}
+    there = play_all("table", config, ["random"], [0, 1], **options).games
+    assert [game.seed for game in told] == [1]
+    assert there[0] == here[0]
+    assert len(read_json(out)["games"]) == 2
+    assert play_all("table", config, ["random"], [0, 1], **options).games == there  # no job is left to give out
 
 
 @pytest.mark.slow

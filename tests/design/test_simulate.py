@@ -76,7 +76,13 @@ def test_the_command_plays_and_says_what_is_wrong(tmp_path: Path, capsys: pytest
     words = ["design", "simulate", "tfbind8", "--method", "random", "--rounds", "1", "--orders", "4", "--start", "5"]
     assert main([*words, "--seeds", "2", "--json", "--out", str(tmp_path / "games.json")]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed == json.loads((tmp_path / "games.json").read_text())
+    kept = json.loads((tmp_path / "games.json").read_text())
+    assert kept.pop("settings")["orders"] == 4
+    assert printed == kept
+    assert main([*words, "--seeds", "2", "--json", "--out", str(tmp_path / "games.json")]) == 0
+    assert json.loads(capsys.readouterr().out) == printed  # its seconds too: nothing is played again
+    assert main([*words[:-1], "6", "--out", str(tmp_path / "games.json")]) == 2
+    assert "games.json holds games of other settings (--start): give --out another" in capsys.readouterr().err
     assert printed["summary"][0]["seeds"] == 2
     assert main([*words, "--proxy", "ridge", "--method", "gredy"]) == 2
     assert "did you mean 'greedy'" in capsys.readouterr().err

@@ -177,6 +177,25 @@ CONFLICTS = [
         "--temperature",
         "--tilt",
     ),
+    row(
+        "conflict: a preset of noise and another kind",
+        "train tfbind8 --noise.kind uniform --noise.preset storage-erlich {tiny}",
+        "--noise.preset storage-erlich is of the kind indel, and --noise.kind is uniform",
+    ),
+    row(
+        "conflict: a preset of noise and another kind, proposed",
+        "design propose t.csv --noise.preset microchip --noise.kind=hidden",
+        "--noise.kind is hidden",
+        files={"t.csv": "sequence,score\nACG,1\n"},
+    ),
+    row("number: with an underscore", "train grid --steps 1_0", "--steps must be a number without underscores"),
+    row("number: a float with an underscore", "train grid --noise.alpha=0.1_5", "--noise.alpha", "underscores"),
+    row("number: samples with an underscore", "sample run -n 1_000", "-n", "1_000", base="words"),
+    row("compare: noise above one", "compare grid --methods tb --alphas 1.5 {tiny}", "noise.alpha"),
+    row("number: orders with an underscore", "order run -n 1_0", "-n", "1_0", base="words"),
+    row("twice: a noise level", "compare grid --methods tb --alphas 0.1 0.10 {tiny}", "--alphas names 0.1 twice"),
+    row("twice: a method of a design", "design simulate words --method random random", "--method names random twice"),
+    row("conflict: a cluster for nothing", "train grid --cluster local {tiny}", "--actors N", "read --cluster", limit=60),
     row("conflict: preset of another verb", "train grid --preset forecast {tiny}", "forecast"),
 ]
 

@@ -50,7 +50,7 @@ FOLDERS = [
     row("compare: sampled", "sample run", "run is not a run folder", base="compare"),
     row("compare: reported", "report run", "run is not a run folder", base="compare"),
     row("compare: trained into", "train grid {tiny} --out run", "run exists", base="compare"),
-    row("compare: a method twice", "compare grid --methods tb tb --alphas 1.5 {tiny}", "noise.alpha"),
+    row("compare: a method twice", "compare grid --methods tb db tb {tiny}", "--methods names tb twice"),
     row("compare: a task that other processes cannot find", "compare __main__:f --methods tb {tiny}", "__main__:f"),
 ]
 

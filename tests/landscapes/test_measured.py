@@ -286,6 +286,13 @@ def test_a_proxy_for_what_was_not_measured(tmp_path: Path) -> None:
     assert_close(scores[known], wanted[known])
     assert_close(scores[~known], proxy.mean_tokens(rows[~known]).float())
     assert (scores - wanted).abs().max() < 1.0
+    sd = landscape.uncertainty(rows.view(3, -1, 4)).flatten()
+    assert sd[known].tolist() == [0.0] * len(table.sequences)
+    assert_close(
+        sd[~known], torch.tensor(proxy.predict([t for t, m in zip(texts, known, strict=True) if not m]).sd).float()
+    )
+    assert sd[~known].min() > 0
+    assert not MeasuredLandscape(table, length=4, unseen="lowest").uncertainty(rows).any()
     assert landscape.maximum == math.inf
     assert known.sum() == len(table.sequences)
     kept = landscape.fitted_files(tmp_path)

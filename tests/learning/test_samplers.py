@@ -13,6 +13,7 @@ from own_noise import Rotation
 from small_runs import CPU, same_tensors, small
 from torch import Tensor
 
+import sgfn
 from sgfn.config import TrainConfig
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.trajectories import Episodes
@@ -133,3 +134,14 @@ def test_steps_that_wait_for_actors_are_neither_compiled_nor_captured() -> None:
 def test_idle_actors_are_refused() -> None:
     with pytest.raises(ValueError, match="actors_lag 1 leaves some of 4 actors idle: raise it to 3 or more"):
         TrainConfig().with_(actors=4, actors_lag=1)
+
+
+def test_an_encoder_or_a_noise_that_settings_cannot_name_is_refused() -> None:
+    """Actors would roll out by another network, or under another noise."""
+    own, small_net = torch.nn.Linear(32, 8), {"steps": 2, "batch": 4, "progress": False}
+    for part, why in (
+        ({"encoder": own}, "know none that is given as a module: name it as module:name"),
+        ({"noise": Rotation()}, "settings alone, which cannot name this Rotation: leave actors out"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            sgfn.fit("words", **part, actors=2, **small_net)

@@ -97,6 +97,13 @@ def test_command(grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "something else than shards" in complaint(capsys, [*words, "--shards", "2", "--out", str(full)])
     assert "at most 100,000" in complaint(capsys, [*words, *other, "-n", "1e9", "--shard-size", "10"])
     assert not (tmp_path / "t").exists()
+    told = complaint(capsys, [*words, "-n", "20", "--shards", "5"])
+    assert "was begun with other values of --shards: give --out another name" in told
+    assert "of --shard-size: give" in complaint(capsys, [*words, "-n", "20", "--shard-size", "5"])
+    assert "--shards must lie in [1, 20]" in complaint(capsys, [*words, *other, "-n", "20", "--shards", "21"])
+    few = complaint(capsys, [*words, *other, "-n", "1e9", "--shards", "9"])
+    assert "--shards must be at least 10 for 1,000,000,000 samples" in few
+    assert "--shard-size must lie in" in complaint(capsys, [*words, *other, "--shard-size", "0"])
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.config.shell import command
 
@@ -49,6 +50,8 @@ def run_channel(args: DesignChannel) -> None:
     from sgfn.reports.channel_figure import write_channel_figure
 
     fit.write(args.out, overwrite=args.overwrite, picture=lambda path: write_channel_figure(path, fit))
+    if fit.notice:
+        Output(stderr=True).print(f"{args.pairs}: {fit.notice}", soft_wrap=True)
     if args.json:
         return print_json(fit.to_json() | {"folder": str(args.out), "noise_file": str(args.out / NOISE_FILE)})
     print_fit(fit)

@@ -1,6 +1,7 @@
 """The command line: parsing and printing only."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -20,11 +21,20 @@ from sgfn.cli.interruptions import whole_interruptions
 from sgfn.cli.library import DesignLibrary, run_library
 from sgfn.cli.noise import NoiseList, run_noise
 from sgfn.cli.order import Order, run_order
-from sgfn.cli.parsing import UsageError, check_choices, flag_value, flags_of, parse_words, spelled_out
+from sgfn.cli.parsing import (
+    UsageError,
+    check_channel,
+    check_choices,
+    check_numbers,
+    flag_value,
+    flags_of,
+    parse_words,
+    spelled_out,
+)
 from sgfn.cli.report import Report, run_report
 from sgfn.cli.sample import Sample, run_sample
 from sgfn.cli.simulate import DesignSimulate, run_simulate
-from sgfn.cli.streams import Output, in_one_line, open_streams, silence
+from sgfn.cli.streams import Output, in_one_line, open_streams, printed_aside, silence
 from sgfn.cli.tables import (
     out,
     print_catalogue,
@@ -54,7 +64,7 @@ Config = Annotated[TrainConfig, arg(name="")]
 class Tasks:
     """List the tasks, or tell what is known of one at the given noise: size, maximum, best reachable TV."""
 
-    name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
+    name: Annotated[Positional[str | None], arg(metavar="[NAME]")] = None
     """Task to look at, or `module:builder`, yours; none lists them all."""
     config: Annotated[TaskFlags, arg(name="")] = field(default_factory=TaskFlags)
     max_states: int = 2_000_000
@@ -258,6 +268,7 @@ def run_evaluate(args: Evaluate) -> None:
         mode_distance=args.mode_distance,
         mode_level=args.mode_level,
         trust=trust,
+        notice=lambda line: err.print(line, soft_wrap=True),
     )
     if args.json:
         return print_json(dict(result))
@@ -317,16 +328,21 @@ COMMANDS: dict[str, tuple[type, Callable[[Any], None]]] = {
 }
 
 
-def usage() -> str:
-    """What a bare `sgfn` prints."""
-    lines = [f"  sgfn {name:15} {(kind.__doc__ or '').splitlines()[0]}" for name, (kind, _) in COMMANDS.items()]
-    return "\n".join(["usage: sgfn COMMAND ...", "", *lines, "", "sgfn COMMAND --help tells all flags.", ""])
+def usage(group: str = "") -> str:
+    """What a bare `sgfn` prints, or `sgfn design --help` of the commands that begin with that word."""
+    named = {name: kind for name, (kind, _) in COMMANDS.items() if name.startswith(group)}
+    lines = [f"  sgfn {name:15} {(kind.__doc__ or '').splitlines()[0]}" for name, kind in named.items()]
+    return "\n".join(
+        [f"usage: sgfn {group}COMMAND ...", "", *lines, "", f"sgfn {group}COMMAND --help tells all flags.", ""]
+    )
 
 
 def parse(kind: type, command: str, words: list[str]) -> Any:
     """Flags to dataclass; whatever is wrong with them comes back as one line."""
     words = spelled_out(kind, aimed(words))
     check_choices(kind, words)
+    check_numbers(kind, words)
+    check_channel(words)
     default, preset = None, flag_value(words, "preset")
     if kind in (Train, Compare) and preset is not None:
         one_of("--preset", preset, get_args(Preset))
@@ -362,7 +378,7 @@ def command_of(words: list[str]) -> tuple[str, list[str]]:
     """The command that words begin with, of one word or of two, and the words behind it."""
     first = words[0]
     if seconds := [name.split()[1] for name in COMMANDS if name.startswith(f"{first} ")]:
-        if len(words) < 2 or words[1] in ("-h", "--help"):
+        if len(words) < 2:
             raise UsageError(f"`sgfn {first}` needs one of {', '.join(seconds)} behind it")
         one_of(f"{first} command", words[1], seconds)
         return f"{first} {words[1]}", words[2:]
@@ -376,11 +392,13 @@ def act(words: list[str]) -> None:
         sys.stdout.write(usage())
     elif words[0] == "--version":
         sys.stdout.write(f"sgfn {sgfn.__version__}\n")
+    elif words[1:2] in (["-h"], ["--help"]) and any(name.startswith(f"{words[0]} ") for name in COMMANDS):
+        sys.stdout.write(usage(f"{words[0]} "))
     else:
         name, words = command_of(words)
         kind, action = COMMANDS[name]
         args = parse(kind, name, words)
-        with user_errors():
+        with user_errors(), printed_aside() if getattr(args, "json", False) else contextlib.nullcontext():
             if isinstance(args, Train) and args.task == "series":
                 refuse_on_series(words)
             action(args)
@@ -398,6 +416,7 @@ def refuse_on_series(words: list[str]) -> None:
 
 def main(words: list[str] | None = None) -> int:
     """Entry point: 0, or 2 with one line for a user's error."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait keep no core from another program
     open_streams()
     words = sys.argv[1:] if words is None else words
     try:

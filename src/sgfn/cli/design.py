@@ -140,15 +140,16 @@ def run_propose(args: DesignPropose) -> None:
 
 
 def next_folder(folder: Path, number: int) -> Path:
-    """The folder of the round after that of another, whose name is counted on.
+    """The folder of a round with a number, after that of another: its name is counted on, or is the number itself.
 
-    >>> [next_folder(Path(name), 4).name for name in ("r1", "09", "plate")]
-    ['r2', '10', 'plate-4']
+    >>> [next_folder(Path(name), 4).name for name in ("r1", "b09", "3", "plate")]
+    ['r2', 'b10', '4', 'plate-4']
     """
     counted = re.fullmatch(r"(.*?)([0-9]{1,9})", folder.name, re.DOTALL)
     if counted is None:
-        return folder.with_name(f"{folder.name}-{number}")
-    return folder.with_name(f"{counted[1]}{int(counted[2]) + 1:0{len(counted[2])}d}")
+        return folder.parent / f"{folder.name or 'round'}-{number}"
+    count = number if not counted[1] else int(counted[2]) + 1
+    return folder.with_name(f"{counted[1]}{count:0{len(counted[2])}d}")
 
 
 def print_proposal(proposal: Any, *, minimise: bool = False) -> None:

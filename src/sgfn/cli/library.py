@@ -10,7 +10,7 @@ from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_aligned, print_json
 from sgfn.config.files import nulls
 
-TABLE = ("sequence_column", "score_column", "sd_column", "transform", "minimise", "proxy")
+TABLE = ("sequence_column", "score_column", "sd_column", "transform", "minimise", "proxy", "alphabet")
 """Flags that are settings of the table, and of its proxy."""
 HERE = ("source", "template", "positions", "out", "page", "json", *TABLE)
 """Flags that are not passed on as they are."""
@@ -68,6 +68,8 @@ class DesignLibrary:
     """Fit the proxy to logarithms or ranks of the scores."""
     minimise: bool = False
     """Low scores are good."""
+    alphabet: Literal["protein"] | None = None
+    """Say that letters are residues, of a table that has none but A, C, G and T."""
     proxy: str | None = None
     """Kind of the proxy; `auto`, the default, chooses by cross-validation."""
     out: Path = Path("library.csv")

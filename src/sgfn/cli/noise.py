@@ -15,7 +15,7 @@ from sgfn.noise.presets import CHANNELS, ChannelPreset, channel_preset, substitu
 class NoiseList:
     """List channels by name, with their error rates and sources, or tell all of one."""
 
-    name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
+    name: Annotated[Positional[str | None], arg(metavar="[NAME]")] = None
     """Channel to look at; none lists them all."""
     json: bool = False
     """Print JSON."""
@@ -36,9 +36,11 @@ def print_channels() -> None:
         table.add_column(label, no_wrap=True)
     table.add_column("what it is")
     for preset in CHANNELS.values():
-        table.add_row(preset.name, *rates_of(preset), preset.about)
+        name = f"{preset.name} (library)" if preset.residues else preset.name
+        table.add_row(name, *rates_of(preset), preset.about)
     out.print(table)
     out.print("rates are per base; use: --noise.preset NAME; source and all rates of one: sgfn noise NAME")
+    out.print("a library is no channel of orders: sgfn design library chooses codons")
 
 
 def rates_of(preset: ChannelPreset) -> list[str]:

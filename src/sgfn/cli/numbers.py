@@ -6,10 +6,10 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 
 def whole(text: str) -> int:
-    """A whole number from its text, also with an exponent or with underscores.
+    """A whole number from its text, also with an exponent.
 
-    >>> whole("1e9"), whole("2.5e3"), whole("1_000"), whole("7")
-    (1000000000, 2500, 1000, 7)
+    >>> whole("1e9"), whole("2.5e3"), whole("7")
+    (1000000000, 2500, 7)
     """
     found = re.fullmatch(r"([0-9]+)(?:\.([0-9]*))?[eE]\+?([0-9]{1,2})", text)
     if found is None:

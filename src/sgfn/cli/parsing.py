@@ -136,13 +136,38 @@ def check_choices(kind: type, words: list[str]) -> None:
             check_name(name, value, "--")
 
 
-def literal_fields(kind: type, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Flags with a fixed set of values, those of nested components included."""
+def check_numbers(kind: type, words: list[str]) -> None:
+    """Refuse numbers with underscores: Python reads 1_0 as ten, and whoever writes it may have meant something else."""
+    for name, type_hint in flag_types(kind):
+        if {int, float} & {type_hint, *get_args(type_hint)}:
+            flag = next((one for one in (f"--{name}", f"-{name}") if flag_values(words, one)), "")  # --n is -n
+            for value in flag_values(words, flag):
+                if "_" in value and re.fullmatch(r"[+-]?[0-9._eE+-]+", value):
+                    raise UsageError(f"{flag} must be a number without underscores, got {value[:80]!r}")
+
+
+def check_channel(words: list[str]) -> None:
+    """Refuse a preset of noise, which is of a kind, beside another kind."""
+    preset, kind = flag_value(words, "noise.preset"), flag_value(words, "noise.kind")
+    if preset not in (None, "None") and kind not in (None, "indel"):
+        what = f"--noise.preset {preset} is of the kind indel, and --noise.kind is {kind}"
+        raise UsageError(f"{what}: leave one of them out")
+
+
+def flag_types(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Flags with the types of their values, those of nested components included."""
     for name, type_hint in get_type_hints(kind).items():
+        if is_dataclass(type_hint):
+            yield from flag_types(cast(type, type_hint), prefix if name in FLAT else f"{prefix}{name}.")
+        else:
+            yield prefix + name.replace("_", "-"), type_hint
+
+
+def literal_fields(kind: type) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Flags with a fixed set of values, those of nested components included."""
+    for name, type_hint in flag_types(kind):
         if get_origin(type_hint) is Literal:
-            yield prefix + name.replace("_", "-"), tuple(map(str, get_args(type_hint)))  # wells of a plate are numbers
-        elif is_dataclass(type_hint):
-            yield from literal_fields(cast(type, type_hint), prefix if name in FLAT else f"{prefix}{name}.")
+            yield name, tuple(map(str, get_args(type_hint)))  # wells of a plate are numbers
 
 
 def one_line(box: str, words: list[str]) -> str:

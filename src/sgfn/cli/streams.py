@@ -6,6 +6,9 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -38,6 +41,68 @@ def silence(stream: Any) -> None:
         target, null = stream.fileno(), os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, target)
         os.close(null)
+
+
+@dataclass(frozen=True)
+class _Aside:
+    """Standard output while others' prints are led elsewhere: the stream, its number and a copy of what it led to."""
+
+    stream: Any
+    number: int | None
+    """None where a stream has none, as those of tests."""
+    kept: int | None
+
+    def lead(self, target: int | None) -> None:
+        """Let the stream's number lead to another file from now on."""
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.flush()
+        if self.number is not None and target is not None:
+            os.dup2(target, self.number)
+
+
+_ASIDE: ContextVar[_Aside | None] = ContextVar("_ASIDE", default=None)
+
+
+@contextlib.contextmanager
+def printed_aside() -> Iterator[None]:
+    """Lead what others print on standard output to standard error while the block runs, worker processes included.
+
+    So that standard output has the results alone, which `results` writes.
+    """
+    number = _number(sys.stdout)
+    aside = _Aside(sys.stdout, number, None if number is None else os.dup(number))
+    token = _ASIDE.set(aside)
+    aside.lead(_number(sys.stderr))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _ASIDE.reset(token)
+        aside.lead(aside.kept)
+        if aside.kept is not None:
+            os.close(aside.kept)
+
+
+@contextlib.contextmanager
+def results() -> Iterator[Any]:
+    """Standard output itself, also where others' prints are led elsewhere."""
+    aside = _ASIDE.get()
+    if aside is None:
+        yield sys.stdout
+        return
+    aside.lead(aside.kept)
+    try:
+        yield aside.stream
+        aside.stream.flush()
+    finally:
+        aside.lead(_number(sys.stderr))
+
+
+def _number(stream: Any) -> int | None:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError, AttributeError):  # a stream of a test, or one that is closed
+        return None
 
 
 def visible(text: str) -> str:

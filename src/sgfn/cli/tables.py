@@ -1,13 +1,12 @@
 """Tables and JSON that the command line prints, from plain results alone."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
-from sgfn.cli.streams import Output
+from sgfn.cli.streams import Output, results
 from sgfn.config.names import BLIND
 
 out = Output()
@@ -15,7 +14,8 @@ out = Output()
 
 def print_json(data: Any) -> None:
     """JSON to standard output."""
-    sys.stdout.write(json.dumps(data, indent=2) + "\n")
+    with results() as stream:
+        stream.write(json.dumps(data, indent=2) + "\n")
 
 
 def print_catalogue(listed: Sequence[Mapping[str, Any]]) -> None:

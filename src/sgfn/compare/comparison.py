@@ -11,7 +11,7 @@ from sgfn.compare.contestants import CHOSEN, changes_of, contestant, refusing
 from sgfn.compare.results import Rows, result_row, summarise, write_results
 from sgfn.compare.workers import SharedSettings, run_cells
 from sgfn.config import Accelerate, TrainConfig, differing, from_dict, to_dict
-from sgfn.config.checks import in_range, one_of, quoted, require, whole_number
+from sgfn.config.checks import in_range, one_of, quoted, refuse_twice, require, whole_number
 from sgfn.config.cluster import check_cluster_settings
 from sgfn.config.files import sweep, write_json
 from sgfn.config.reading import check_named
@@ -120,6 +120,8 @@ def run_comparison(
 def _keys(config: TrainConfig, methods: Sequence[str], levels: Sequence[float], seeds: int) -> list[Key]:
     """Method, noise level and seed of every cell that is asked for."""
     in_range("seeds", seeds, 1, MOST_CELLS)
+    refuse_twice("--methods", methods)
+    refuse_twice("--alphas", levels)
     count = len(methods) * len(levels) * seeds
     require(count <= MOST_CELLS, "a comparison", f"have at most {MOST_CELLS:,} cells", f"{count:,}: take fewer --seeds")
     return [(method, alpha, config.seed + i) for method in methods for alpha in levels for i in range(seeds)]

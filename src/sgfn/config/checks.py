@@ -1,8 +1,9 @@
 """Checks of single fields: each raises one line that names the field, the wanted range and the value."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
+from typing import Any
 
 LONGEST_NAME, LONGEST_SLIP = 100, 30
 """Letters of a name that is still compared with others, and by which it may be longer or shorter."""
@@ -118,3 +119,10 @@ def is_ours(thing: object) -> bool:
     """
     home = getattr(thing, "__module__", None) or type(thing).__module__
     return home.partition(".")[0] == "sgfn"
+
+
+def refuse_twice(name: str, values: Sequence[Any]) -> None:
+    """Raise where a value is listed twice."""
+    again = [value for place, value in enumerate(values) if value in values[:place]]
+    if again:
+        raise ValueError(f"{name} names {again[0]} twice: name it once")

@@ -20,13 +20,13 @@ from sgfn.design.rounds import check_folder, writing
 from sgfn.landscapes.measurements import guess_alphabet, resolve_alphabet, table_of
 from sgfn.noise.fitting import INDELS, MODELS, ChannelModel, ModelFit, PairRows, RateInterval, fit_models, intervals
 from sgfn.noise.indel import Indel
-from sgfn.noise.indel_files import write_indel
+from sgfn.noise.indel_files import CHANNEL_FILE, FIT_FILE, few_words, write_indel
 
 Pairs = Path | str | pd.DataFrame | Iterable[Sequence[Any]]
 """A table with columns intended, realised and, where there is one, count; or such rows."""
 Choice = Literal["auto", "uniform", "letter", "position"]
 COLUMNS = ("intended", "realised")
-NOISE_FILE, FIT_FILE, PICTURE = "channel.csv", "channel.json", "channel.png"
+NOISE_FILE, PICTURE = CHANNEL_FILE, "channel.png"
 MOST_PAIRS = 10**6
 """Pairs that are read at most, counts aside."""
 
@@ -47,6 +47,11 @@ class ChannelFit:
     models: list[ModelFit]
     """All channels that were fitted; `noise` is of the chosen one."""
 
+    @property
+    def notice(self) -> str:
+        """That it was fitted to too few letters to be relied on; else empty."""
+        return few_words(self.pairs, self.letters)
+
     def to_frame(self) -> pd.DataFrame:
         """A row for each rate."""
         return pd.DataFrame([asdict(rate) for rate in self.rates])
@@ -56,6 +61,7 @@ class ChannelFit:
         facts = {name: getattr(self, name) for name in ("model", "alphabet", "pairs", "letters", "level")}
         told = ("model", "parameters", "log_likelihood", "bic", "rounds")
         models = [{name: getattr(fit, name) for name in told} | {"about": MODELS[fit.model]} for fit in self.models]
+        facts |= {"notice": self.notice} if self.notice else {}
         return nulls(facts | {"rates": [asdict(rate) for rate in self.rates], "models": models})
 
     def save(self, file: Path | str) -> None:

@@ -46,7 +46,7 @@ class GameFile:
         """Read what is there; raises where it is of other settings or no such file, unless it shall be replaced."""
         check_target(path, overwrite=True)
         check_writable(path)
-        self.path, self.settings = path, settings
+        self.path, self.settings, self.plain = path, settings, settings.to_json()
         there = path.exists() or path.is_symlink()
         self.games: dict[Key, Game] = {} if overwrite or not there else self._kept()
 
@@ -68,7 +68,7 @@ class GameFile:
     def add(self, game: Game) -> None:
         """One more game, written with all others."""
         self.games[game.method, game.seed] = game
-        write_json(self.path, {"settings": self.settings.to_json()} | results_of(self.games.values()))
+        write_json(self.path, {"settings": self.plain} | results_of(self.games.values()))
 
 
 def results_of(games: Iterable[Game]) -> dict[str, Any]:

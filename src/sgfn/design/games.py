@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sgfn.config import TrainConfig, from_dict, to_dict
+from sgfn.config.checks import refuse_twice
 from sgfn.config.cluster import Needs, check_cluster_settings
 from sgfn.config.cluster_jobs import Event, Job, Report, error_words, perform_all
 from sgfn.config.shipping import Shipment, settled, shipment
@@ -58,6 +59,7 @@ def play_all(
     which the files and the modules that it names travel, and a game that fails leaves the others alone.
     """
     check_cluster_settings(cluster, cluster_cpus, cluster_gpus)
+    refuse_twice("--method", methods)
     if proxy != AUTO:
         PROXIES[proxy]
     made, sizes = make_task(task, config), {"rounds": rounds, "orders": orders, "start": start, "proxy": proxy}

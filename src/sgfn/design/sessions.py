@@ -93,7 +93,10 @@ def carry_on(
         designer.tell(measured, flags=True)
         told = [f"{measured}: {notice}" for notice in designer.notices]
         notices = [*_ignored(measured, designer), *told, f"{len(designer.pending)} orders are still not measured"]
-    return Session(designer=designer, history=found.history, notices=notices if designer.pending else notices[:-1])
+    notices = notices if designer.pending else notices[:-1]
+    if noise and designer.noise.notice:
+        notices = [designer.noise.notice, *notices]
+    return Session(designer=designer, history=found.history, notices=notices)
 
 
 def write_round(

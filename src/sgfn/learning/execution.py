@@ -12,9 +12,12 @@ from sgfn.learning.learner import Learner
 COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Steps of a run from which compiling saves time where scores are in a table, by device. It takes half a minute, and
 saves two milliseconds a step on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
-COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cuda": 20_000}
+COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cuda": 100_000, "cuda, large": 30_000}
 """The same where scores are computed: on a CPU it saves a tenth of a second a step of a transformer (an MLP is faster
-uncompiled), on a GPU a millisecond of either."""
+uncompiled); on a GPU it takes 30 to 90 s where nothing was compiled before and saves .3 to 1 ms, in large batches 1 to
+4 ms, beside uncompiled steps in a CUDA graph (benchmarks/results/speed_real_cuda.json)."""
+LARGE = 16_384
+"""States of a batch (trajectories x steps) from which it is large in this."""
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
 COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
@@ -72,7 +75,9 @@ def _pays(learner: Learner, kind: str) -> bool:
     if learner.scores_in_table:
         narrow = kind == "cuda" or config.net.hidden <= WIDEST_COMPILED
         return narrow and config.steps >= COMPILE_FROM_STEPS[kind]
-    suits = kind == "cuda" or config.net.encoder == "transformer"
+    if kind == "cuda" and config.batch * learner.env.horizon >= LARGE:
+        kind = "cuda, large"
+    suits = kind != "cpu" or config.net.encoder == "transformer"
     return suits and config.steps >= COMPILE_LONG_FROM_STEPS[kind]
 
 

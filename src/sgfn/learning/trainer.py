@@ -92,9 +92,7 @@ class Trainer(Learner):
         check_task(task)
         if encoder is not None and self.config.actors:
             fix = "name it as module:name in net.encoder, or leave actors out"
-            raise ValueError(
-                f"actors make their networks by settings alone, and know no encoder given as a module: {fix}"
-            )
+            raise ValueError(f"actors make networks by settings alone, and know none that is given as a module: {fix}")
         self.offline, self.encoder = None if offline is None else offline.to(device), encoder
         self.nets, self.dynamics = self._networks()
         self.optimiser, self.dynamics_optimiser = self._optimisers()

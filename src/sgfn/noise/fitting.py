@@ -27,6 +27,8 @@ STARTS = {"substitution": 0.02, "deletion": 0.02, "insertion": 0.01}
 """Rates that EM begins with."""
 ROUNDS, CLOSE = 100, 1e-4
 """Rounds of EM at most, and gain in log-likelihood below which it ends."""
+SUREST = 1.0 - 1e-6
+"""Rates of deletions and insertions together at most: a channel must write something."""
 NOTHING = 1e-9
 """Rates below this are zero: EM comes near zero and never to it."""
 
@@ -163,7 +165,7 @@ def _maximised(counts: EventCounts, model: ChannelModel) -> Indel:
     written, deleted, doubled = counts.written, counts.deleted, counts.doubled
     if model == "position":
         total = written.sum((1, 2)) + deleted.sum(1)
-        lost, two = (_share(part.sum(1), total)[:, None].repeat(1, vocab) for part in (deleted, doubled))
+        lost, two = (rate[:, None].repeat(1, vocab) for rate in _indels(deleted.sum(1), doubled.sum(1), total))
         own = written.diagonal(dim1=1, dim2=2).sum(1)
         law = wrong_letters(1.0 - _share(own, written.sum((1, 2)), 1.0), vocab)
         return Indel(substitution=law, deletion=lost, insertion=two, inserted=_even(vocab))
@@ -174,10 +176,10 @@ def _maximised(counts: EventCounts, model: ChannelModel) -> Indel:
         law = torch.where(sums > 0, _share(written, sums), torch.eye(vocab, dtype=torch.float64))
         some = float(counts.inserted.sum())
         inserted = counts.inserted / some if some > NOTHING * float(total.sum()) else _even(vocab)
-        lost, two = _share(deleted, total), _share(doubled, total)
+        lost, two = _indels(deleted, doubled, total)
         return Indel(substitution=law, deletion=lost, insertion=two, inserted=inserted)
     wrong = 1.0 - float(_share(written.diagonal().sum(), written.sum(), 1.0))
-    lost, two = (float(_share(part.sum(), total.sum())) for part in (deleted, doubled))
+    lost, two = map(float, _indels(deleted.sum(), doubled.sum(), total.sum()))
     return Indel.uniform(vocab, substitution=max(0.0, wrong), deletion=lost, insertion=two)
 
 
@@ -185,6 +187,15 @@ def _share(part: Float64[Tensor, "*N"], total: Float64[Tensor, "*N"], empty: flo
     """Shares, and `empty` where there is nothing to share; what is as good as nothing is nothing."""
     found = torch.where(total > 0, part / total.clamp(min=1e-300), empty)
     return torch.where(found < NOTHING, 0.0, found).clamp(0.0, 1.0)
+
+
+def _indels(
+    deleted: Float64[Tensor, "*N"], doubled: Float64[Tensor, "*N"], total: Float64[Tensor, "*N"]
+) -> tuple[Float64[Tensor, "*N"], Float64[Tensor, "*N"]]:
+    """Rates of deletions and insertions, together below 1 also where the few pairs there are show nothing else."""
+    lost, two = _share(deleted, total), _share(doubled, total)
+    scale = (SUREST / (lost + two).clamp(min=SUREST)).clamp(max=1.0)
+    return lost * scale, two * scale
 
 
 def _even(vocab: int) -> Float64[Tensor, " V"]:

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from sgfn.config.files import write_text
+from sgfn.config.files import read_json, write_text
 from sgfn.noise.files import FIELD, amounts, check_positions, match_labels, rate_column, read_laws
 from sgfn.noise.indel import Indel, scaled, wrong_letters
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from sgfn.config.tables import Table
 
 KINDS = ("substitution", "deletion", "insertion")
+CHANNEL_FILE, FIT_FILE = "channel.csv", "channel.json"
+"""A fitted channel as a noise file, and beside it what it was fitted to."""
+FEW_LETTERS = 1000
+"""Intended letters below which a fit tells little: at one error in a hundred, ten errors are seen among so many."""
 INSERTED = "inserted"
 """Label of the row of inserted letters."""
 
@@ -43,9 +47,30 @@ def read_indel(
     if not {*KINDS, "position"} & set(table.columns):
         raise table.header_problem(f"the header has none of the columns {', '.join(KINDS)}")
     made = _by_cycle(table, alphabet, length) if "position" in table.columns else _by_letter(table, alphabet)
-    notice, made = made.notice, scaled(replace(made, flank=flank, spare=spare), scale)
-    object.__setattr__(made, "notice", notice)
+    notices, made = [made.notice, _fitted_to_few(file)], scaled(replace(made, flank=flank, spare=spare), scale)
+    object.__setattr__(made, "notice", "; ".join(filter(None, notices)))
     return made
+
+
+def few_words(pairs: int, letters: int) -> str:
+    """What to say of a channel that was fitted to few letters; empty of one that was not."""
+    if letters >= FEW_LETTERS:
+        return ""
+    seen = f"{pairs:,} pair{'s' * (pairs != 1)} with {letters:,} intended letters"
+    return f"fitted to {seen}, fewer than {FEW_LETTERS:,}: its rates are guesses, see their intervals; sequence more"
+
+
+def _fitted_to_few(file: Path) -> str:
+    """The same of a noise file that `design channel` wrote; of any other nothing is known."""
+    beside = file.with_name(FIT_FILE)
+    if file.name != CHANNEL_FILE or not beside.is_file():
+        return ""
+    try:
+        facts = read_json(beside)
+        told = few_words(int(facts["pairs"]), int(facts["letters"]))
+    except (ValueError, TypeError, KeyError, OSError):  # somebody else's file of that name
+        return ""
+    return f"{file} was {told}" if told else ""
 
 
 def write_indel(file: Path, noise: Indel, alphabet: str) -> None:

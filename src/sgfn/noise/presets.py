@@ -40,7 +40,8 @@ class ChannelPreset:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return asdict(self) | {"per_kilobase": self.per_kilobase}
+        kind = "library" if self.residues else "channel"
+        return asdict(self) | {"kind": kind, "per_kilobase": self.per_kilobase}
 
 
 def _of_total(total: float, **facts: str) -> ChannelPreset:

@@ -22,6 +22,7 @@ from sgfn.learning.trainer import Trainer
 from sgfn.noise import Noise
 from sgfn.objectives.scores import Objective
 from sgfn.runs.advice import on_floor
+from sgfn.runs.duration import long_on_cpu
 from sgfn.runs.loop import Memory, loop, stoppable
 from sgfn.runs.model import Model
 from sgfn.runs.parts import Parts, Reward, make
@@ -150,6 +151,8 @@ def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]
     at_once = "stopped at once: there is no model"
     with shown(progress, name, steps) as display, stoppable((signal.SIGINT,), at_once) as stop:
         told = (None, None) if display is None else (display.line, display.pulse)
+        if display is not None and (text := long_on_cpu(learner)):
+            display.notice(text)
         try:
             loop(memory, learner, advance, told[0], stop, told[1])
         except NonFiniteError as error:

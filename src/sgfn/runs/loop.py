@@ -21,6 +21,9 @@ from sgfn.runs.last_step import State, calls_others_code, kept_on_failure
 
 PAUSE = 0.5
 """Seconds between two figures of the moment."""
+FIRST_PART, PART_SECONDS, LONG_WAIT = 64, 1.0, 5.0
+"""Objects of a whole space that somebody's function is asked for first, seconds that later parts take, and seconds of
+waiting from which on it is told."""
 Progress = Callable[[int, dict[str, Any]], None]
 """Called with the step and the newest figures."""
 
@@ -118,7 +121,7 @@ def loop(
             return kept_on_failure(learner, state, write) if careful else nullcontext()
 
         with kept():
-            known = _known_rewards(learner) if config.exact_every else None
+            known = _known_rewards(learner, stop, progress) if config.exact_every else None
         lines.start()
         if progress:
             progress(first, {"notice": advance.notice} if advance.notice else {})
@@ -225,10 +228,46 @@ def _distance(learner: Learner, known: torch.Tensor) -> float:
     return found
 
 
-def _known_rewards(learner: Learner) -> torch.Tensor | None:
-    """Log-rewards of all objects before the exponent; None where the law or the objects cannot be had."""
-    task = learner.task
+def _known_rewards(learner: Learner, stop: Stop, progress: Progress | None) -> torch.Tensor | None:
+    """Log-rewards of all objects before the exponent; None where the law or the objects cannot be had.
+
+    Somebody's function is asked for some at a time, so that a stop is heeded, and who waits is told for what.
+    """
+    task, first = learner.task, learner.done
     if not laws.enumerable(task.env) or not learner.has_law:
         return None
     objects = task.env.all_objects().to(learner.device)
-    return task.log_target(objects).cpu()
+    if not task.landscape.on_host:
+        return task.log_target(objects).cpu()
+
+    def tell(seconds: float) -> None:
+        if progress:
+            what = f"all {len(objects):,} objects are scored first, for exact distances: about {seconds:,.0f} s more"
+            progress(first, {"notice": f"{what}; --log.exact-every 0 leaves that out"})
+
+    return in_parts(task.log_target, objects, lambda: stop.asked, tell)
+
+
+def in_parts(
+    score: Callable[[torch.Tensor], torch.Tensor],
+    objects: torch.Tensor,
+    stopped: Callable[[], bool],
+    tell: Callable[[float], None],
+) -> torch.Tensor | None:
+    """Scores of objects by a function that may be slow, in parts of about a second; None after a stop.
+
+    `tell` is called once, with the seconds that are left, where these are more than a few.
+    """
+    found, place, size, told = list[torch.Tensor](), 0, FIRST_PART, False
+    while place < len(objects):
+        if stopped():
+            return None
+        began, part = time.monotonic(), objects[place : place + size]
+        found.append(score(part).cpu())
+        place, seconds = place + len(part), max(time.monotonic() - began, 1e-6)
+        left = seconds / len(part) * (len(objects) - place)
+        if left > LONG_WAIT and not told:
+            told = True
+            tell(left)
+        size = max(1, min(int(len(part) * PART_SECONDS / seconds), 16 * len(part)))
+    return torch.cat(found)

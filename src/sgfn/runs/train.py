@@ -25,6 +25,7 @@ from sgfn.learning.methods import build, check
 from sgfn.learning.parallel import AgreedStep, ParallelTrainer, Ranks, joined, launched
 from sgfn.runs.background import Background
 from sgfn.runs.copies import checksums, files_there, fitted_aside, large_copies, settle_copies, with_files
+from sgfn.runs.duration import long_on_cpu
 from sgfn.runs.folder import PARTS, Run
 from sgfn.runs.loop import Lines as Lines
 from sgfn.runs.loop import Memory, Progress, loop
@@ -140,6 +141,8 @@ def _lead(asked: Request, progress: Progress | None, locks: ExitStack | None) ->
         learner.task.landscape.attach(asked.run.path, resumed=asked.resume)
         if not record.place.checkpoint.is_file():
             record.save(learner)  # there is always one to go on from, whenever the run is killed
+        if progress and (line := long_on_cpu(learner)):
+            progress(learner.done, {"notice": line})
         with _telling(record, lambda: asked.again):
             advance = stepper(learner, *asked.how)
             if isinstance(learner, ParallelTrainer):

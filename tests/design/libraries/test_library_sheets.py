@@ -164,3 +164,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
 def test_settings_that_are_none_are_refused(settings: dict, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         LibraryConfig(**settings)
+
+
+def test_a_table_of_genes_is_refused_unless_its_letters_are_residues() -> None:
+    table = pd.DataFrame({"sequence": ["AC", "CT", "GG", "TA"], "score": [1.0, 0.5, 0.2, 0.1]})
+    options = {"unseen": "lowest", "starts": 1, "clones": 2, "compare": ()}
+    with pytest.raises(ValueError, match=r"all letters are among A, C, G and T, and residues are expected: translate"):
+        design_library(table, **options)
+    found = design_library(table, **options, table={"alphabet": "protein"})
+    assert len(found.libraries[0].codons) == 2
+    other = pd.concat([table, pd.DataFrame({"sequence": ["AW"], "score": [0.3]})])
+    assert design_library(other, **options).libraries

@@ -71,7 +71,10 @@ def table_source(
     table: Source, template: Template | None, stop: float | None, unseen: Unseen, settings: dict[str, Any]
 ) -> ScoreSource:
     """Scores by a proxy of a user's table, or of the table as it is with the worst score for what it does not hold."""
-    designer, name = Designer("protein", **settings).fit(table, flags=True), name_of(table)
+    chosen = {key: value for key, value in settings.items() if key != "alphabet"}
+    designer, name = Designer("protein", **chosen).fit(table, flags=True), name_of(table)
+    if settings.get("alphabet") != "protein":
+        _refuse_dna(name, designer)
     length, sites = _lengths(name, designer, template)
     sign, scores = designer.sign, designer.measured.score.to_numpy(dtype=float)
     worst = float((sign * scores).min()) if stop is None else sign * stop
@@ -96,6 +99,15 @@ def table_source(
         score = ridge_score(proxy.model, base.numpy(), places, (proxy.shift, proxy.scale, worst))
     score = score or score_of(predict, sites, worst)
     return ScoreSource(score=score, name=name, sign=sign, proxy=report_of(proxy), notices=notices)
+
+
+def _refuse_dna(table: str, designer: Designer) -> None:
+    """Raise where all letters are those of DNA: residues A, C, G and T alone are rare, tables of genes are not."""
+    used = {letter for text in designer.measured.sequence for letter in text}
+    if used <= set("ACGT"):
+        what = f"{table}: all letters are among A, C, G and T, and residues are expected"
+        fix = "add --alphabet protein (in Python table={'alphabet': 'protein'}) if these are residues"
+        raise ValueError(f"{what}: translate the genes, or {fix}")
 
 
 def _lengths(table: str, designer: Designer, template: Template | None) -> tuple[int, int]:
