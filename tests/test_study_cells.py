@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import together
 from benchmarks.cells import Cell, Study, perform, row_by_row
 from benchmarks.common import each_cell, importable, rows_of, write_cells
 from ray_jobs import rows_of_cell, square_of_cell
@@ -146,3 +147,15 @@ def test_the_page_lists_them() -> None:
     page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     (line,) = (line for line in page.splitlines() if line.startswith("| `python -m benchmarks.STUDY"))
     assert set(re.findall(r"`([a-z0-9_]+)`", line)) == set(STUDIES)
+
+
+def test_several_studies_share_a_pool_seed_by_seed(tmp_path: Path) -> None:
+    parts = {name: together.PARTS[name].study(tmp_path, 2) for name in ("p4", "searches", "rates", "validation")}
+    assert parts["rates"].command == "python -m benchmarks.channels rates --seeds 2 --first 100"
+    assert parts["validation"].command == "python -m benchmarks.exploration validation --seeds 2"
+    for study in parts.values():
+        seeds = [cell.key["seed"] for cell in sorted(study.cells, key=lambda cell: cell.turn)]
+        assert seeds == sorted(seeds)
+        assert len({str(cell.key) for cell in study.cells}) == len(study.cells)
+    assert parts["p4"].begin(committed=True) == []  # their first seeds are in the committed files
+    assert not (tmp_path / "design_p4.json").exists()
