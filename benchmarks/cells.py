@@ -133,7 +133,8 @@ def perform(
     def keep(name: str, row: Row) -> None:
         if row:
             named[name][0].keep(row)
-            print(name, {key: value for key, value in row.items() if isinstance(value, int | float | str)}, flush=True)
+            key = named[name][1].key
+            print(name, {k: v for k, v in row.items() if k not in key and not isinstance(v, list | dict)}, flush=True)
 
     each_cell(known, in_time, keep, cluster, jobs=jobs, device=device)
 

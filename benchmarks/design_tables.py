@@ -1,6 +1,7 @@
 """Tables of the studies of design, from the committed results alone."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ NAMES = {
     "benchmarks.design_rivals:cma_package": "CMA-ES (cma)",
     "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
     "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
+    "benchmarks.design_recipes:ucb1": "ucb, `--kappa 1`",
+    "benchmarks.design_recipes:ucb1_free": "ucb, `--kappa 1 --reach 0`",
 }
 LANDSCAPES = {
     "gb1": "GB1, four sites",
@@ -132,10 +135,10 @@ def noise_of(cell: str) -> str:
     return cell.split(", ")[1].removeprefix("noise ")
 
 
-def p4_table() -> str:
+def p4_table(file: str = "design_p4.json") -> str:
     """Best, mean of the 100 best and their differences in spaces that nobody can list, by each method."""
     lines, ours = [], OURS["p4"]
-    for (cell,), here in groups(rows_of("design_p4.json"), ("cell",)).items():
+    for (cell,), here in groups(rows_of(file), ("cell",)).items():
         for method in (name for name in NAMES if any(game["method"] == name for game in here)):
             own = [game for game in here if game["method"] == method]
             last = {key: [game[key][-1] for game in own] for key in ("best", "top", "diversity")}
@@ -238,6 +241,7 @@ TABLES = {
     "design-p2-summary": p2_summary_table,
     "design-p4": p4_table,
     "design-searches": searches_table,
+    "design-reach": partial(p4_table, "design_reach.json"),
     "design-gain": gain_table,
     "design-proxies": proxies_table,
     "design-sampler": sampler_table,
