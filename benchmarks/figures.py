@@ -37,7 +37,9 @@ from benchmarks.figures_speed import (
 )
 from benchmarks.figures_speed_real import TABLES as REAL_SPEED_TABLES
 from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table, soft_table, thought_table
+from benchmarks.forecast_breadth.slips import slips_table
 from benchmarks.forecast_breadth.spreads import spreads_table
+from benchmarks.forecast_breadth.strengths import strengths_table
 from benchmarks.forecast_breadth.table import breadth_tables
 from benchmarks.forecast_cost import cost_table
 from benchmarks.libraries.tables import TABLES as LIBRARY_TABLES
@@ -162,6 +164,8 @@ TABLES = {
     "forecast": forecast_table,
     "breadth": breadth_tables,
     "spreads": spreads_table,
+    "slips": slips_table,
+    "strengths": strengths_table,
     "forecast-cost": cost_table,
     **EXPLORATION_TABLES,
     **DESIGN_TABLES,

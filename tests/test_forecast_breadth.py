@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.figures import TABLES
-from benchmarks.forecast_breadth import panel, table
+from benchmarks.forecast_breadth import panel, slips, table
 from benchmarks.forecast_breadth.__main__ import notes_of, results_file
 from benchmarks.forecast_breadth.boosting import row_of
 from benchmarks.forecast_breadth.methods import interpolated, law
@@ -125,8 +125,7 @@ def test_what_was_not_run_is_named() -> None:
     names = panel.halves()["development"]
     rows = [row(name, "AutoETS", 1.0) for name in names if name != "beer"]
     notes = notes_of("development", rows)
-    assert "AutoETS was not run on beer." in notes
-    assert "AutoARIMA was not run." in notes
+    assert "No method was run on beer." in notes
     assert any("chosen on this half" in line for line in notes)
     assert not any("chosen on this half: its" in line for line in notes_of("validation", rows))
 
@@ -154,3 +153,21 @@ def test_boosted_rows_know_nothing_of_their_step() -> None:
     assert size == pytest.approx(values[15:20].mean())
     assert first[:5] == pytest.approx(values[15:20] / size)
     assert first[5:7] == pytest.approx(values[[19, 15]] / size)  # a season and two before step 23
+
+
+def test_a_slip_changes_one_value_before_the_window() -> None:
+    data = panel.load("lynx")
+    origin = data.origins[0]
+    found = slips.spoiled(data.panel, origin, 10.0).series[0].values
+    changed = np.flatnonzero(found != data.panel.series[0].values)
+    assert changed.tolist() == [origin.cut - 1]
+    assert found[origin.cut - 1] == 10 * data.panel.series[0].values[origin.cut - 1]
+
+
+def test_scorings_are_compared_on_the_data_sets_that_they_share() -> None:
+    rows = [row(name, method, wql) for name in "ab" for method, wql in [("seasonal naive", 2.0), ("AutoETS", 1.0)]]
+    rows += [row("a", "sgfn", 0.9), row("b", "sgfn", 3.0), row("a", "sgfn, first scoring", 1.2)]
+    text = table.breadth_table(rows, ("seasonal naive", "AutoETS"))
+    assert "On the 1 data sets of all scorings" in text
+    assert "sgfn, first scoring 1.200 and 0%, sgfn 0.900 and 100%." in text
+    assert "scorings" not in table.breadth_table(rows[:-1], ("seasonal naive", "AutoETS"))

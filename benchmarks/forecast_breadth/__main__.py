@@ -32,41 +32,34 @@ FORECASTS = Path(__file__).parent.parent / ".trained" / "breadth"
 PROTOCOL = (
     "Windows of data sets with many series were made fewer, and histories of AutoETS, AutoTheta and AutoARIMA shorter "
     "(1,000 values), before sgfn was measured on any.",
+    "AutoARIMA is that of the pool (orders up to 3, seasonal ones up to 1, the last 400 values), fitted again when a "
+    "history has grown by a tenth, where it is quick enough to be part of it.",
     "Seconds are CPU seconds on a shared machine. Ablations of sgfn share the fits of the whole forecaster; their "
     "seconds are those of pooling alone.",
 )
 """What a reader of the figures should know, whatever was measured."""
-POOLED = (
-    "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds.",
-    "AutoARIMA is that of the pool here (orders up to 3, seasonal ones up to 1, the last 400 values), fitted again "
-    "when a history has grown by a tenth.",
-)
+POOLED = "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds."
 """What to know where rows have no seconds of their own."""
-FIRST = "sgfn, first scoring"
+FIRST, SECOND = "sgfn, first scoring", "sgfn, second scoring"
 CHOSEN = {
     "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on "
     "this half: its figures flatter sgfn.",
-    "validation": "Nothing was chosen on this half. It is scored once per release: here for the second time, before "
-    "0.2.0; "
-    f"`{FIRST}` is the scoring of the release before, whose misses were known when intervals and laws were changed.",
+    "validation": "Nothing was chosen on this half. It is scored once per release: here for the third time; "
+    f"`{FIRST}` and `{SECOND}` are those before, whose misses were known when sgfn was changed afterwards. AutoARIMA "
+    "is among the rivals since the third.",
 }
 ORDER = (*(name for name in CLASSICAL if name != "AutoARIMA"), *OURS, "AutoARIMA", ENSEMBLE, "lightgbm")
 """Order in which the methods of a data set are run; the ensemble reads what others left."""
 
 
 def notes_of(half: Half, rows: list[dict[str, Any]]) -> tuple[str, ...]:
-    """What a reader should know: the protocol, what was chosen here, and which data sets a method was not run on."""
-    names = halves()[half]
-    lacking = []
-    for method in ORDER:
-        run = {row["data"] for row in rows if row["method"] == method}
-        missing = [name for name in names if name not in run]
-        if missing and run:
-            lacking.append(f"{method} was not run on {', '.join(missing)}")
-        elif missing:
-            lacking.append(f"{method} was not run")
+    """What a reader should know: the protocol, what was chosen here, and what was not run."""
+    run = {row["data"] for row in rows if "wql" in row}
+    missing = [name for name in halves()[half] if name not in run]
+    lacking = f"No method was run on {', '.join(missing)}." if missing else ""
     pooled = any(row["method"] == "sgfn" and "wql" in row and "cpu_seconds" not in row for row in rows)
-    return (*PROTOCOL, CHOSEN[half], *(f"{line}." for line in lacking), *(POOLED if pooled else ()))
+    lines = (*PROTOCOL, CHOSEN[half], "What is empty in the table was not run.", lacking)
+    return (*filter(None, lines), *([POOLED] if pooled else []))
 
 
 def forecasts_file(data: str, method: str) -> Path:

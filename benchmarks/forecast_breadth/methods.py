@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from statsforecast.models import MSTL, AutoARIMA, AutoETS, AutoTheta, CrostonSBA, SeasonalNaive
+from statsforecast.models import MSTL, AutoETS, AutoTheta, CrostonSBA, SeasonalNaive
 from statsforecast.utils import ConformalIntervals
 
 from benchmarks.forecast_breadth.boosting import boosted_quantiles
@@ -20,6 +20,7 @@ from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.baselines import quantile_name
 from sgfn.series.data import cuts_of
 from sgfn.series.forecaster import Forecaster
+from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.stacked import NETWORK
 from sgfn.series.windows import Windows
 
@@ -29,8 +30,7 @@ LONGEST_HISTORY = 1_000
 """Values that exponential smoothing, Theta and ARIMA read: older ones have hardly any weight, and cost time."""
 LONGEST_STATE = 24
 """Longest season of exponential smoothing and ARIMA, which keep a state for each of its steps."""
-ARIMA_WORK = 20_000
-"""AutoARIMA is skipped where windows x values x season, its time roughly, is more."""
+ARIMA = "AutoARIMA"
 INTERVALS = [20, 40, 60, 80]
 
 
@@ -82,16 +82,6 @@ def mstl(data: DataSet, values: int) -> Any:
     """Seasons by smoothing, trend by exponential smoothing; the latter alone where there is no season."""
     seasons = [season for season in data.seasons if season > 1 and values >= 2 * season + 2]
     return MSTL(season_length=seasons, trend_forecaster=AutoETS(model="ZZN")) if seasons else AutoETS(model="ZZN")
-
-
-def arima(data: DataSet) -> Quantiles:
-    """Seasonal ARIMA, where its time is bounded."""
-    if data.seasons[0] > LONGEST_STATE - 1:
-        raise SkippedError(f"season of {data.seasons[0]} steps: takes hours")
-    values = round(np.mean([min(origin.cut, LONGEST_HISTORY) for origin in data.origins]))
-    if len(data.origins) * values * data.seasons[0] > ARIMA_WORK:
-        raise SkippedError(f"{len(data.origins)} windows of {values} values and season {data.seasons[0]}: too slow")
-    return fitted_by(lambda data, values: AutoARIMA(season_length=season_of(data, values)))(data)
 
 
 def croston(data: DataSet) -> Quantiles:
@@ -164,11 +154,23 @@ def ours(data: DataSet) -> Quantiles:
     return fitted(data).predict(origins=places(data), samples=2).quantiles()
 
 
+def arima(data: DataSet) -> Quantiles:
+    """Seasonal ARIMA as our forecaster has it among its laws, with smaller orders than by default: in bounded time."""
+    whole = fitted(data).stacked
+    if ARIMA not in whole.names:
+        raise SkippedError(whole.too_slow[ARIMA])
+    cuts = [(number, cut) for number, cut in cuts_of(data.panel, places(data)).tolist()]
+    found = whole.bank(whole.data.panel).quantiles(ARIMA, cuts)
+    if not np.isfinite(found).all():
+        raise SkippedError(whole.bank(whole.data.panel).why_not(ARIMA, cuts) or "some windows are too short for it")
+    return QuantileLaw(values=found).quantile(LEVELS)
+
+
 METHODS: dict[str, Method] = {
     "seasonal naive": fitted_by(lambda data, values: SeasonalNaive(season_length=season_of(data, values)), None),
     "AutoETS": fitted_by(lambda data, values: AutoETS(season_length=state_season(data, values))),
     "AutoTheta": fitted_by(lambda data, values: AutoTheta(season_length=season_of(data, values))),
-    "AutoARIMA": arima,
+    ARIMA: arima,
     "MSTL+ETS": fitted_by(mstl, None),
     "CrostonSBA": croston,
     "sgfn": ours,

@@ -11,6 +11,7 @@ import torch
 
 from benchmarks.common import rounded, write_results
 from benchmarks.forecast_breadth.__main__ import kept, notes_of, results_file, scores
+from benchmarks.forecast_breadth.methods import ARIMA
 from benchmarks.forecast_breadth.panel import load
 from benchmarks.forecast_breadth.replay import KEPT, Case, read_case
 from benchmarks.forecast_breadth.spreads import inside_supports, learned, spread_law
@@ -22,14 +23,12 @@ from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.stack_plan import arima_left_out
 from sgfn.series.stacked import NETWORK
 
-ARIMA = "AutoARIMA"
-
 
 def left_out(name: str) -> list[str]:
     """Laws that the default effort has no time for on a data set, though an earlier state kept them."""
     data, config = load(name), PRESETS["forecast"].series
     lengths = [len(one) - spare for one, spare in zip(data.panel.series, data.spare, strict=True)]
-    laws = {"AutoARIMA": False, "log AutoARIMA": True}
+    laws = {ARIMA: False, "log AutoARIMA": True}
     return [law for law, log in laws.items() if arima_left_out(config, lengths, log=log)]
 
 

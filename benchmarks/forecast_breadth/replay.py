@@ -1,7 +1,7 @@
 """Forecasts of all laws on the development half, kept in files, so that weights and spreads can be chosen in seconds.
 
-For each data set, whole and shortened to three quarters (as it was known earlier), the forecaster is fitted once; what
-its laws say of the held-out windows and of the test windows is kept, with what came. `cases` reads them back.
+For each data set, whole and shortened to three quarters and a half (as it was known earlier), the forecaster is fitted
+once; what its laws say of the held-out windows and of the test windows is kept, with what came. `cases` reads them.
 
     python -m benchmarks.forecast_breadth.replay            # fit what is not kept yet; small data sets first
 """
@@ -31,7 +31,7 @@ from sgfn.series.weights import Evidence
 
 KEPT = Path(__file__).parent.parent / ".trained" / "replay"
 """Folder of the files; not committed."""
-SHORTENED = {"whole": 1.0, "earlier": 0.75}
+SHORTENED = {"whole": 1.0, "earlier": 0.75, "half": 0.5}
 """Share of each series that is read."""
 
 
@@ -131,16 +131,16 @@ def read_case(path: Path, without: Collection[str] = ()) -> Case:
     return Case(name=path.stem, names=names, held=windows("held"), test=windows("test"), supports=supports)
 
 
-def cases() -> Iterator[Case]:
-    """All cases that are kept."""
-    yield from map(read_case, sorted(KEPT.glob("*.npz")))
+def cases(parts: Collection[str] = ("whole", "earlier")) -> Iterator[Case]:
+    """All cases of some parts that are kept."""
+    yield from (read_case(path) for path in sorted(KEPT.glob("*.npz")) if path.stem.rsplit("-", 1)[1] in parts)
 
 
 def main() -> None:
     """Keep what is not kept yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", help="data sets of the development half; all by default")
-    parser.add_argument("--part", choices=SHORTENED, help="one of the parts; both by default")
+    parser.add_argument("--part", choices=SHORTENED, help="one of the parts; all by default")
     parser.add_argument("--again", action="store_true")
     chosen = parser.parse_args()
     torch.set_num_threads(1)

@@ -10,6 +10,8 @@ from benchmarks.common import RESULTS, read_results
 Row = dict[str, Any]
 BASE = "seasonal naive"
 CLASSICAL = ("seasonal naive", "AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS", "CrostonSBA")
+SCORING = " scoring"
+"""How names of our rows of an earlier scoring end."""
 ENOUGH = 100
 """Values from which a data set's coverage is judged."""
 COVERED = (0.72, 0.88)
@@ -93,6 +95,21 @@ def _duels(rows: Sequence[Row]) -> str:
     return f"\n\nsgfn's data sets won, tied (within {TIED:.0%}) and lost: {', '.join(parts)}." if parts else ""
 
 
+def _scorings(rows: Sequence[Row], classical: Sequence[str], ours: str = "sgfn") -> str:
+    """Earlier scorings and the present one on the data sets that they share, in one sentence; empty where none are."""
+    scores = relative(rows, "wql")
+    names = sorted({method for row in scores.values() for method in row if method.endswith(SCORING)})
+    shared = {data for data, row in scores.items() if {ours, *names} <= set(row)}
+    if not names or not shared:
+        return ""
+    found = {row["method"]: row for row in summary([row for row in rows if row["data"] in shared], classical)}
+    told = [f"{name} {found[name]['against']:.3f} and {found[name]['near']:.0%}" for name in (*names, ours)]
+    return (
+        f"\n\nOn the {len(shared)} data sets of all scorings, WQL relative to the best single method there, and the "
+        f"share within 1.10 x the best of each: {', '.join(told)}."
+    )
+
+
 def _holds(row: Row) -> bool:
     return COVERED[0] <= row["coverage_80"] <= COVERED[1]
 
@@ -102,7 +119,7 @@ def breadth_table(rows: Sequence[Row], classical: Sequence[str] | None = None) -
     if not rows:
         return "no results yet"
     chosen = classical or [name for name in CLASSICAL if any(row["method"] == name for row in rows)]
-    return f"{_overview(rows, chosen)}{_duels(rows)}\n\n{_by_data(rows)}"
+    return f"{_overview(rows, chosen)}{_scorings(rows, chosen)}{_duels(rows)}\n\n{_by_data(rows)}"
 
 
 def breadth_tables() -> str:

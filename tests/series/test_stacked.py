@@ -57,6 +57,28 @@ def test_it_says_what_it_consists_of(fitted: Forecaster, found: StackedForecast)
     np.testing.assert_allclose(found.weights.sum(0), 1.0)
 
 
+def test_blocks_of_windows_have_the_same_law_and_are_forgotten(
+    fitted: Forecaster, found: StackedForecast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgfn.series.stacked.AT_ONCE", 1)
+    monkeypatch.setattr("sgfn.series.path_scores.AT_ONCE", 1)
+    told: list[tuple[str, int, int]] = []
+    stacked = fitted.stacked
+    monkeypatch.setattr(stacked, "progress", lambda *row: told.append(row))
+    ends = [(number, len(one)) for number, one in enumerate(stacked.data.panel.series)]
+    stacked.bank(stacked.data.panel).forget(ends)
+    again = fitted.predict(samples=20)
+    assert isinstance(again, StackedForecast)
+    np.testing.assert_allclose(again.law.values, found.law.values, rtol=1e-5)
+    np.testing.assert_allclose(again.weights, found.weights)
+    np.testing.assert_allclose(again.mean, found.mean, rtol=1e-5)
+    assert not {cut for _, cut in stacked.bank(stacked.data.panel).kept} & set(ends)
+    done = [row[1] for row in told if row[0] == "forecast"]
+    assert done == sorted(done)
+    assert all(0 < count <= row[2] for count, row in zip(done, told, strict=False))
+    assert np.abs(np.corrcoef(again.paths[:, :, 0])[0, 1]) < 0.99  # blocks draw for themselves
+
+
 def test_quantiles_are_pooled_means_of_those_of_the_laws(fitted: Forecaster) -> None:
     """Without the spread and the support, by hand."""
     stacked, cuts = fitted.stacked, [(0, 90), (1, 90)]
@@ -211,3 +233,17 @@ def test_tables_of_users_go_through_the_pool(kind: str, tmp_path: Path) -> None:
     low, high = found.quantiles([0.1, 0.9])[0].T
     assert (low <= high).all()
     assert float(own["what"].min()) - 1e-9 <= float(found.median.min()) <= float(own["what"].max())
+
+
+def test_a_wrong_last_value_hardly_moves_the_forecast_and_is_told() -> None:
+    """Laws and network read what the value should have been; a forecaster of the untouched data says the same."""
+    values = waves(240) + np.random.default_rng(1).normal(0, 1, 240)
+    wrong = values.copy()
+    wrong[-1] = 900.0
+    forecaster = made(spare=8, steps=20).fit(panel(series(values)))
+    right = forecaster.predict(samples=2)
+    found = forecaster.predict(panel(series(wrong)), samples=2)
+    assert np.abs(found.median - right.median).max() < 15
+    line = forecaster.stacked.moved_line(panel(series(wrong)))
+    assert "a 2024-01-10 23:00:00 900 as" in line
+    assert forecaster.stacked.moved_line(panel(series(values))) == ""

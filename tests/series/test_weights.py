@@ -47,7 +47,7 @@ def test_laws_that_do_not_fit_have_no_say() -> None:
     some = evidence(40, [0.0, 1.0], [1.0, 1.0])
     some.quantiles[0, :20] = np.nan
     stack = learn_stack(("a", "b"), some, ["s"] * 40, ["g"] * 40)
-    law = stack.law(some.quantiles, np.repeat(stack.weights[:, None], 40, 1))
+    law = stack.spread(stack.plain_law(some.quantiles, np.repeat(stack.weights[:, None], 40, 1)))
     np.testing.assert_allclose(law.values[:20, 0, 7], 1.0, atol=1e-9)
     assert np.abs(law.values[20:, 0, 7]).max() < 0.5
     nothing = learn_stack(("a", "b"), some[np.array([], dtype=int)], [], [])

@@ -147,6 +147,8 @@ def carried_out(
     outcome = outcome_of(config, panel, origins, found, ahead, settings)
     if isinstance(ahead, StackedForecast):
         outcome.scores["composition"] = forecaster.stacked.composition(ahead).to_json()
+        if line := forecaster.stacked.moved_line(panel):
+            progress.notice(line)
     return written(out, config, outcome, scenarios, settings)
 
 

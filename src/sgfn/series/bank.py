@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float64
 
 from sgfn.series.calendar import never_on_weekends, typical_gap
-from sgfn.series.classical import History, filled, forecasts, left_out
+from sgfn.series.classical import History, filled, forecasts, is_intermittent, left_out
+from sgfn.series.outliers import moved, with_moved
 from sgfn.series.panel import Panel
 from sgfn.series.quantile_laws import GRID
-from sgfn.series.seasons import seasons_of
+from sgfn.series.seasons import candidates, seasons_of
 from sgfn.series.supports import Support
 
 Cut = tuple[int, int]
@@ -38,12 +39,13 @@ class LawCall:
     seasons: list[tuple[int, ...]]
     whole: bool
     of_many: bool
+    moved: list[dict[int, float]] = field(default_factory=list)
+    """At each origin, places of values that stand apart, and what is read instead; none given is none moved."""
 
     def run(self) -> Float64[np.ndarray, "C H Q"]:
         """Quantiles at the levels of the grid, for each origin."""
-        return forecasts(
-            self.name, self.values, self.cuts, self.horizon, self.seasons, whole=self.whole, of_many=self.of_many
-        )
+        how = {"whole": self.whole, "of_many": self.of_many}
+        return forecasts(self.name, self.values, self.cuts, self.horizon, self.seasons, moved=self.moved, **how)
 
 
 LawRunner = Callable[[list[LawCall], Callable[[int], None]], list[Float64[np.ndarray, "C H Q"]]]
@@ -74,6 +76,7 @@ class Bank:
         self.runner = runner
         self.kept: dict[tuple[str, Cut], Float64[np.ndarray, "H Q"]] = {}
         self.found_seasons: dict[Cut, tuple[int, ...]] = {}
+        self.found_moved: dict[Cut, dict[int, float]] = {}
         longest = max(panel.series, key=len)
         self.gap = typical_gap(longest.stamps, panel.step)
         self.among: tuple[int, ...] | None = None
@@ -82,11 +85,19 @@ class Bank:
             self.among = (WORKING_DAYS,) if working else ()
 
     def quantiles(
-        self, name: str, cuts: Sequence[Cut], progress: WindowProgress | None = None
+        self,
+        name: str,
+        cuts: Sequence[Cut],
+        progress: WindowProgress | None = None,
+        seasons: tuple[int, ...] | None = None,
     ) -> Float64[np.ndarray, "N H Q"]:
-        """Quantiles of a law at the levels of the grid, for each window; nan where the law does not fit."""
+        """Quantiles of a law at the levels of the grid, for each window; nan where the law does not fit.
+
+        `seasons` are those that most series have; without them they are found from these windows.
+        """
         wanted = self._wanted(name, cuts)
-        shared, done = self.shared_seasons(cuts), len(cuts) - sum(map(len, wanted.values()))
+        shared = self.shared_seasons(cuts) if seasons is None else seasons
+        done = len(cuts) - sum(map(len, wanted.values()))
         calls = [self._call(name, number, places, shared) for number, places in wanted.items()]
 
         def tell(windows: int) -> None:
@@ -99,6 +110,13 @@ class Bank:
             self.kept |= {(name, (number, cut)): found[at] for at, cut in enumerate(places)}
         return np.stack([self.kept[name, cut] for cut in cuts]) if cuts else np.empty((0, self.horizon, len(GRID)))
 
+    def forget(self, cuts: Sequence[Cut]) -> None:
+        """Keep nothing of what laws said of some windows, nor of the seasons before them."""
+        gone = set(cuts)
+        self.kept = {key: law for key, law in self.kept.items() if key[1] not in gone}
+        for cut in gone:
+            self.found_seasons.pop(cut, None)
+
     def _call(self, name: str, number: int, places: list[int], shared: tuple[int, ...]) -> LawCall:
         """A law of a series at some cuts."""
         return LawCall(
@@ -109,6 +127,7 @@ class Bank:
             seasons=[self.seasons(number, cut, shared) for cut in places],
             whole=self.supports[number].whole,
             of_many=len(self.panel) > MANY_SERIES,
+            moved=[self.moved(number, cut) for cut in places],
         )
 
     def _wanted(self, name: str, cuts: Sequence[Cut]) -> dict[int, list[int]]:
@@ -121,13 +140,32 @@ class Bank:
 
     def history(self, cut: Cut, shared: tuple[int, ...] = ()) -> History:
         """What the laws know of a window."""
-        values = filled(self.panel.series[cut[0]].values[: cut[1]])
-        return History(values=values, seasons=self.seasons(*cut, shared), whole=self.supports[cut[0]].whole)
+        values = with_moved(self.panel.series[cut[0]].values[: cut[1]], self.moved(*cut))
+        return History(values=filled(values), seasons=self.seasons(*cut, shared), whole=self.supports[cut[0]].whole)
+
+    def moved(self, number: int, cut: int) -> dict[int, float]:
+        """Values before a cut that stand apart from all others, by their places, and what laws read instead.
+
+        Intermittent series have none: their values are zero mostly, and apart from that where they are not.
+        """
+        if (number, cut) not in self.found_moved:
+            values = filled(self.panel.series[number].values[:cut])
+            periods = (self.given,) if self.given else candidates(self.gap) if self.among is None else self.among
+            self.found_moved[number, cut] = {} if is_intermittent(values) else moved(values, periods)
+        return self.found_moved[number, cut]
+
+    def as_read(self, cuts: Sequence[Cut]) -> Panel:
+        """A panel with a series for each window, named by its place, in which values that stand apart are moved."""
+        found = []
+        for at, (number, cut) in enumerate(cuts):
+            one = self.panel.series[number]
+            found.append(replace(one, name=str(at), values=with_moved(one.values, self.moved(number, cut))))
+        return replace(self.panel, series=tuple(found))
 
     def seasons(self, number: int, cut: int, shared: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Seasons of a series before a cut: its own, and those that most series of the panel have."""
         if (number, cut) not in self.found_seasons:
-            values = self.panel.series[number].values[:cut]
+            values = with_moved(self.panel.series[number].values[:cut], self.moved(number, cut))
             self.found_seasons[number, cut] = seasons_of(values, self.gap, self.given, self.among)
         own = self.found_seasons[number, cut]
         return tuple(sorted({*own, *(steps for steps in shared if 2 * steps <= cut)}))

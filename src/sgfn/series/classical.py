@@ -18,6 +18,7 @@ from scipy.stats import nbinom, poisson
 
 from sgfn.series.baselines import quantile_name, seasonal_naive
 from sgfn.series.decomposition import KeptSeasons
+from sgfn.series.outliers import with_moved
 from sgfn.series.own_theta import own_theta
 from sgfn.series.quantile_laws import GRID, ordered
 
@@ -26,8 +27,10 @@ Grid = Float64[np.ndarray, "H Q"]
 Law = Callable[["History", int], Grid]
 
 INTERVALS = sorted({round(abs(200 * level - 100), 6) for level in GRID} - {0.0})
-REFIT = 1.1
-"""Growth of the history after which a model is fitted again."""
+REFIT, REFIT_LONG = 1.1, 1.25
+"""Growth of the history after which a model is fitted again; that of a long history, of which it reads the end."""
+LONG = 1_000
+"""Values from which on a history is long."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
 """Longest seasons of exponential smoothing and ARIMA, whose states have a value for each step of a season."""
 READ = {
@@ -80,7 +83,12 @@ class History:
     @property
     def intermittent(self) -> bool:
         """Whether values are never negative and often zero."""
-        return bool(self.values.min() >= 0 and (self.values == 0).mean() >= INTERMITTENT)
+        return is_intermittent(self.values)
+
+
+def is_intermittent(values: Values) -> bool:
+    """Whether values are never negative and often zero."""
+    return bool(values.min() >= 0 and (values == 0).mean() >= INTERMITTENT)
 
 
 def filled(values: Values) -> Values:
@@ -143,14 +151,17 @@ def forecasts(
     *,
     whole: bool = False,
     of_many: bool = False,
+    moved: Sequence[dict[int, float]] = (),
 ) -> Float64[np.ndarray, "C H Q"]:
     """Quantiles at the levels of the grid, at several origins in increasing order; nan where the law does not fit.
 
-    Each origin has its own seasons: a young series may not show yet what it shows later.
+    Each origin has its own seasons: a young series may not show yet what it shows later. Values that stand apart are
+    read as `moved` has them, also by origin.
     """
     found, fits = np.full((len(cuts), horizon, len(GRID)), np.nan), dict[tuple[int, ...], Refitted]()
     for at, (cut, here) in enumerate(zip(cuts, seasons, strict=True)):
-        history = History(values=filled(values[:cut]), seasons=here, whole=whole, of_many=of_many)
+        before = with_moved(values[:cut], moved[at] if moved else {})
+        history = History(values=filled(before), seasons=here, whole=whole, of_many=of_many)
         if not left_out(name, history):
             found[at] = sane(fits.setdefault(here, Refitted(name))(history, horizon), history, horizon)
     return found
@@ -198,7 +209,7 @@ class Refitted:
             return self._quantiles(read, history, horizon)
 
     def _quantiles(self, read: Values, history: History, horizon: int) -> Grid:
-        grown = len(history.values) > REFIT * self.fitted
+        grown = len(history.values) > (REFIT_LONG if self.fitted >= LONG else REFIT) * self.fitted
         try:
             if self.model is None or grown:
                 self.model = MODELS[self.name](history).fit(read)

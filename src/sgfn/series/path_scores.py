@@ -11,11 +11,25 @@ from sgfn.series.bank import Cut
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.windows import Windows
 
+AT_ONCE = 500
+"""Windows whose paths are drawn at once, which bounds memory."""
+
 
 def network_scores(
     learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut], samples: int, seed: int
 ) -> Float64[np.ndarray, "W N H"]:
     """Normal scores of paths that the network draws, each under the mean law of the steps that it visited."""
+    parts = [
+        _network_scores(learner, windows, cuts[start : start + AT_ONCE], samples, seed + start)
+        for start in range(0, len(cuts), AT_ONCE)
+    ]
+    return np.concatenate(parts)
+
+
+def _network_scores(
+    learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut], samples: int, seed: int
+) -> Float64[np.ndarray, "W N H"]:
+    """The same of a block of windows, with draws of its own."""
     drawn = learner.draw_paths(windows.inputs(torch.tensor(cuts)), samples, seed)
     mass = drawn.law.cpu() / drawn.law.cpu().sum(-1, keepdim=True)
     index = drawn.realised.cpu().transpose(1, 2)  # W H N

@@ -16,6 +16,8 @@ from sgfn.series.calendar import numbers_of
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.supports import REAL, Support
 
+MEANS_AT_ONCE = 256
+"""Windows whose means are computed at once."""
 DEFAULT_LEVELS: tuple[float, ...] = tuple(LEVELS.tolist())
 
 
@@ -23,6 +25,13 @@ def check_levels(levels: Sequence[float]) -> None:
     """Raise unless all levels lie between 0 and 1."""
     if not all(0.0 < level < 1.0 for level in levels):
         raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
+
+
+def laid_into(supports: Sequence[Support], values: Float64[np.ndarray, "W *rest"]) -> Float64[np.ndarray, "W *rest"]:
+    """Values of windows laid into the support of each; no support given is any number."""
+    if all(one == REAL for one in supports):
+        return values
+    return np.stack([support.project(part) for support, part in zip(supports, values, strict=True)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,9 +79,7 @@ class Forecast(ABC):
 
     def inside(self, values: Float64[np.ndarray, "W *rest"]) -> Float64[np.ndarray, "W *rest"]:
         """Values laid into the support of each window's series."""
-        if all(one == REAL for one in self.supports):
-            return values
-        return np.stack([support.project(part) for support, part in zip(self.supports, values, strict=True)])
+        return laid_into(self.supports, values)
 
     @property
     def median(self) -> Float64[np.ndarray, "W H"]:
@@ -146,8 +153,13 @@ class StackedForecast(Forecast):
 
     @property
     def mean(self) -> Float64[np.ndarray, "W H"]:
-        """Mean of each step, over 400 equal shares of the mass."""
-        return self.inside(self.law.quantile((np.arange(400) + 0.5) / 400)).mean(-1)
+        """Mean of each step, over 400 equal shares of the mass; of some windows at once, which bounds memory."""
+        shares, found = (np.arange(400) + 0.5) / 400, np.empty(self.law.values.shape[:-1])
+        for start in range(0, len(self), MEANS_AT_ONCE):
+            some = slice(start, start + MEANS_AT_ONCE)
+            part = QuantileLaw(values=self.law.values[some]).quantile(shares)
+            found[some] = laid_into(self.supports[some], part).mean(-1)
+        return found
 
     def cdf(self, values: Float64[np.ndarray, "W H"]) -> Float64[np.ndarray, "W H"]:
         """Probability of at most the given value at each step."""

@@ -21,8 +21,9 @@ GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
 """Weight, in dozens of values, of the weights of all windows in those of a group, and of a group's in a series'."""
 GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 """Least number of windows from which a group, and a series, has weights of its own."""
-PRIORS = {"seasonal naive": 0.3}
-"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on."""
+PRIORS = {"seasonal naive": 0.3, "network": 0.3}
+"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, and the
+network alone is not fitted again as a series goes on."""
 TIE = 0.5
 """Correlation of the normal scores of neighbouring steps where nothing is known of it."""
 TIE_PRIOR = 2.0
@@ -57,9 +58,8 @@ class Stack:
         """Weights of a series: its own, those of its group, or those of all."""
         return self.by_series.get(series, self.by_group.get(group, self.weights))
 
-    def law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
-        """Pooled law of windows, with the spread of each step."""
-        law = self.plain_law(quantiles, weights)
+    def spread(self, law: QuantileLaw) -> QuantileLaw:
+        """A pooled law with the spread of each step."""
         return law.spread(np.broadcast_to(self.spreads, law.values.shape[:-1]))
 
     def plain_law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:

@@ -119,11 +119,12 @@ def network_steps(config: SeriesConfig, lengths: Sequence[int]) -> int:
     """Training steps at the default effort: more of more windows, fewer where windows are long.
 
     >>> [network_steps(SeriesConfig(horizon=h), [n]) for h, n in [(12, 600), (30, 7_000), (48, 5_000)]]
-    [120, 358, 124]
+    [120, 358, 101]
     """
     rows = config.horizon + (config.context or max(2 * config.horizon, 64))
     wanted = min(learned_windows(config, lengths) // WINDOWS_PER_STEP, MOST_STEPS)
-    return max(int(wanted * min(1.0, USUAL_ROWS / rows) ** 1.5), FEWEST_STEPS)
+    short = min(1.0, USUAL_ROWS / rows)
+    return max(int(wanted * short**2), int(FEWEST_STEPS * short**0.5))
 
 
 def held_back(config: SeriesConfig, lengths: Sequence[int]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float64, Int64
 
 from sgfn.series.bank import Bank, Cut, LawRunner, WindowProgress, run_here
+from sgfn.series.calendar import numbers_of
 from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
 from sgfn.series.joint import MOST_JOINT, dependence_of, joint_noise, matched
@@ -29,9 +30,25 @@ DRAWN_FROM = 0.02
 """Weight from which on a share of the paths is drawn by the network."""
 MANY_WINDOWS, COUNTS = 500, 0.05
 """Of more windows than this, laws whose greatest weight is less than that are not computed."""
+AT_ONCE = 500
+"""Windows that all laws forecast at once, which bounds memory."""
+TOLD = 3
+"""Values that stand apart which are named."""
 NAIVE = "seasonal naive"
 LEAST_SCALE = 0.1
 """Least scale of a window's errors, as a share of the median scale."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Some of many windows, which are forecast block by block."""
+
+    before: int
+    """Windows in the blocks before."""
+    windows: int
+    """Windows in all."""
+    seasons: tuple[int, ...] | None = None
+    """Seasons that most series of all windows have; None where the block is all there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,21 +174,40 @@ class StackedForecaster:
         return Evidence(quantiles=self.quantiles(panel, cuts, "weights"), truth=truth, scale=scale)
 
     def quantiles(
-        self, panel: Panel, cuts: Sequence[Cut], phase: str, names: Sequence[str] | None = None
+        self,
+        panel: Panel,
+        cuts: Sequence[Cut],
+        phase: str,
+        names: Sequence[str] | None = None,
+        *,
+        windows: Windows | None = None,
+        block: Block | None = None,
     ) -> Float64[np.ndarray, "M N H Q"]:
         """Quantiles of each law for each window, nan where a law does not fit, or is none of the given names.
 
-        Progress is told by a phase's name.
+        Progress is told by a phase's name. `windows` are those of the panel, where the caller has them; `block` says
+        which part of more windows these are.
         """
-        found, bank = [], self.bank(panel)
+        found, bank, block = [], self.bank(panel), block or Block(before=0, windows=len(cuts))
         for at, name in enumerate(self.names):
             if names is not None and name not in names:
                 found.append(np.full((len(cuts), self.data.plan.horizon, len(GRID)), np.nan))
             elif name == NETWORK:
-                found.append(network_quantiles(self.learner, Windows(panel, self.data.plan), cuts))
+                found.append(self._by_network(panel, cuts, windows))
             else:
-                found.append(bank.quantiles(name, cuts, self._told(phase, at, len(cuts))))
+                tell = self._told(phase, block.before * len(self.names) + at * len(cuts), block.windows)
+                found.append(bank.quantiles(name, cuts, tell, block.seasons))
         return np.stack(found)
+
+    def _by_network(self, panel: Panel, cuts: Sequence[Cut], windows: Windows | None) -> Float64[np.ndarray, "N H Q"]:
+        """Quantiles of the network's law, which reads the same values that the other laws do."""
+        plan, bank = self.data.plan, self.bank(panel)
+        found = network_quantiles(self.learner, windows or Windows(panel, plan), cuts)
+        if changed := [at for at, cut in enumerate(cuts) if bank.moved(*cut)]:
+            some = [cuts[at] for at in changed]
+            places = [(number, cut) for number, (_, cut) in enumerate(some)]
+            found[changed] = network_quantiles(self.learner, Windows(bank.as_read(some), plan), places)
+        return found
 
     @property
     def _span(self) -> float:
@@ -180,9 +216,9 @@ class StackedForecaster:
         return max(plan.horizon * float(plan.gap / np.timedelta64(1, "ns")), 1.0)
 
     def _told(self, phase: str, before: int, each: int) -> WindowProgress | None:
-        """Progress of one law as part of a phase, in which each law has as many windows."""
+        """Progress of one law as part of a phase, in which each law has as many windows, so many are done before."""
         tell, whole = self.progress, each * len(self.names)
-        return None if tell is None else lambda name, done, _: tell(phase, before * each + done, whole)
+        return None if tell is None else lambda name, done, _: tell(phase, before + done, whole)
 
     # forecasting
 
@@ -197,9 +233,8 @@ class StackedForecaster:
         counts = [
             name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE
         ]
-        quantiles = self.quantiles(panel, cuts, "forecast" if final else "backtest", counts)
-        law = stack.law(quantiles, weights) if final else self._followed(stack, panel, cuts, quantiles, weights)
-        held = shares(weights, fitting(quantiles))
+        plain, held = self._pooled(stack, windows, cuts, weights, "forecast" if final else "backtest", counts)
+        law = stack.spread(plain) if final else self._followed(stack, panel, cuts, plain)
         found = StackedForecast(
             names=tuple(panel.series[number].name for number, _ in cuts),
             cuts=tuple(cut for _, cut in cuts),
@@ -214,21 +249,38 @@ class StackedForecaster:
         paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
         return replace(found, paths=found.inside(paths))
 
-    def _followed(
+    def _pooled(
         self,
         stack: Stack,
-        panel: Panel,
+        windows: Windows,
         cuts: Sequence[Cut],
-        quantiles: Float64[np.ndarray, "M W H Q"],
         weights: Float64[np.ndarray, "M W"],
-    ) -> QuantileLaw:
+        phase: str,
+        names: Sequence[str],
+    ) -> tuple[QuantileLaw, Float64[np.ndarray, "M W"]]:
+        """Pooled law of windows without spreads, and the weight of each law; of some windows at once.
+
+        What the laws say of a block is forgotten with it, where there are several, so that memory does not grow.
+        """
+        panel, bank = windows.panel, self.bank(windows.panel)
+        seasons, laws, held = bank.shared_seasons(cuts), [], []
+        for start in range(0, len(cuts), AT_ONCE):
+            some, part = cuts[start : start + AT_ONCE], weights[:, start : start + AT_ONCE]
+            block = Block(before=start, windows=len(cuts), seasons=seasons)
+            quantiles = self.quantiles(panel, some, phase, names, windows=windows, block=block)
+            laws.append(stack.plain_law(quantiles, part).values)
+            held.append(shares(part, fitting(quantiles)))
+            if len(cuts) > AT_ONCE:
+                bank.forget(some)
+        return QuantileLaw(values=np.concatenate(laws)), np.concatenate(held, 1)
+
+    def _followed(self, stack: Stack, panel: Panel, cuts: Sequence[Cut], law: QuantileLaw) -> QuantileLaw:
         """Pooled law of windows of the past, with spreads that know how earlier ones of them came out.
 
         A window's spreads read what was observed before it alone: the stack's windows, and those of `cuts` that had
         ended when it began.
         """
-        law, horizon = stack.plain_law(quantiles, weights), quantiles.shape[2]
-        ends = [len(one) for one in panel.series]
+        horizon, ends = law.values.shape[1], [len(one) for one in panel.series]
         scores = scores_of(law, observed(panel, cuts, horizon, ends))
         starts, over = window_times(panel, cuts, horizon, ends)
         found = np.ones((len(cuts), horizon))
@@ -285,6 +337,17 @@ class StackedForecaster:
         ends = [(number, len(one)) for number, one in enumerate(panel.series)]
         return "" if self._together(panel, ends) else "no two series end at the same time"
 
+    def moved_line(self, panel: Panel) -> str:
+        """One line about values that stand apart and are not read as they are, at the ends; empty where none do."""
+        bank, found = self.bank(panel), list[str]()
+        for number, one in enumerate(panel.series):
+            for place, read in bank.moved(number, len(one)).items():
+                found.append(f"{one.name} {time_text(one.stamps[place])} {one.values[place]:,.6g} as {read:,.6g}")
+        if not found:
+            return ""
+        more = f" and {len(found) - TOLD:,} more" if len(found) > TOLD else ""
+        return f"values that stand apart from all others are read as if nearer: {'; '.join(found[:TOLD])}{more}"
+
     def composition(self, found: StackedForecast) -> Composition:
         """What a forecast consists of."""
         panel = self.data.panel
@@ -302,6 +365,18 @@ class StackedForecaster:
             supports={name: supports.count(name) for name in dict.fromkeys(supports)},
             spread=(float(stack.spreads[0]), float(stack.spreads[-1])),
         )
+
+
+def time_text(stamp: np.datetime64) -> str:
+    """A stamp as text: its number, its day, or its time.
+
+    >>> time_text(np.datetime64("2024-01-31T00:00", "ns")), time_text(np.datetime64("2024-01-31T13:30", "ns"))
+    ('2024-01-31', '2024-01-31 13:30:00')
+    """
+    number = numbers_of(np.array([stamp], dtype="datetime64[ns]"))
+    if number is not None:
+        return str(number[0])
+    return np.datetime_as_string(stamp, unit="s").replace("T", " ").removesuffix(" 00:00:00")
 
 
 def observed(

@@ -24,6 +24,8 @@ TREND_COUNTS = 1.15
 """Factor of the residual of a trend where references are compared: it is taken where it plainly leaves less."""
 COMPARED_WINDOWS = 2048
 """Most windows on which references and scalings are compared."""
+COMPARED_SERIES = 400
+"""Most series of whose windows they are."""
 SCALED_BY = 2
 """Least number of values in a history by which a window is scaled."""
 HISTORIES = 2**26
@@ -85,7 +87,7 @@ class Windows:
         self.lengths = torch.tensor([len(series) for series in panel.series], device=device)
         self.values = self._flat([_padded(series.values, size) for series, size in self._sized()])
         self.past = self._flat([plan.past_scaled(_padded(s.past, size)) for s, size in self._sized()])
-        self.known = self._flat([self._known(i) for i in range(len(panel))]).float()
+        self.known = self._flat([self._known(i).astype(np.float32) for i in range(len(panel))])
         self.clock = self._flat([plan.clock(stamps) for stamps in self.stamps])
         self.scaled_at = self._flat([_scaled_at(self._enough(s, size), plan.season) for s, size in self._sized()])
         self.changes = torch.cat([self._changes(s, size) for s, size in self._sized()])
@@ -314,7 +316,7 @@ def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
 
     The reference is the one whose residuals are smallest, the scaling the one under which windows differ least in size.
     """
-    plan = Plan.of(panel, config)
+    plan, panel = Plan.of(panel, config), some_series(panel, COMPARED_SERIES)
     choices = CHOICES.get(plan.reference, (plan.reference,))
     references = tuple(kind for kind in choices if plan.season > 1 or kind != "season" or len(choices) == 1)
     plan = min((replace(plan, reference=kind) for kind in references), key=lambda one: _weighed_residual(panel, one))
@@ -323,6 +325,15 @@ def plan_for(panel: Panel, config: SeriesConfig) -> Plan:
     plan = replace(plan, spread=float(_sizes(panel, plan).nanmean()) or 1.0)
     windows = Windows(panel, plan)
     return replace(plan, scale_moments=moments([_level_and_unit(windows.scale(_spaced_cuts(windows))).numpy()]))
+
+
+def some_series(panel: Panel, most: int) -> Panel:
+    """A panel of at most so many of the series, evenly spread; the longest is among them."""
+    if len(panel) <= most:
+        return panel
+    longest = max(range(len(panel)), key=lambda number: len(panel.series[number]))
+    places = sorted({*np.linspace(0, len(panel) - 1, most - 1).round().astype(int).tolist(), longest})
+    return replace(panel, series=tuple(panel.series[number] for number in places))
 
 
 def _weighed_residual(panel: Panel, plan: Plan) -> float:
