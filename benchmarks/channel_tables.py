@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.design_tables import compared
-from benchmarks.exploration_tables import Rows, rows_of, table
+from benchmarks.exploration_tables import Rows, groups, rows_of, table
 
+FRESH = 100
+"""The first of the repeats that were run after the intervals were settled."""
 MODELS = {"uniform": "one rate of each kind", "letter": "rates by letter"}
 
 
@@ -22,15 +24,25 @@ def rates_table() -> str:
     lines = []
     for model, words in MODELS.items():
         rows = [row for row in rows_of("channels_rates.json") if row["model"] == model]
-        if not rows:
-            continue
-        held = coverage(rows)
-        worst = min(held, key=lambda name: held[name])
-        kinds = [held[name] for name in ("substitution", "deletion", "insertion")]
-        every = [f"{np.mean(list(held.values())):.0%}", f"{held[worst]:.0%} ({worst})"]
-        lines.append([words, str(len(rows)), str(len(held)), *(f"{value:.0%}" for value in kinds), *every])
+        lines += [_rates_line(f"{words}, {seen}", part) for seen, part in parts(rows).items() if part]
     head = ["channel", "repeats", "rates", "substitutions", "deletions", "insertions", "mean of all rates"]
     return table([*head, "worst rate"], lines)
+
+
+def parts(rows: Rows) -> dict[str, Rows]:
+    """Repeats that the intervals were corrected on, and those that nobody had looked at."""
+    return {
+        "first repeats": [row for row in rows if row["seed"] < FRESH],
+        "fresh repeats": [row for row in rows if row["seed"] >= FRESH],
+    }
+
+
+def _rates_line(words: str, rows: Rows) -> list[str]:
+    held = coverage(rows)
+    worst = min(held, key=lambda name: held[name])
+    kinds = [held[name] for name in ("substitution", "deletion", "insertion")]
+    every = [f"{np.mean(list(held.values())):.0%}", f"{held[worst]:.0%} ({worst})"]
+    return [words, str(len(rows)), str(len(held)), *(f"{value:.0%}" for value in kinds), *every]
 
 
 def exact_table() -> str:
@@ -64,6 +76,20 @@ def orders_table() -> str:
     return table([*head, "aware wins/ties/losses", "difference (95 %)"], lines)
 
 
+def steps_table() -> str:
+    """A trained stepwise sampler, its designs as whole orders, and the best policy and order there are."""
+    known, lines = {row["cell"]: row for row in rows_of("channels_exact.json")}, []
+    for (cell, spare), rows in groups(rows_of("channels_steps.json"), ("cell", "spare")).items():
+        mean = {key: float(np.mean([row[key] for row in rows])) for key in ("stepwise", "as_orders", "whole", "tv")}
+        ends = [row["stepwise"] for row in rows]
+        sampled = f"{mean['stepwise']:.3f} ({min(ends):.3f} to {max(ends):.3f})"
+        exact = [f"{known[cell][name]:.3f}" for name in (f"stepwise_{spare}", "best_order")]
+        intact = [f"{mean['as_orders']:.3f}", f"{100 * mean['whole']:.0f} %", f"{mean['tv']:.2f}"]
+        lines.append([cell, str(spare), str(len(rows)), sampled, *intact, *exact])
+    head = ["setting", "spare cycles", "seeds", "sampler, step by step", "its designs as orders", "whole", "TV"]
+    return table([*head, "best policy", "best order"], lines)
+
+
 def _of(rows: dict[int, dict[str, Any]], seeds: list[int], name: str) -> list[float]:
     return [rows[seed][name] for seed in seeds]
 
@@ -72,4 +98,5 @@ TABLES = {
     "channels-rates": rates_table,
     "channels-exact": exact_table,
     "channels-orders": orders_table,
+    "channels-steps": steps_table,
 }

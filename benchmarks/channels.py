@@ -10,9 +10,8 @@ Each cell is written as soon as it is done, and what a file has is not done agai
 """
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from benchmarks.common import RESULTS, add_cluster, fill_cells, machine, positive, rows_of
+from benchmarks import cells as pool
+from benchmarks.common import RESULTS, add_cluster, command, positive
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.files import write_json
 from sgfn.design.simulate import Truth, play
 from sgfn.envs import IndelEnv, laws
 from sgfn.landscapes.tasks import Task, make_task
@@ -33,7 +32,6 @@ from sgfn.noise.indel import Indel
 from sgfn.noise.making import preset_noise
 from sgfn.noise.open_loop import plain_draws, realise_once
 
-STUDIES = ("rates", "exact", "orders", "steps")
 REPEATS, PAIRS, LENGTH = 100, 500, 25
 BY_LETTER = {"deletion": [0.005, 0.01, 0.02, 0.03], "insertion": [0.002, 0.004, 0.006, 0.008]}
 INSERTED = [0.4, 0.3, 0.2, 0.1]
@@ -48,6 +46,8 @@ CHANNELS = {
     "error-prone PCR 0.1": {"preset": "epcr-taq", "scale": 10.0},
 }
 PROXY, START = "ridge", 2000
+STEPS, BATCH = 1500, 256
+"""Training of the stepwise sampler."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,20 +110,18 @@ def true_rate(noise: Indel, kind: str, of: str) -> float:
 
 
 def rates_row(model: ChannelModel, seed: int) -> dict[str, Any]:
-    """True rates and those fitted to simulated pairs, with their intervals of 90 %."""
+    """Each rate with its estimate and interval of 90 %, from simulated pairs."""
     noise, found = channels()[model], {}
-    fit = fit_model(simulated(noise, PAIRS, LENGTH, seed), model)
-    for one in intervals(fit, "ACGT"):
+    for one in intervals(fit_model(simulated(noise, PAIRS, LENGTH, seed), model), "ACGT"):
         truth = true_rate(noise, one.kind, one.of)
         found[f"{one.kind} {one.of}".strip()] = [truth, one.rate, one.low, one.high]
-    digits = {name: [float(f"{value:.5g}") for value in values] for name, values in found.items()}
-    return {"model": model, "seed": seed, "rates": digits}
+    return {"rates": {name: [float(f"{value:.5g}") for value in values] for name, values in found.items()}}
 
 
-def run_rates(out: Path, cluster: str | None) -> None:
+def rates_study(seeds: Iterable[int], out: Path) -> pool.Study:
     """How often each rate lies in its interval of 90 %."""
-    wanted = [({"model": model, "seed": seed}, (model, seed)) for seed in range(REPEATS) for model in channels()]
-    fill(out, wanted, rates_row, cluster, pairs=PAIRS, length=LENGTH, level=0.9)
+    keys = [{"model": model, "seed": seed} for seed in seeds for model in channels()]
+    return pool.study_by_keys(out, "channels", keys, rates_row, pairs=PAIRS, length=LENGTH, level=0.9)
 
 
 # whole orders, exact
@@ -158,53 +156,60 @@ def exact_row(cell: Cell) -> dict[str, Any]:
     return rounded(found) | {"cpu_seconds": round(time.process_time() - began, 1)}
 
 
-def run_exact(out: Path, cluster: str | None) -> None:
+def exact_study(seeds: Iterable[int], out: Path) -> pool.Study:
     """All cells, without chance."""
-    fill(out, [({"cell": cell.name}, (cell,)) for cell in cells()], exact_row, cluster, flanks=FLANKS)
+    wanted = [pool.Cell(key={"cell": cell.name}, function=exact_row, arguments=(cell,)) for cell in cells()]
+    return pool.Study(out=out, command=command("channels"), cells=wanted, about=lambda rows: {"flanks": FLANKS})
 
 
 # whole orders, from a proxy
 
 
 def orders_row(cell: Cell, method: str, seed: int) -> dict[str, Any]:
-    """What one plate after random measurements brings."""
+    """One plate after random measurements, aware of the channel or not."""
     sizes: dict[str, Any] = {"rounds": 1, "orders": PLATES[cell.task], "start": START}
     (last,) = play(cell.make(), method, **sizes, seed=seed, proxy=PROXY).rounds
-    figures = {"expected": last.expected, "regret": last.regret, "seconds": last.seconds}
-    return {"cell": cell.name, "method": method, "seed": seed} | rounded(figures)
+    return rounded({"expected": last.expected, "regret": last.regret, "seconds": last.seconds})
 
 
-def run_orders(seeds: int, out: Path, cluster: str | None) -> None:
-    """One plate after random measurements, aware of the channel and not, seed by seed."""
+def orders_study(seeds: Iterable[int], out: Path) -> pool.Study:
+    """Plates aware of the channel and not, seed by seed."""
+    some = [cell for cell in cells() if cell.flank or "PCR" in cell.channel]
     wanted = [
-        ({"cell": cell.name, "method": method, "seed": seed}, (cell, method, seed))
-        for seed in range(seeds)
-        for cell in cells()
-        if cell.flank or "PCR" in cell.channel
+        pool.Cell(
+            key={"cell": cell.name, "method": method, "seed": seed}, function=orders_row, arguments=(cell, method, seed)
+        )
+        for seed in seeds
+        for cell in some
         for method in ("greedy", "greedy-unaware")
     ]
-    fill(out, wanted, orders_row, cluster, proxy=PROXY, start=START, flanks=FLANKS)
+    about = {"proxy": PROXY, "start": START, "flanks": FLANKS}
+    return pool.Study(out=out, command=command("channels"), cells=wanted, about=lambda rows: about)
 
 
 # a stepwise sampler
 
 
-def run_steps(seeds: int, steps: int, out: Path, cluster: str | None) -> None:
+def steps_study(seeds: Iterable[int], out: Path, steps: int = STEPS) -> pool.Study:
     """A flow network trained to write step by step, its mean score, and that of the same designs as whole orders."""
-    chosen = [Cell(task="tfbind8", channel=channel, flank=False) for channel in ("deletions 0.01", "deletions 0.05")]
     wanted = [
-        ({"cell": cell.name, "spare": spare, "seed": seed}, (cell, spare, seed, steps))
-        for seed in range(seeds)
-        for cell in chosen
+        pool.Cell(
+            key={"cell": cell.name, "spare": spare, "seed": seed},
+            function=stepwise_row,
+            arguments=(cell, spare, seed, steps),
+        )
+        for seed in seeds
+        for cell in (Cell(task="tfbind8", channel=channel, flank=False) for channel in CHANNELS)
         for spare in (0, 2)
     ]
-    fill(out, wanted, stepwise_row, cluster, steps=steps, batch=256)
+    about = {"steps": steps, "batch": BATCH}
+    return pool.Study(out=out, command=command("channels"), cells=wanted, about=lambda rows: about)
 
 
 def stepwise_row(cell: Cell, spare: int, seed: int, steps: int) -> dict[str, Any]:
     """Mean scores, exact law of the policy, and values of its designs as orders."""
     began, task = time.process_time(), cell.make(spare)
-    settings = task.config.with_(seed=seed, steps=steps, batch=256, dynamics__mode="known", log__exact_every=0)
+    settings = task.config.with_(seed=seed, steps=steps, batch=BATCH, dynamics__mode="known", log__exact_every=0)
     task = replace(task, config=settings)
     learner = make_learner(task, torch.device("cpu"))
     for _ in range(steps):
@@ -219,8 +224,7 @@ def stepwise_row(cell: Cell, spare: int, seed: int, steps: int) -> dict[str, Any
     found = {"stepwise": float(law @ scores), "whole": float(law[whole].sum())}
     found |= {"as_orders": float(kept @ ordered / kept.sum()), "intact_mean": float(kept @ scores[whole] / kept.sum())}
     found |= {"tv": 0.5 * float((law - wanted).abs().sum()), "target": float(wanted @ scores)}
-    named = {"cell": cell.name, "spare": spare, "seed": seed}
-    return named | rounded(found) | {"cpu_seconds": round(time.process_time() - began, 1)}
+    return rounded(found) | {"cpu_seconds": round(time.process_time() - began, 1)}
 
 
 def rounded(found: dict[str, Any]) -> dict[str, Any]:
@@ -228,40 +232,25 @@ def rounded(found: dict[str, Any]) -> dict[str, Any]:
     return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in found.items()}
 
 
-def fill(
-    out: Path,
-    wanted: list[tuple[dict[str, Any], tuple[Any, ...]]],
-    function: Callable[..., dict[str, Any]],
-    cluster: str | None,
-    **about: Any,
-) -> None:
-    """Do the cells that a file lacks, here or on a cluster; it is written after each."""
-    fill_cells(rows_of(out), wanted, function, lambda rows: write_results(out, {**about, "rows": rows}), cluster)
-
-
-def write_results(out: Path, found: dict[str, Any]) -> None:
-    """Write figures with the command and the machine that they come from."""
-    command = " ".join(["python -m benchmarks.channels", *sys.argv[1:]])
-    write_json(out, {"command": command, "machine": machine(torch.device("cpu"))} | found)
+STUDIES = {"rates": rates_study, "exact": exact_study, "orders": orders_study, "steps": steps_study}
+SEEDS = {"rates": REPEATS, "exact": 1, "orders": 5, "steps": 3}
 
 
 def main() -> None:
     """Do one study."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=STUDIES)
-    parser.add_argument("--seeds", type=positive, default=5)
-    parser.add_argument("--steps", type=positive, default=1500, help="training steps of the stepwise sampler")
+    parser.add_argument("--seeds", type=positive, default=None)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=positive, default=1, help="cells at once, a process each")
+    parser.add_argument("--steps", type=positive, default=STEPS, help="training steps of the stepwise sampler")
     parser.add_argument("--out", type=Path, default=None)
     add_cluster(parser)
     given = parser.parse_args()
-    out, cluster = given.out or RESULTS / f"channels_{given.study}.json", given.cluster
-    if given.study == "rates":
-        return run_rates(out, cluster)
-    if given.study == "exact":
-        return run_exact(out, cluster)
-    if given.study == "orders":
-        return run_orders(given.seeds, out, cluster)
-    return run_steps(given.seeds, given.steps, out, cluster)
+    out = given.out or RESULTS / f"channels_{given.study}.json"
+    seeds = range(given.first, given.first + (given.seeds or SEEDS[given.study]))
+    more = {"steps": given.steps} if given.study == "steps" else {}
+    return pool.perform([STUDIES[given.study](seeds, out, **more)], given.jobs, cluster=given.cluster)
 
 
 if __name__ == "__main__":

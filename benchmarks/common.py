@@ -274,30 +274,6 @@ def write_cells(
     return rows
 
 
-def fill_cells(
-    rows: list[Row],
-    cells: Iterable[tuple[Row, tuple[Any, ...]]],
-    function: Callable[..., Row],
-    write: Callable[[list[Row]], None],
-    cluster: str | None = None,
-    *,
-    jobs: int = 1,
-    device: str = "cpu",
-) -> None:
-    """Do those cells that have no row yet, and add theirs; `write` gets all rows after each.
-
-    A cell is what its row says of itself, by which it is known again, and the arguments of the function.
-    """
-
-    def keep(_: str, row: Row) -> None:
-        rows.append(row)
-        print({name: value for name, value in row.items() if not isinstance(value, list)}, flush=True)
-        write(rows)
-
-    wanted = {str(key): given for key, given in cells if not any(key.items() <= row.items() for row in rows)}
-    each_cell(wanted, function, keep, cluster, jobs=jobs, device=device)
-
-
 def rows_of(out: Path) -> list[Row]:
     """Rows that a file of results has already."""
     return list(read_json(out)["rows"]) if out.is_file() else []

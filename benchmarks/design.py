@@ -3,6 +3,7 @@
 OMP_NUM_THREADS=1 python -m benchmarks.design p1 --seeds 20        GB1, 96 random + 4 x 96, no noise: best fitness found
 OMP_NUM_THREADS=1 python -m benchmarks.design p2 --seeds 5         MPSA and TFBind8 under noise, aware and unaware of it
 OMP_NUM_THREADS=1 python -m benchmarks.design p4 --seeds 5         RNA, Ehrlich, constrained peptides: 128 + 10 x 128
+OMP_NUM_THREADS=1 python -m benchmarks.design searches --seeds 5   the same spaces, all searches on one fixed proxy
 OMP_NUM_THREADS=1 python -m benchmarks.design development --first 200   made-up landscapes to choose settings on
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy auto --seeds 5   2,177 peptides, one plate
 python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
@@ -20,13 +21,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from benchmarks.cells import perform
 from benchmarks.common import RESULTS, add_cluster, positive
-from benchmarks.design_games import Cell, config_of, run_games, write_results
+from benchmarks.design_games import Cell, config_of, games_of, write_results
 from benchmarks.design_peptides import run_peptides
+from benchmarks.design_searches import METHODS as SEARCHERS
+from benchmarks.design_searches import searches_study
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.tasks import make_task
 
-STUDIES = ("p1", "p2", "p4", "development", "peptides", "gain")
+STUDIES = ("p1", "p2", "p4", "searches", "development", "peptides", "gain")
 RIVALS = "benchmarks.design_rivals:"
 METHODS = {
     "p1": (
@@ -34,10 +38,10 @@ METHODS = {
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),
-    "p4": ("default", "adalead", "genetic", "evolution", "cma-es", "random"),
+    "p4": ("ucb", "adalead", "genetic", "cma-es", "evolution", "random"),
     "development": ("default", "mixed", "ucb", "thompson", "adalead"),
 }
-PROXY = {"p1": "ensemble", "p2": "ensemble", "p4": "auto", "development": "ensemble", "peptides": "auto"}
+PROXY = {"p1": "ensemble", "p2": "ensemble", "p4": "ensemble", "development": "ensemble", "peptides": "auto"}
 LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}
 RATES = (0.01, 0.1, 0.2, 0.3)
 
@@ -96,12 +100,15 @@ def main() -> None:
         parser.error("gain has no cells: leave --cluster out")
     if given.study == "gain":
         return write_results(out, {"rows": gains()})
-    kind = given.proxy or PROXY[given.study]
+    kind = given.proxy or PROXY.get(given.study, "")
     if given.study == "peptides":
         return run_peptides(given.seeds, kind, out, given.cluster)
     seeds = range(given.first, given.first + given.seeds)
-    methods = tuple(given.methods or METHODS[given.study])
-    return run_games(given.study, seeds, kind, methods, out, given.jobs, given.only, given.cluster)
+    if given.study == "searches":
+        study = searches_study(seeds, out, given.methods or SEARCHERS, given.only)
+    else:
+        study = games_of(given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out, given.only)
+    return perform([study], given.jobs, cluster=given.cluster)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Games of design in many processes, each written as soon as it is played: a study that was stopped goes on."""
 
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +8,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import each_cell, machine, rows_of
+from benchmarks import cells as pool
+from benchmarks.common import command, machine
 from benchmarks.design_landscapes import made
 from sgfn.config import NoiseConfig, TrainConfig
 from sgfn.config.files import write_json
@@ -98,8 +98,8 @@ def write_taq(file: Path, letters: str) -> Path:
 
 
 def task_of(cell: Cell, seed: int, folder: Path) -> Task:
-    """The task of a cell; a made-up landscape is another one with every seed."""
-    config = config_of(cell, folder)
+    """The task of a cell; a made-up landscape or Ehrlich function is another one with every seed."""
+    config = config_of(cell, folder).with_(ehrlich__seed=seed)
     return made(seed, "made", config) if cell.task == "made" else make_task(cell.task.split()[0], config)
 
 
@@ -131,43 +131,24 @@ def rounds_of(game: Any) -> dict[str, list[float | None]]:
     return {name: [None if x is None else float(f"{x:.5g}") for x in row] for name, row in figures.items()}
 
 
-def run_games(
-    study: str,
-    seeds: Iterable[int],
-    proxy: str,
-    methods: tuple[str, ...],
-    out: Path,
-    jobs: int,
-    only: str | None,
-    cluster: str | None = None,
-) -> None:
-    """Play all cells, seed by seed, those alone that the file does not have yet; in processes here or on a cluster."""
-    games = rows_of(out)
-    done = {(game["cell"], game["method"], game["seed"]) for game in games}
+def games_of(
+    study: str, seeds: Iterable[int], proxy: str, methods: tuple[str, ...], out: Path, only: str | None = None
+) -> pool.Study:
+    """All games of a study, seed by seed."""
     chosen = [cell for cell in cells(study) if only is None or only in cell.name]
     wanted = [
-        (cell, method, seed, proxy)
+        pool.Cell(
+            key={"cell": cell.name, "method": method, "seed": seed},
+            function=play_one,
+            arguments=(cell, method, seed, proxy),
+        )
         for seed in seeds
         for cell in chosen
         for method in methods
-        if (cell.name, method, seed) not in done
     ]
-
-    def keep(name: str, game: dict[str, Any]) -> None:
-        games.append(game)
-        write_results(out, {"rows": games})
-        print(f"{name}: best {game['best'][-1]:.4f}", flush=True)
-
-    names = {name_of(*one[:3]): one for one in wanted}
-    each_cell(names, play_one, keep, cluster, jobs=jobs)
-
-
-def name_of(cell: Cell, method: str, seed: int) -> str:
-    """A game as lines and jobs call it."""
-    return f"{cell.name}, {method}, seed {seed}"
+    return pool.Study(out=out, command=command("design"), cells=wanted)
 
 
 def write_results(out: Path, found: dict[str, Any]) -> None:
     """Write figures with the command and the machine that they come from."""
-    command = " ".join(["python -m benchmarks.design", *sys.argv[1:]])
-    write_json(out, {"command": command, "machine": machine(torch.device("cpu"))} | found)
+    write_json(out, {"command": command("design"), "machine": machine(torch.device("cpu"))} | found)

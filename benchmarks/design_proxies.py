@@ -7,7 +7,6 @@ A row is written as soon as it is there, and what a file has is not done again.
 """
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from benchmarks.common import RESULTS, add_cluster, fill_cells, machine, positive, rows_of
+from benchmarks.cells import Study, perform, study_by_keys
+from benchmarks.common import RESULTS, add_cluster, positive
 from benchmarks.design_peptides import moment, peptides
 from sgfn.config import NoiseConfig, TrainConfig
-from sgfn.config.files import write_json
 from sgfn.design.designer import Designer
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.measured import MeasuredLandscape
@@ -71,36 +70,31 @@ def judge(kind: str, data: Split, seed: int) -> dict[str, Any]:
 
 def proxy_row(table: str, kind: str, seed: int) -> dict[str, Any]:
     """Figures of a kind on a table."""
-    return {"table": table, "kind": kind, "seed": seed} | judge(kind, split(table, seed), seed)
+    return judge(kind, split(table, seed), seed)
 
 
-def run_proxies(seeds: int, tables: list[str], out: Path, cluster: str | None) -> None:
-    """Judge every kind on every table."""
-    wanted = [
-        ({"table": table, "kind": kind, "seed": seed}, (table, kind, seed))
-        for seed in range(seeds)
-        for table in tables
-        for kind in KINDS
-    ]
-    fill_cells(rows_of(out), wanted, proxy_row, lambda rows: write_results(out, rows), cluster)
+def proxies_study(seeds: int, tables: list[str], out: Path) -> Study:
+    """Every kind on every table."""
+    keys = [{"table": t, "kind": kind, "seed": seed} for seed in range(seeds) for t in tables for kind in KINDS]
+    return study_by_keys(out, "design_proxies", keys, proxy_row)
 
 
 def sampler_row(seed: int, reach: int | None, sampler: str) -> dict[str, Any]:
     """Figures of one plate from 500 peptides."""
     table = peptides(2000 + seed, 500)
     proxy = Designer("protein", seed=seed, proxy="ridge").fit(table).fitted()
-    return {"seed": seed, "reach": reach, "sampler": sampler} | plate(table, proxy, seed, reach, sampler)
+    return plate(table, proxy, seed, reach, sampler)
 
 
-def run_sampler(seeds: int, out: Path, cluster: str | None) -> None:
+def sampler_study(seeds: int, out: Path) -> Study:
     """One plate from 500 peptides with and without the flow network, near and far from what was measured."""
-    wanted = [
-        ({"seed": seed, "reach": reach, "sampler": sampler}, (seed, reach, sampler))
+    keys = [
+        {"seed": seed, "reach": reach, "sampler": sampler}
         for seed in range(seeds)
         for reach in (None, 0)
         for sampler in ("off", "on")
     ]
-    fill_cells(rows_of(out), wanted, sampler_row, lambda rows: write_results(out, rows), cluster)
+    return study_by_keys(out, "design_proxies", keys, sampler_row)
 
 
 def plate(table: pd.DataFrame, proxy: Any, seed: int, reach: int | None, sampler: str) -> dict[str, Any]:
@@ -117,26 +111,20 @@ def plate(table: pd.DataFrame, proxy: Any, seed: int, reach: int | None, sampler
     return {name: float(f"{value:.4g}") for name, value in figures.items()}
 
 
-def write_results(out: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows with the command and the machine that they come from."""
-    command = " ".join(["python -m benchmarks.design_proxies", *sys.argv[1:]])
-    write_json(out, {"command": command, "machine": machine(torch.device("cpu")), "rows": rows})
-
-
 def main() -> None:
     """Run one study."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", choices=("proxies", "sampler"))
     parser.add_argument("--seeds", type=positive, default=2)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--jobs", type=positive, default=1, help="cells at once, a process each")
     parser.add_argument("--out", type=Path, default=None)
     add_cluster(parser)
     given = parser.parse_args()
     out = given.out or RESULTS / f"design_{given.study}.json"
-    if given.study == "proxies":
-        run_proxies(given.seeds, given.tables, out, given.cluster)
-    else:
-        run_sampler(given.seeds, out, given.cluster)
+    whole = given.study == "proxies"
+    study = proxies_study(given.seeds, given.tables, out) if whole else sampler_study(given.seeds, out)
+    perform([study], given.jobs, cluster=given.cluster)
 
 
 if __name__ == "__main__":

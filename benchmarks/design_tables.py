@@ -1,14 +1,17 @@
 """Tables of the studies of design, from the committed results alone."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.exploration_tables import Rows, rows_of, table
+from benchmarks.exploration_tables import Rows, groups, rows_of, table
 
-OURS = {"p1": "default", "p2": "greedy", "p4": "default"}
+OURS = {"p1": "default", "p2": "greedy", "p4": "ucb"}
 """The method that others are compared with: the default, and under noise the one that is aware of it."""
+AWARE = ("greedy", "greedy-unaware")
+"""Methods that know the noise and do not."""
 TIE = 1e-3
 """Differences below this are ties."""
 NAMES = {
@@ -29,6 +32,8 @@ NAMES = {
     "benchmarks.design_rivals:cma_package": "CMA-ES (cma)",
     "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
     "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
+    "benchmarks.design_recipes:ucb1": "ucb, `--kappa 1`",
+    "benchmarks.design_recipes:ucb1_free": "ucb, `--kappa 1 --reach 0`",
 }
 LANDSCAPES = {
     "gb1": "GB1, four sites",
@@ -90,35 +95,81 @@ def p1_table() -> str:
 
 def p2_table() -> str:
     """Expected realised score of plates under noise, of methods aware and unaware of it, and their regret."""
-    games, lines = rows_of("design_p2.json"), []
-    for cell in dict.fromkeys(game["cell"] for game in games):
-        here = [game for game in games if game["cell"] == cell]
-        aware, unaware = paired(here, "greedy", "greedy-unaware", "expected")
+    lines = []
+    for cell, here in groups(rows_of("design_p2.json"), ("cell",)).items():
+        aware, unaware = paired(here, *AWARE, "expected")
         if not aware:
             continue
-        regrets = [float(np.mean(part)) for part in paired(here, "greedy", "greedy-unaware", "regret")]
-        figures = [f"{np.mean(aware):.3f}", f"{np.mean(unaware):.3f}", *(f"{value:.3f}" for value in regrets)]
-        lines.append([cell, str(len(aware)), *figures, *compared(aware, unaware)])
-    head = ["setting", "seeds", "aware", "unaware", "regret, aware", "unaware"]
-    return table([*head, "aware wins/ties/losses", "difference (95 %)"], lines)
+        plates = [f"{np.mean(own):.3f} ({ends(here, name)})" for own, name in zip((aware, unaware), AWARE, strict=True)]
+        regrets = [f"{np.mean(part):.3f}" for part in paired(here, *AWARE, "regret")]
+        gap = float(np.mean(aware) - np.mean(unaware))
+        lines.append([*cell, str(len(aware)), *plates, *regrets, compared(aware, unaware)[0], f"{gap:+.4f}"])
+    head = ["setting", "seeds", "aware (first, last plate)", "unaware (first, last)", "regret, aware", "unaware"]
+    return table([*head, "aware wins/ties/losses", "difference"], lines)
 
 
-def p4_table() -> str:
+def ends(games: Rows, method: str) -> str:
+    """Mean expected scores of the first and the last plate."""
+    own = np.array([game["expected"] for game in games if game["method"] == method])
+    return f"{own[:, 0].mean():.3f}, {own[:, -1].mean():.3f}"
+
+
+def p2_summary_table() -> str:
+    """Gain of being aware at each noise: games with the difference in percent, its interval, and regret left."""
+    settings, lines = groups(rows_of("design_p2.json"), ("cell",)), []
+    noises = dict.fromkeys(noise_of(*cell) for cell in settings)
+    for noise in (*noises, "all"):
+        here = [games for cell, games in settings.items() if noise in (noise_of(*cell), "all")]
+        pairs = [paired(games, *AWARE, "expected") for games in here]
+        aware, unaware = ([value for pair in pairs for value in pair[side]] for side in (0, 1))
+        regret = [value for games in here for value in paired(games, *AWARE, "regret")[0]]
+        said = win_tie_loss([100 * (a / u - 1) for a, u in zip(aware, unaware, strict=True)], [0.0] * len(aware))
+        gain = f"{said['difference']:+.2f} % ({said['interval'][0]:+.2f} to {said['interval'][1]:+.2f})"
+        left = np.mean([100 * r / (r + value) for r, value in zip(regret, aware, strict=True)])
+        lines.append([noise, str(len(aware)), compared(aware, unaware)[0], gain, f"{left:.1f} %"])
+    return table(["noise", "games", "aware wins/ties/losses", "gain (95 %)", "regret, aware"], lines)
+
+
+def noise_of(cell: str) -> str:
+    """Noise of a setting by its name."""
+    return cell.split(", ")[1].removeprefix("noise ")
+
+
+def p4_table(file: str = "design_p4.json") -> str:
     """Best, mean of the 100 best and their differences in spaces that nobody can list, by each method."""
-    games, lines = rows_of("design_p4.json"), []
-    for cell in dict.fromkeys(game["cell"] for game in games):
-        here = [game for game in games if game["cell"] == cell]
+    lines, ours = [], OURS["p4"]
+    for (cell,), here in groups(rows_of(file), ("cell",)).items():
         for method in (name for name in NAMES if any(game["method"] == name for game in here)):
             own = [game for game in here if game["method"] == method]
             last = {key: [game[key][-1] for game in own] for key in ("best", "top", "diversity")}
-            spread = f"{min(last['best']):.3f} to {max(last['best']):.3f}"
-            medians = [f"{np.median(last[key]):.3f}" for key in ("best", "top")]
-            spent = np.median([sum(game["seconds"]) for game in own])
-            beside = [""] if method == OURS["p4"] else compared(*paired(here, OURS["p4"], method, "best"))[:1]
-            figures = [*medians, spread, f"{np.median(last['diversity']):.1f}", f"{spent:.0f}"]
+            spent = np.mean([sum(game["seconds"]) for game in own])
+            beside = ["", ""] if method == ours else compared(*paired(here, ours, method, "best"))
+            figures = [_range(last["best"], 3), _range(last["top"], 3), _range(last["diversity"], 1), f"{spent:.0f}"]
             lines.append([cell.split(", noise")[0], NAMES[method], str(len(own)), *figures, *beside])
-    head = ["task", "method", "seeds", "best", "top 100", "lowest to highest best", "differences", "CPU s"]
-    return table([*head, "default wins/ties/losses"], lines)
+    head = ["task", "method", "seeds", "best (lowest to highest)", "top 100", "differences", "CPU s"]
+    return table([*head, f"{ours} wins/ties/losses", "difference of best (95 %)"], lines)
+
+
+def _range(values: list[float], digits: int) -> str:
+    """Mean, lowest and highest."""
+    mean, low, high = (f"{x:.{digits}f}" for x in (np.mean(values), min(values), max(values)))
+    return f"{mean} ({low} to {high})"
+
+
+def searches_table() -> str:
+    """What each search finds on one fixed proxy, in percent of the best that any finds, and its differences."""
+    rows, lines = rows_of("design_searches.json"), []
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    for (cell,), here in groups(rows, ("cell",)).items():
+        most = {seed: max(row["best"] for row in own) for (seed,), own in groups(here, ("seed",)).items()}
+        told = []
+        for name in names:
+            own = [row for row in here if row["method"] == name]
+            shares = [[100 * row[key] / most[row["seed"]] for row in own] for key in ("best", "top")]
+            apart = np.mean([row["diversity"] for row in own])
+            told.append(f"{np.mean(shares[0]):.1f}, {np.mean(shares[1]):.1f}, {apart:.1f}")
+        lines.append([cell, str(min(sum(row["method"] == name for row in here) for name in names)), *told])
+    return table(["task", "seeds", *names], lines)
 
 
 def development_table() -> str:
@@ -187,7 +238,10 @@ def sampler_table() -> str:
 TABLES = {
     "design-p1": p1_table,
     "design-p2": p2_table,
+    "design-p2-summary": p2_summary_table,
     "design-p4": p4_table,
+    "design-searches": searches_table,
+    "design-reach": partial(p4_table, "design_reach.json"),
     "design-gain": gain_table,
     "design-proxies": proxies_table,
     "design-sampler": sampler_table,

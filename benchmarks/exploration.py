@@ -13,21 +13,19 @@ Rows that a file has already are not run again; with --minutes no run is begun a
 """
 
 import argparse
-import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.common import RESULTS, add_cluster, command, device_here, each_cell, machine, positive, rows_of
+from benchmarks import cells as pool
+from benchmarks.common import RESULTS, add_cluster, command, device_here, positive
 from benchmarks.exploration_ehrlich import CELLS, ehrlich, rival
 from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored, heated
-from sgfn.config.files import write_json, write_text
+from sgfn.config.files import write_text
 
 Row = dict[str, Any]
 
@@ -90,49 +88,31 @@ def one(study: str, cell: Row, more: Row) -> Row:
     return cell | STUDIES[study].run(**cell, **more)
 
 
-def finished(study: str, cells: list[Row], more: Row, jobs: int, minutes: float) -> Iterator[Row]:
-    """Rows as they are finished; after so many minutes no run is begun, and those that were are waited for."""
-    deadline, waiting = time.monotonic() + 60 * minutes, list(reversed(cells))
-    running: set[Future[Row]] = set()
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        while running or (waiting and time.monotonic() < deadline):
-            while waiting and len(running) < jobs and time.monotonic() < deadline:
-                running.add(pool.submit(one, study, waiting.pop(), more))
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in done)
-
-
-def same(cell: Row, row: Row) -> bool:
-    """Whether a row is the run of a cell; rows marked `older`, with the reason, are run again."""
-    return cell.items() <= row.items()
+def study_of(
+    name: str,
+    seeds: Iterable[int],
+    out: Path,
+    chosen: dict[str, list[Any]] | None = None,
+    steps: int | None = None,
+    device: str = "cpu",
+) -> pool.Study:
+    """The runs of a study, seed by seed, those alone whose axes have a chosen value."""
+    study = STUDIES[name]
+    more = {"steps": steps, "device": device} if study.device else {}
+    cells = [cell for seed in seeds for cell in replace(study, first=seed).cells(1, chosen or {})]
+    made = [pool.Cell(key=cell, function=one, arguments=(name, cell, more)) for cell in cells]
+    return pool.Study(out=out, command=command("exploration"), cells=made, device=device if study.device else "cpu")
 
 
 def run(name: str, args: argparse.Namespace) -> None:
     """Run what the file does not have yet; it is written after every run."""
     study, out = STUDIES[name], args.out or RESULTS / STUDIES[name].out
-    rows = rows_of(out)
-    chosen = {"cell": args.cells, "way": args.ways, "alpha": args.alphas}
-    every = list(study.cells(args.seeds or study.seeds, {name: v for name, v in chosen.items() if v}))
-    wanted = [cell for cell in every if not any(same(cell, row) and "older" not in row for row in rows)]
-    more = {"steps": args.steps, "device": args.device} if study.device else {}
-    about = {"command": command("exploration"), "machine": machine(torch.device(args.device))}
-    keys = [*study.axes, "seed"]
-    order = {str({key: cell[key] for key in keys}): place for place, cell in enumerate(every)}
-
-    def keep(_: str, row: Row) -> None:
-        mine = {key: row[key] for key in keys}
-        rows[:] = [*(other for other in rows if not same(mine, other)), row]
-        rows.sort(key=lambda row: order.get(str({key: row[key] for key in keys}), len(order)))
-        write_json(out, {**about, "rows": rows})
-        print(row, flush=True)
-
-    if args.cluster is not None:
-        cells = {str(cell): (name, cell, more) for cell in wanted}
-        each_cell(cells, one, keep, args.cluster, device=args.device if study.device else "cpu")
-    else:
-        for row in finished(name, wanted, more, args.jobs, args.minutes):
-            keep("", row)
-    print(f"{len(rows)} rows in {out}, {len(wanted)} were wanted")
+    seeds = range(study.first, study.first + (args.seeds or study.seeds))
+    axes = {"cell": args.cells, "way": args.ways, "alpha": args.alphas}
+    chosen = {axis: values for axis, values in axes.items() if values}
+    wanted = study_of(name, seeds, out, chosen, args.steps, args.device)
+    pool.perform([wanted], args.jobs, args.minutes, cluster=args.cluster, device=wanted.device)
+    print(f"{len(wanted.rows)} rows in {out}, {len(wanted.cells)} were wanted")
 
 
 def parse() -> argparse.Namespace:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import design, design_games, design_landscapes, design_tables
+from benchmarks.cells import perform
 from benchmarks.design_tables import paired, win_tie_loss
 from benchmarks.exploration_tables import rows_of
 
@@ -83,17 +84,20 @@ def test_games_that_a_file_has_are_not_played_again(tmp_path: Path, monkeypatch:
         return {"cell": cell.name, "method": method, "seed": seed, "best": [0.5]}
 
     monkeypatch.setattr(design_games, "play_one", fake)
-    arguments = ("p1", range(2), "ridge", ("random", "default"), tmp_path / "games.json", 1, None)
-    design_games.run_games(*arguments)
+
+    def play(seeds: int) -> None:
+        perform([design_games.games_of("p1", range(seeds), "ridge", ("random", "default"), tmp_path / "games.json")])
+
+    play(2)
     assert [(method, seed) for _, method, seed in played] == [
         ("random", 0),
         ("default", 0),
         ("random", 1),
         ("default", 1),
     ]
-    design_games.run_games(*arguments)
+    play(2)
     assert len(played) == 4
-    design_games.run_games("p1", range(3), *arguments[2:])
+    play(3)
     assert len(played) == 6
 
 

@@ -1,7 +1,6 @@
 """The study of exploration: its runs, their order, what is counted, and what its sentences say."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,9 @@ def test_trajectories_a_step_are_equal() -> None:
             assert config.batch + proposals == 64
 
 
+FLAGS = {"seeds": 1, "jobs": 1, "device": "cpu", "steps": 1, "alphas": [0.0], "cells": None, "ways": ["best"]}
+
+
 def test_seeds_come_one_after_the_other_and_a_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = exploration.STUDIES["grids"]
     seeds = [cell["seed"] for cell in study.cells(2, {"way": ["best", "ppo"]})]
@@ -41,23 +43,28 @@ def test_seeds_come_one_after_the_other_and_a_study_goes_on(tmp_path: Path, monk
     assert len(seeds) == 2 * 2 * len(TASKS) * 3
     made = []
 
-    def finished(name: str, cells: list[dict[str, Any]], *more: Any) -> Any:
-        for cell in cells[:2]:
-            made.append(cell)
-            yield cell | {"calls": 1}
+    def stopped(study: str, cell: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+        if len(made) in (2, 5):
+            made.append(None)
+            raise KeyboardInterrupt
+        made.append(cell["cell"])
+        return cell | {"found": more["steps"]}
 
-    monkeypatch.setattr(exploration, "finished", finished)
-    flags = {"seeds": 1, "jobs": 1, "minutes": 1.0, "device": "cpu", "steps": None, "alphas": [0.0], "out": None}
-    args = argparse.Namespace(**flags | {"out": tmp_path / "a.json", "cells": None, "ways": ["best"], "cluster": None})
+    monkeypatch.setattr(exploration, "one", stopped)
     monkeypatch.setattr("sys.argv", ["exploration", "grids"])
+    args = argparse.Namespace(**FLAGS, out=tmp_path / "a.json", cluster=None, minutes=1.0)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            exploration.run("grids", args)
+    assert [cell for cell in made if cell] == list(TASKS)[:4]
+    rows = read_json(tmp_path / "a.json")["rows"]
+    assert [(row["cell"], row["seed"], row["found"]) for row in rows] == [(cell, 20, 1) for cell in list(TASKS)[:4]]
+    args.minutes = 0.0
     exploration.run("grids", args)
-    exploration.run("grids", args)
-    assert [cell["cell"] for cell in made] == list(TASKS)[:4]
-    assert [row["cell"] for row in read_json(tmp_path / "a.json")["rows"]] == list(TASKS)[:4]
+    assert len(made) == 6
 
 
 def test_no_run_is_begun_after_the_time() -> None:
-    assert list(exploration.finished("grids", [{"cell": "none"}], {}, 1, 0.0)) == []
     units: Any = [({"alpha": a}, None, [("tb", 0), ("db", 0), ("tb", 1)]) for a in (0.1, 0.3)]
     parts = list(published.seed_by_seed(units))
     assert [(cell["alpha"], runs) for cell, _, runs in parts] == [
@@ -113,17 +120,3 @@ def test_factors_are_those_of_medians_and_never_count_more_than_the_budget(monke
     never = rows(constant_low=[None, None, 5], constant_high=[None] * 3, local=[1000, 2000, None], ppo=[None] * 3)
     monkeypatch.setattr(exploration_tables, "rows_of", lambda name: never)
     assert "| over 9,000 | local | 2,000 | at least 4.5 | none |" in exploration_tables.best_table()
-
-
-def test_runs_of_a_study_may_be_jobs_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same rows as without one; here the jobs are done in this process, as `each_cell` does without an address."""
-    flags = {"seeds": 1, "jobs": 1, "minutes": 1.0, "device": "cpu", "steps": 1, "alphas": [0.0], "cells": None}
-    monkeypatch.setattr("sys.argv", ["exploration", "grids"])
-    monkeypatch.setattr(exploration, "one", lambda study, cell, more: cell | {"found": more["steps"]})
-    real = exploration.each_cell
-    monkeypatch.setattr(exploration, "each_cell", lambda cells, job, keep, cluster, device: real(cells, job, keep))
-    out = tmp_path / "a.json"
-    exploration.run("grids", argparse.Namespace(**flags, out=out, ways=["best"], cluster="auto"))
-    rows = json.loads(out.read_text())["rows"]
-    assert {row["found"] for row in rows} == {1}
-    assert len(rows) == len({row["cell"] for row in rows}) > 1

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from benchmarks.libraries.__main__ import ROUNDS, fill, summary
+from benchmarks.cells import Cell, perform
+from benchmarks.libraries.__main__ import ROUNDS, study_of, summary
 from benchmarks.libraries.tables import TABLES, interval
 
 from sgfn.config.files import read_json
@@ -36,9 +37,9 @@ def test_cells_are_computed_once(tmp_path: Path) -> None:
         made.append(seed)
         return _row(seed)
 
-    cells = [({"how": "x", "seed": seed}, (seed,)) for seed in (0, 1)]
-    fill(tmp_path / "r.json", cells[:1], compute, "how", ("expected",))
-    fill(tmp_path / "r.json", cells, compute, "how", ("expected",))
+    cells = [Cell(key={"how": "x", "seed": seed}, function=compute, arguments=(seed,)) for seed in (0, 1)]
+    perform([study_of("known", tmp_path / "r.json", cells[:1])])
+    perform([study_of("known", tmp_path / "r.json", cells)])
     assert made == [0, 1]
     (line,) = read_json(tmp_path / "r.json")["summary"]
     assert (line["seeds"], line["expected"], line["expected_range"]) == (2, 0.5, [0.0, 1.0])

@@ -2,33 +2,26 @@
 
 import argparse
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.common import each_cell, fill_cells, importable, rows_of, write_cells
-from ray_jobs import rows_of_cell
+from benchmarks import together
+from benchmarks.cells import Cell, Study, perform, row_by_row
+from benchmarks.common import each_cell, importable, rows_of, write_cells
+from ray_jobs import rows_of_cell, square_of_cell
 
 from sgfn.config.cluster import ray_module
-from sgfn.config.files import read_json
+from sgfn.config.files import read_json, write_json
 
 ROOT = Path(__file__).parent.parent
 STUDIES = (
     *("ceiling", "channels", "compiled_quality", "confusion", "design", "design_proxies", "exploration", "forecast"),
-    *(
-        "forecast_breadth",
-        "kl_family",
-        "libraries",
-        "long_quality",
-        "motif",
-        "published",
-        "soft_optimum",
-        "subtb",
-        "thought",
-    ),
-    "tfbind8_quality",
+    *("forecast_breadth", "kl_family", "libraries", "long_quality", "motif", "published", "soft_optimum", "subtb"),
+    *("thought", "tfbind8_quality", "together"),
 )
 """Modules of studies whose cells are independent and not timed against each other."""
 
@@ -77,19 +70,49 @@ def test_an_address_that_is_none_is_told_in_one_line(address: str, monkeypatch: 
     assert "\n" not in str(told.value)
 
 
-def test_cells_with_a_row_are_not_done_again(tmp_path: Path) -> None:
-    done, rows = list[int](), [{"seed": 0, "found": 7}]
-    written: list[int] = []
+def squares(out: Path, seeds: tuple[int, ...], turn: float = 0.0) -> Study:
+    """A study of squares; thirteen fails."""
+    cells = [
+        Cell(key={"number": seed}, function=square_of_cell, arguments=(seed,), turn=turn + index)
+        for index, seed in enumerate(seeds)
+    ]
+    return Study(out=out, command="squares", cells=cells, about=lambda rows: {"sum": sum(r["square"] for r in rows)})
 
-    def compute(seed: int) -> dict[str, int]:
-        done.append(seed)
-        return {"seed": seed, "found": 10 * seed}
 
-    cells = [({"seed": seed}, (seed,)) for seed in range(3)]
-    fill_cells(rows, cells, compute, lambda now: written.append(len(now)))
-    assert done == [1, 2]
-    assert written == [2, 3]
-    assert rows == [{"seed": 0, "found": 7}, {"seed": 1, "found": 10}, {"seed": 2, "found": 20}]
+def test_cells_with_a_row_are_not_done_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a.json"
+    write_json(out, {"command": "old", "rows": [{"number": 0, "square": 7}, {"number": 1, "square": 8, "older": "x"}]})
+    perform([squares(out, (1, 0, 2))])
+    found = read_json(out)
+    assert found["rows"] == [{"number": n, "square": s} for n, s in ((1, 1), (0, 7), (2, 4))]  # in the order of cells
+    assert (found["sum"], found["before"]) == (12, [{"command": "old", "machine": None}])
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    perform([squares(out, (1, 0, 2, 3))], minutes=0.0)  # nothing is begun after the time
+    assert read_json(out) == found
+    with pytest.raises(ValueError, match="thirteen"):
+        perform([squares(out, (3, 13, 4))])
+    assert {row["number"] for row in read_json(out)["rows"]} == {0, 1, 2, 3}
+
+
+def test_files_have_a_line_for_each_row() -> None:
+    about, rows = {"command": "x", "about": {"a": [1, 2]}}, [{"seed": 0, "best": [0.5, None]}, {"seed": 1}]
+    text = row_by_row(about, rows)
+    assert json.loads(text) == about | {"rows": rows}
+    assert text.endswith('    {"seed": 0, "best": [0.5, null]},\n    {"seed": 1}\n  ]\n}\n')
+    assert json.loads(row_by_row(about, [])) == about | {"rows": []}
+
+
+def test_studies_take_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    perform([squares(tmp_path / "a.json", (1, 2)), squares(tmp_path / "b.json", (1, 2), turn=0.5)])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [f"{x}.json" for x in "abab"]
+    assert [row["square"] for row in rows_of(tmp_path / "b.json")] == [1, 4]
+
+
+@pytest.mark.slow
+def test_studies_in_processes_give_the_same_files(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="1 of 3 cells failed"):
+        perform([squares(tmp_path / "a.json", (1, 13)), squares(tmp_path / "b.json", (2,))], jobs=2)
+    assert [row["square"] for row in [*rows_of(tmp_path / "a.json"), *rows_of(tmp_path / "b.json")]] == [1, 4]
 
 
 def test_what_runs_as_a_command_is_known_to_others_by_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,3 +147,15 @@ def test_the_page_lists_them() -> None:
     page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     (line,) = (line for line in page.splitlines() if line.startswith("| `python -m benchmarks.STUDY"))
     assert set(re.findall(r"`([a-z0-9_]+)`", line)) == set(STUDIES)
+
+
+def test_several_studies_share_a_pool_seed_by_seed(tmp_path: Path) -> None:
+    parts = {name: together.PARTS[name].study(tmp_path, 2) for name in ("p4", "searches", "rates", "validation")}
+    assert parts["rates"].command == "python -m benchmarks.channels rates --seeds 2 --first 100"
+    assert parts["validation"].command == "python -m benchmarks.exploration validation --seeds 2"
+    for study in parts.values():
+        seeds = [cell.key["seed"] for cell in sorted(study.cells, key=lambda cell: cell.turn)]
+        assert seeds == sorted(seeds)
+        assert len({str(cell.key) for cell in study.cells}) == len(study.cells)
+    assert parts["p4"].begin(committed=True) == []  # their first seeds are in the committed files
+    assert not (tmp_path / "design_p4.json").exists()

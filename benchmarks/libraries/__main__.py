@@ -9,16 +9,15 @@ Each cell is written as soon as it is there; the same command again goes on wher
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
-from benchmarks.common import RESULTS, add_cluster, command, fill_cells, machine, positive, rows_of
-from sgfn.config.files import read_json, write_json
+from benchmarks import cells as pool
+from benchmarks.common import RESULTS, add_cluster, command, positive
 from sgfn.design.libraries.codons import RESIDUES, STOP, Supply, standard_menu
 from sgfn.design.libraries.designing import design_library
 from sgfn.design.libraries.flow import FlowConfig, draw_libraries, stepwise_law
@@ -44,6 +43,13 @@ ROUNDS: dict[str, dict[str, Any]] = {
 """Second libraries by name, with the settings of `design_library`."""
 TABLE = {"proxy": "ridge"}
 """Proxy after the first 96 clones; looked at on seed 100 beforehand."""
+STARTS, BETA = 16, 3.0
+FIGURES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "known": ("how", ("expected", "cpu_seconds")),
+    "pools": ("libraries", ("kl", "tv", "cpu_seconds")),
+    "rounds": ("library", ("best", "expected", "size", "clones_best", "all_best", "cpu_seconds")),
+}
+"""Figures of each study of which means are told, and by what."""
 
 
 def gb1_score() -> TableScore:
@@ -173,29 +179,55 @@ def summary(rows: list[dict[str, Any]], key: str, figures: tuple[str, ...]) -> l
     return made
 
 
-Cells = list[tuple[dict[str, Any], tuple[Any, ...]]]
+def study_of(name: str, out: Path, cells: list[pool.Cell], **more: Any) -> pool.Study:
+    """Cells of a study of that name, with means over seeds beside them."""
+    key, figures = FIGURES[name]
+    return pool.Study(
+        out=out,
+        command=command("libraries"),
+        cells=cells,
+        about=lambda rows: more | {"summary": summary(rows, key, figures)},
+    )
 
 
-def fill(
+def known_study(seeds: Iterable[int], out: Path, names: Iterable[str] = SEARCHES, starts: int = STARTS) -> pool.Study:
+    """Searches with the whole table known."""
+    cells = [
+        pool.Cell(key={"how": name, "seed": seed}, function=known, arguments=(name, seed, starts))
+        for seed in seeds
+        for name in names
+    ]
+    score = gb1_score()
+    bar = {name: told(parse_library(name, 4), score) for name in ("NNK", "NDT", "22c", "NTN,WDB,TGC,GSA")}
+    return study_of("known", out, cells, compared=bar)
+
+
+def pools_study(seeds: Iterable[int], out: Path, counts: Iterable[int] = (*POOLS, 0), beta: float = BETA) -> pool.Study:
+    """Pools of libraries, and the network that sees each residue."""
+    cells = [
+        pool.Cell(key={"libraries": count, "seed": seed}, function=pooled, arguments=(count, seed, beta))
+        for seed in seeds
+        for count in counts
+    ]
+    return study_of("pools", out, cells)
+
+
+def rounds_study(
+    seeds: Iterable[int],
     out: Path,
-    cells: Cells,
-    function: Callable[..., dict[str, Any]],
-    key: str,
-    figures: tuple[str, ...],
-    cluster: str | None = None,
-    **more: Any,
-) -> None:
-    """Compute the cells that a file lacks, one by one or on a cluster, and write it after each."""
-    rows = rows_of(out)
-    fill_cells(rows, cells, function, lambda rows: _write(out, rows, key, figures, more), cluster)
-    _write(out, rows, key, figures, more)
-
-
-def _write(out: Path, rows: list[dict[str, Any]], key: str, figures: tuple[str, ...], more: dict[str, Any]) -> None:
-    before = read_json(out).get("commands", []) if out.exists() else []
-    commands = list(dict.fromkeys([*before, command("libraries")]))  # cells may come from several of them
-    facts = {"commands": commands, "machine": machine(torch.device("cpu")), **more}
-    write_json(out, facts | {"summary": summary(rows, key, figures), "rows": rows})
+    names: Iterable[str] = tuple(ROUNDS),
+    proxy: str = TABLE["proxy"],
+    starts: int = STARTS,
+) -> pool.Study:
+    """Second libraries after 96 clones."""
+    cells = [
+        pool.Cell(
+            key={"library": name, "seed": seed}, function=played, arguments=(name, seed, {"proxy": proxy}, starts)
+        )
+        for seed in seeds
+        for name in names
+    ]
+    return study_of("rounds", out, cells, proxy=proxy)
 
 
 def main() -> None:
@@ -206,27 +238,21 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed; 100 was looked at beforehand")
     parser.add_argument("--only", nargs="+", default=None, help="searches or libraries of the study")
     parser.add_argument("--proxy", default=TABLE["proxy"])
-    parser.add_argument("--starts", type=positive, default=16)
-    parser.add_argument("--beta", type=float, default=3.0)
+    parser.add_argument("--starts", type=positive, default=STARTS)
+    parser.add_argument("--beta", type=float, default=BETA)
+    parser.add_argument("--jobs", type=positive, default=1, help="cells at once, a process each")
     parser.add_argument("--out", type=Path, default=None)
     add_cluster(parser)
     given = parser.parse_args()
     out = given.out or RESULTS / f"libraries_{given.study}.json"
     seeds = range(given.first, given.first + given.seeds)
-    score = gb1_score()
     if given.study == "known":
-        names = given.only or SEARCHES
-        cells: Cells = [({"how": n, "seed": s}, (n, s, given.starts)) for s in seeds for n in names]
-        bar = {name: told(parse_library(name, 4), score) for name in ("NNK", "NDT", "22c", "NTN,WDB,TGC,GSA")}
-        return fill(out, cells, known, "how", ("expected", "cpu_seconds"), given.cluster, compared=bar)
-    if given.study == "pools":
-        counts = [int(word) for word in given.only] if given.only else [*POOLS, 0]
-        cells = [({"libraries": n, "seed": s}, (n, s, given.beta)) for s in seeds for n in counts]
-        return fill(out, cells, pooled, "libraries", ("kl", "tv", "cpu_seconds"), given.cluster)
-    names, table = given.only or tuple(ROUNDS), {"proxy": given.proxy}
-    cells = [({"library": n, "seed": s}, (n, s, table, given.starts)) for s in seeds for n in names]
-    figures = ("best", "expected", "size", "clones_best", "all_best", "cpu_seconds")
-    return fill(out, cells, played, "library", figures, given.cluster, proxy=given.proxy)
+        study = known_study(seeds, out, given.only or SEARCHES, given.starts)
+    elif given.study == "pools":
+        study = pools_study(seeds, out, [int(word) for word in given.only] if given.only else (*POOLS, 0), given.beta)
+    else:
+        study = rounds_study(seeds, out, given.only or tuple(ROUNDS), given.proxy, given.starts)
+    return pool.perform([study], given.jobs, cluster=given.cluster)
 
 
 if __name__ == "__main__":

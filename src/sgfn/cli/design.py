@@ -55,6 +55,8 @@ class ProposeFlags:
     reach: int | None = None
     """Most edits between an order and a measured sequence in a search, 0 for no limit; by default by the proxy's
     rank correlation."""
+    failures: Literal["avoid", "ignore"] | None = None
+    """Avoid in a search neighbouring letters that only sequences with the lowest score have (the default), or not."""
     seed: int | None = None
     """Seed of everything random."""
 

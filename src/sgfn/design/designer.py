@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from jaxtyping import Float64, Int
 from torch import Tensor
 
 from sgfn.config import NoiseConfig
 from sgfn.config.checks import shorten, whole_number
+from sgfn.design.failures import avoiding
 from sgfn.design.measured import MEASURED, RoundTable, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
 from sgfn.design.sampler import Weights
@@ -213,7 +215,7 @@ class Designer:
         measured, barred = self._best_first(), self._barred(space)
         members = self._with_pending(proxy).member_tokens
         choice = choose(
-            space,
+            self._without_failures(space),
             members,
             self.config,
             count,
@@ -349,6 +351,13 @@ class Designer:
     def _inside(self, space: OrderSpace, texts: list[str]) -> Int[Tensor, "N L"]:
         fits = [text for text in texts if space.min_length <= len(text) <= space.max_length]
         return space.parse(fits)
+
+    def _without_failures(self, space: OrderSpace) -> OrderSpace:
+        """The space in which a search avoids what only failed sequences have."""
+        sequences, values, *_ = self._training()
+        inside = [space.min_length <= len(text) <= space.max_length for text in sequences]
+        kept = torch.tensor(values)[torch.tensor(inside, dtype=torch.bool)]
+        return avoiding(space, self.config.failures, self._inside(space, sequences), kept)
 
     def _orders(self, space: OrderSpace, proxy: Proxy, choice: Choice) -> pd.DataFrame:
         measured = self.measured.sequence.drop_duplicates().tolist()

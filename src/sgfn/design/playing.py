@@ -6,6 +6,7 @@ from typing import Any
 from jaxtyping import Int
 from torch import Tensor
 
+from sgfn.design.failures import avoiding
 from sgfn.design.proposal import choose
 from sgfn.design.rivals import SEARCHES, EvolutionPlayer, History, Mean, ModelPlayer, Player, RandomPlayer
 from sgfn.design.sampler import Weights
@@ -37,7 +38,7 @@ class DesignPlayer:
         fitted = fit_history(self.space, self.proxy, history, seed)
         best_first = history.tokens[history.scores.argsort(descending=True)]
         chosen = choose(
-            self.space,
+            avoiding(self.space, self.config.failures, history.tokens, history.scores),
             fitted.member_tokens,
             self.config,
             count,

@@ -146,7 +146,7 @@ def adalead(
             scores = mean(born)
             asked += len(born)
             visited.append(born)
-            kept = scores >= level
+            kept = (scores >= level) & space.allowed(born)
             walkers, level = born[kept], level[kept]
     return torch.cat(visited)
 
@@ -182,7 +182,8 @@ def cma_es(
         letters = points.view(population, size, space.vocab).argmax(-1)
         rows = torch.cat([letters, torch.full((population, space.max_length - size), space.vocab)], 1)
         visited.append(rows)
-        ranked = mean(rows).argsort(descending=True)[:half]
+        fits = space.allowed(rows)  # what breaks a constraint is ranked below all else
+        ranked = torch.where(fits, mean(rows), -torch.inf).argsort(descending=True)[:half]
         step = (weights[:, None] * noise[ranked]).sum(0)
         centre = centre + sigma * variance.sqrt() * step
         path_sigma = (1 - c_sigma) * path_sigma + (c_sigma * (2 - c_sigma) * effective).sqrt() * step

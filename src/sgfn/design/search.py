@@ -162,7 +162,7 @@ def climb(
 ) -> tuple[Candidates, Int[Tensor, " N"]]:
     """Orders found by editing the best of each row, and their edits; all that were scored are given back."""
     began, archive = time.perf_counter(), Archive()
-    reach, fits = config.reach, space.allowed(start.tokens)
+    reach, fits = config.reach, space.promising(start.tokens)
     archive.score(value, start.tokens[fits], start.edits[fits])
     measured = start.measured and bool(archive.tokens)
     if not reach or not archive.tokens:  # nothing measured is allowed: begin anywhere
@@ -181,7 +181,7 @@ def climb(
             nearer = (edits < reach).nonzero()[:, 0]
             parents = torch.cat([parents, nearer[leading(attraction[:, nearer], config.elite)]]).unique()
         born = children(tokens[parents], edits[parents], config.children, space.vocab, generator, varies=space.varies)
-        kept = space.allowed(born.tokens)
+        kept = space.promising(born.tokens)
         kept &= born.edits <= reach if reach else kept
         archive.score(value, born.tokens[kept], born.edits[kept])
     tokens, values, edits = archive.gather()
@@ -203,7 +203,9 @@ def _searched(tried: int, space: OrderSpace, reach: int, measured: bool) -> str:
     rules = "" if space.automaton is None else " that satisfy the constraints"
     begun = "what was measured" if measured else "random ones, as nothing measured may be ordered"
     near = f", within {reach} edits of {begun}" if reach else ""
-    return f"{tried:,} of {space.size:.3g} orders{rules} were tried{near}"
+    pairs = 0 if space.avoided is None else int(space.avoided.sum())
+    without = f", without {pairs} pairs of neighbouring letters that only failures have" if pairs else ""
+    return f"{tried:,} of {space.size:.3g} orders{rules} were tried{near}{without}"
 
 
 def leading(attraction: Float[Tensor, "K N"], count: int) -> Int[Tensor, " P"]:

@@ -20,6 +20,7 @@ from sgfn.noise import Noise
 from sgfn.runs.parts import NOISES, describe_noise, described_noise
 
 SAMPLERS = ("auto", "on", "off")
+FAILURES = ("avoid", "ignore")
 CODE: dict[str, Registry[Any]] = {"acquisition": ACQUISITIONS, "proxy": PROXIES}
 """Fields of `DesignConfig` that may hold `module:name`, with the registries that resolve them."""
 
@@ -62,6 +63,8 @@ class DesignConfig:
     reach: int | None = None
     """Most edits between an order and a measured sequence in a search, 0 for no limit: a proxy knows little beyond. By
     default the better the proxy the further: rho^2 L / 4 for a rank correlation rho, at least 2."""
+    failures: str = "avoid"
+    """Whether a search avoids neighbouring letters that only sequences with the lowest score have: avoid, ignore."""
     seed: int = 0
     search: SearchConfig = field(default_factory=SearchConfig)
     flow: SamplerConfig = field(default_factory=SamplerConfig)
@@ -79,6 +82,7 @@ class DesignConfig:
             raise ValueError(f"scores replaces score_column {self.score_column!r}: give one of the two")
         ACQUISITIONS.check(self.acquisition)
         one_of("sampler", self.sampler, SAMPLERS)
+        one_of("failures", self.failures, FAILURES)
         in_range("kappa", self.kappa, 0.0, 1e6)
         whole_number("distance", self.distance, 1, LONGEST)
         if self.reach is not None:

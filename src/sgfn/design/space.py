@@ -1,6 +1,6 @@
 """The space of orders: letters, lengths, constraints, and the noise between an order and what comes out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,8 @@ class OrderSpace:
     constraints: Constraints | None = None
     failed: float = 0.0
     """What a sequence counts for that comes out with too few letters."""
+    avoided: Bool[Tensor, "W W"] | None = field(default=None, compare=False, repr=False)
+    """Letters that searches do not put behind each other, as only sequences that failed have them."""
 
     @classmethod
     def of(cls, env: SequenceEnv) -> "OrderSpace":
@@ -113,6 +115,11 @@ class OrderSpace:
             return fits
         fits[fits.clone()] = self.automaton.feasible(tokens[fits])
         return fits
+
+    def promising(self, tokens: Int[Tensor, "N L"]) -> Bool[Tensor, " N"]:
+        """Whether each row is allowed and has no neighbours that are avoided."""
+        fits = self.allowed(tokens)
+        return fits if self.avoided is None else fits & ~self.avoided[tokens[:, :-1], tokens[:, 1:]].any(1)
 
     def everything(self) -> Int[Tensor, "N L"]:
         """Every order that is allowed."""
