@@ -2,8 +2,9 @@
 
 Each is a method by name, `benchmarks.design_recipes:gp_thompson`: a proxy (ensemble, gp, both), what it is fitted to
 (scores, their square roots `sqrt` or logarithms `log`), and an acquisition (`mixed`: half of the wells by each of
-ucb and thompson; `spread`: the first half by rising numbers of standard deviations). `ucb1` and `ucb1_free` are
-those of a search in a space that cannot be listed, with another kappa, within the default reach or without a limit.
+ucb and thompson; `spread`: the first half by rising numbers of standard deviations). `ucb1`, `ucb1_free`
+and `members_free` are those of a search in a space that cannot be listed: an acquisition, its kappa, and whether the
+search has no limit of reach.
 """
 
 import re
@@ -86,23 +87,23 @@ def recipe(kinds: str, transform: str, acquisition: str, kappa: float, space: Or
     return Recipe(space, KINDS[kinds], transform, acquisition, kappa)
 
 
-def searching(kappa: float, reach: int | None, space: OrderSpace, proxy: str) -> Player:
-    """`ucb` with another kappa, in a search within the default reach (None) or without a limit (0)."""
-    return designer(space, proxy, acquisition="ucb", kappa=kappa, reach=reach, sampler="off")
+def searching(acquisition: str, kappa: float, reach: int | None, space: OrderSpace, proxy: str) -> Player:
+    """An acquisition in a search within the default reach (None) or without a limit (0)."""
+    return designer(space, proxy, acquisition=acquisition, kappa=kappa, reach=reach, sampler="off")
 
 
 NAME = re.compile(rf"({'|'.join(KINDS)})(?:_(sqrt|log))?_(ucb|members|mixed|spread|thompson)(\d*)")
 """Proxies, what they are fitted to, the acquisition, and its kappa where that is not 3."""
 
 
-SEARCH = re.compile(r"ucb(\d+)(_free)?")
-"""A kappa, and whether the search has no limit of reach."""
+SEARCH = re.compile(r"(ucb|members|thompson)(\d*)(_free)?")
+"""An acquisition, its kappa where that is not 3, and whether the search has no limit of reach."""
 
 
 def __getattr__(name: str) -> Callable[[OrderSpace, str], Player]:
     """A way to fill a plate by the name that its parts make: gp_thompson, both_sqrt_thompson, gp_mixed1."""
     if searched := SEARCH.fullmatch(name):
-        return partial(searching, float(searched[1]), 0 if searched[2] else None)
+        return partial(searching, searched[1], float(searched[2] or 3.0), 0 if searched[3] else None)
     found = NAME.fullmatch(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,6 +34,8 @@ NAMES = {
     "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
     "benchmarks.design_recipes:ucb1": "ucb, `--kappa 1`",
     "benchmarks.design_recipes:ucb1_free": "ucb, `--kappa 1 --reach 0`",
+    "benchmarks.design_recipes:members_free": "members, `--reach 0`",
+    "benchmarks.design_recipes:thompson_free": "thompson, `--reach 0`",
 }
 LANDSCAPES = {
     "gb1": "GB1, four sites",
