@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch import Tensor
 
 import sgfn
 from sgfn.cli import main
@@ -15,6 +17,7 @@ from sgfn.design.designer import Designer
 from sgfn.design.rounds import read_round_folder
 from sgfn.envs.constraints import Constraints
 from sgfn.noise import UniformSlip
+from sgfn.noise.operators import DenseKernel, Kernel
 
 
 def truth(text: str) -> float:
@@ -269,3 +272,23 @@ def test_a_noise_that_is_set_is_kept() -> None:
     designer.noise = UniformSlip(alpha=0.3)
     designer.fit(pd.DataFrame({"sequence": ["ACGT", "ACGA", "TCGT", "ACCA"], "score": [1.0, 2.0, 3.0, 2.5]}))
     assert designer.noise == UniformSlip(alpha=0.3)
+
+
+class Half(UniformSlip):
+    """A noise whose laws sum to a half."""
+
+    def kernel(self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None = None) -> Tensor:
+        return 0.5 * super().kernel(slippable, dtype, position)
+
+    def operator(
+        self, slippable: Tensor, dtype: torch.dtype, position: Tensor | None = None, rate: object = None
+    ) -> Kernel:
+        return DenseKernel(self.kernel(slippable, dtype, position))
+
+
+def test_a_noise_that_is_no_law_is_refused() -> None:
+    rows = pd.DataFrame({"sequence": ["ACGT", "ACGA", "TCGT", "ACCA"] * 3, "score": np.arange(12.0)})
+    rows["sequence"] = [text[:3] + "ACGT"[i % 4] for i, text in enumerate(rows.sequence)]
+    designer = Designer("ACGT", noise=Half(alpha=0.1)).fit(rows.drop_duplicates("sequence"))
+    with pytest.raises(ValueError, match=r"Half\.kernel must have rows that sum to one, got 0\.5"):
+        designer.propose(2)

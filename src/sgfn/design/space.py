@@ -9,9 +9,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from sgfn.config.checks import is_ours
 from sgfn.design.edits import lengths_of, random_rows
 from sgfn.envs import IndelEnv, SequenceEnv
 from sgfn.envs.automaton import Automaton
+from sgfn.envs.checks import check_env
 from sgfn.envs.constraints import Constraints
 from sgfn.noise import Noise, UniformSlip
 from sgfn.noise.indel import Indel
@@ -67,7 +69,10 @@ class OrderSpace:
 
         Of a noise that changes lengths it is without noise, and `channel` is where orders are made.
         """
-        return self._env(noise=NO_NOISE if self.noise.changes_length else self.noise)
+        made = self._env(noise=NO_NOISE if self.noise.changes_length else self.noise)
+        if not is_ours(made.noise):
+            check_env(made)  # one that is no law would give plates of nonsense
+        return made
 
     @cached_property
     def channel(self) -> SequenceEnv:

@@ -39,13 +39,13 @@ def read_file(path: Path) -> dict[str, Tensor]:
     return state
 
 
-def tensor_names(path: Path) -> frozenset[str]:
-    """Names of a checkpoint's tensors; none where it is not there, or cannot be read."""
+def tensor_shape(path: Path, name: str) -> tuple[int, ...] | None:
+    """Shape of a tensor of a checkpoint; None where it is not there, or cannot be read."""
     try:
         with safe_open(path, "pt") as file:
-            return frozenset(file.keys())
+            return tuple(file.get_slice(name).get_shape()) if name in file.keys() else None  # noqa: SIM118
     except (SafetensorError, OSError):
-        return frozenset()
+        return None
 
 
 class NotFinite(ValueError):  # noqa: N818 -- says what is wrong

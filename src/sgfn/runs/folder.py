@@ -21,6 +21,7 @@ from sgfn.landscapes.function_files import LOG, SCORES
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
+from sgfn.nets.dynamics import MOST_BY_STATE
 from sgfn.runs import metrics
 from sgfn.runs.background import Background
 from sgfn.runs.checkpoints import (
@@ -32,7 +33,7 @@ from sgfn.runs.checkpoints import (
     check_networks,
     read_file,
     save_file,
-    tensor_names,
+    tensor_shape,
 )
 from sgfn.runs.copies import (
     DATA,
@@ -272,9 +273,10 @@ class Run:
 
     def _as_trained(self, config: TrainConfig) -> TrainConfig:
         """The noise model that the checkpoint holds in the place of `auto`, which chose otherwise in earlier days."""
-        by_state = config.dynamics.model == "auto" and self.checkpoint.is_file()
-        by_state = by_state and any(name.startswith("dynamics.encoder.") for name in tensor_names(self.checkpoint))
-        return config.with_(dynamics__model="full") if by_state else config
+        if config.dynamics.model != "auto" or not self.checkpoint.is_file():
+            return config
+        shape = tensor_shape(self.checkpoint, "dynamics.outcome.weight")  # of a network, by entries of a matrix
+        return config if shape is None or shape[0] <= MOST_BY_STATE else config.with_(dynamics__model="full")
 
     def upgrade(self, config: TrainConfig) -> None:
         """Write config.json in the present format, with copies of the files; nothing is done if it is as it should."""
