@@ -145,8 +145,13 @@ def print_design(found: Any) -> None:
     how = "exact" if found.values[0].exact else "best of clones from draws, with standard errors in the sheet"
     out.print(f"figures are {how}", soft_wrap=True)
     if found.proxy is not None:
+        from sgfn.design.designer import WEAK  # torch is slow to import
+
         facts = found.proxy
         out.print(f"by a proxy ({facts['kind']}), rank correlation {facts['spearman']:.2f} (cross-validation)")
+        if facts["spearman"] < WEAK:
+            doubt = "the proxy knows little: what it promises may not come, measure more before you order"
+            Output(stderr=True).print(doubt, soft_wrap=True)
 
 
 def _row(name: str, share: str, value: Any) -> tuple[str, ...]:

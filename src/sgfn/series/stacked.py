@@ -346,7 +346,8 @@ class StackedForecaster:
         if not found:
             return ""
         more = f" and {len(found) - TOLD:,} more" if len(found) > TOLD else ""
-        return f"values that stand apart from all others are read as if nearer: {'; '.join(found[:TOLD])}{more}"
+        words = f"values that stand apart from all others are read as if nearer: {'; '.join(found[:TOLD])}{more}"
+        return f"{words} (scores of a backtest count them as they are: correct the file where they are slips)"
 
     def composition(self, found: StackedForecast) -> Composition:
         """What a forecast consists of."""
