@@ -49,6 +49,7 @@ def enter(name: str, modules: dict[str, str] = MODULES) -> Contestant:
     here = python_of(name) == sys.executable
     source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]) if here else ""
     settings = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+    settings["GOMP_SPINCOUNT"] = "3000"  # as the command `sgfn` sets it, for all who use torch
     environment = {**os.environ, **settings, "PYTHONPATH": source}
     return Contestant(name, python_of(name), modules[name], environment)
 

@@ -1,4 +1,4 @@
-"""Threads of the command line wait passively, unless told otherwise."""
+"""Threads of the command line do not wait long on a core of their own, unless told otherwise."""
 
 import os
 
@@ -7,11 +7,11 @@ import pytest
 from sgfn.cli import main
 
 
-@pytest.mark.parametrize(("given", "wanted"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_threads_wait_without_a_core(given: str | None, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_WAIT_POLICY", "to be taken back")
-    monkeypatch.delenv("OMP_WAIT_POLICY")
+@pytest.mark.parametrize(("given", "wanted"), [(None, "3000"), ("7", "7")])
+def test_threads_that_wait_leave_their_core(given: str | None, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOMP_SPINCOUNT", "to be taken back")
+    monkeypatch.delenv("GOMP_SPINCOUNT")
     if given is not None:
-        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+        monkeypatch.setenv("GOMP_SPINCOUNT", given)
     assert main(["--version"]) == 0
-    assert os.environ["OMP_WAIT_POLICY"] == wanted
+    assert os.environ["GOMP_SPINCOUNT"] == wanted

@@ -416,7 +416,7 @@ def refuse_on_series(words: list[str]) -> None:
 
 def main(words: list[str] | None = None) -> int:
     """Entry point: 0, or 2 with one line for a user's error."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait keep no core from another program
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")  # threads that wait long keep no core from another program
     open_streams()
     words = sys.argv[1:] if words is None else words
     try:
