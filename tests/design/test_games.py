@@ -30,8 +30,8 @@ def table_config(folder: Path) -> TrainConfig:
 
 def test_games_come_in_order_and_are_told(tmp_path: Path) -> None:
     told: list[Game] = []
-    found = play_all("table", table_config(tmp_path), ["random", "genetic"], range(2), **SIZES, told=told.append)
-    asked = [("random", 0), ("random", 1), ("genetic", 0), ("genetic", 1)]
+    found = play_all("table", table_config(tmp_path), ["random", "evolution"], range(2), **SIZES, told=told.append)
+    asked = [("random", 0), ("random", 1), ("evolution", 0), ("evolution", 1)]
     assert [(game.method, game.seed) for game in found.games] == asked
     assert told == found.games
     assert game_of(found.games[0].to_json()) == found.games[0]
