@@ -9,14 +9,16 @@ from exact_tables import ENVS, KINDS, MIXED, TINY, errors, every_trajectory, inn
 from torch import Tensor
 from torch.testing import assert_close
 
-from sgfn.config import DynamicsConfig, OptimConfig
+from sgfn.config import DynamicsConfig, OptimConfig, TrainConfig
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
+from sgfn.landscapes.tasks import make_task
 from sgfn.learning.dynamics import calibration, count_estimate, negative_log_likelihood
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import rollout
-from sgfn.nets.dynamics import FullNoiseModel, model_kind
+from sgfn.learning.trainer import Trainer
+from sgfn.nets.dynamics import FullNoiseModel, TableNoiseModel, model_kind
 from sgfn.noise import ByPosition, ConfusionMatrix, Noise, UniformSlip, bayes_filter
 from sgfn.noise.operators import DenseKernel, Kernel
 
@@ -229,3 +231,20 @@ def test_which_model_is_learned_where_matrices_are_large(noise: str) -> None:
 
 def test_a_network_is_learned_where_matrices_are_small() -> None:
     assert model_kind(SequenceEnv(length=3, alphabet="ABCD", noise=UniformSlip(alpha=0.1)), DynamicsConfig()) == "full"
+
+
+def test_tables_learn_as_fast_as_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the rate of a network a table would stay near where it began."""
+    flags = {"ehrlich__vocab": 9, "ehrlich__length": 4, "ehrlich__motifs": 1, "noise__alpha": 0.2}
+    config = TrainConfig().with_(**flags, steps=80, batch=32, net__hidden=8, optim__warmup=5)
+
+    def far() -> float:
+        trainer = Trainer(make_task("ehrlich", config), torch.device("cpu"))
+        for _ in range(80):
+            trainer.step()
+        kernel = trainer.dynamics.operator(trainer.env.initial(1)).detach().matrix()
+        return float((kernel - trainer.env.operator(trainer.env.initial(1)).matrix()).abs().sum(-1).mean() / 2)
+
+    quick = far()
+    monkeypatch.setattr(TableNoiseModel, "rate_factor", 1.0)
+    assert 3 * quick < far()

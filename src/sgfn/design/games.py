@@ -69,9 +69,7 @@ def play_all(
     games, failed = dict[str, Game](), dict[str, str]()
     if file is not None:
         games = {name: file.games[key] for name, key in asked.items() if key in file.games}
-    shared: Any = made
-    if cluster is not None:
-        shared = _travelling(recorded(task, elsewhere=True), config, methods)
+    shared = made if cluster is None else _travelling(recorded(task, elsewhere=True), config, methods)
     jobs = [
         Job(name=name, function=play_game, argument=_given({"method": method, "seed": seed, **sizes}))
         for name, (method, seed) in asked.items()
@@ -87,20 +85,23 @@ def play_all(
         elif event.ended:
             failed[event.name] = error_words(event.error)
 
-    needs = Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)
     try:
         if cluster is None:
             perform_all(jobs, take, shared=shared)
         elif jobs:
-            with stoppable() as stop:
-                how = {"cluster": cluster, "needs": lambda _: needs, "shared": shared}
-                perform_all(jobs, take, **how, stop=lambda: stop.asked)
-            if stop.asked and len(games) < len(asked):
-                raise KeyboardInterrupt
+            _perform_on(cluster, jobs, take, Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0), shared)
     except KeyboardInterrupt:
         again = "" if out is None else f"; the same command goes on in {out}"
         raise KeyboardInterrupt(f"stopped after {len(games)} of {len(asked)} games{again}") from None
     return Games(games=[games[name] for name in asked if name in games], failed=failed)
+
+
+def _perform_on(cluster: str, jobs: list[Job], take: Callable[[Event], None], needs: Needs, shared: Any) -> None:
+    """Do jobs on a cluster; raises where somebody stopped them."""
+    with stoppable() as stop:
+        perform_all(jobs, take, cluster=cluster, needs=lambda _: needs, shared=shared, stop=lambda: stop.asked)
+    if stop.asked:
+        raise KeyboardInterrupt
 
 
 def _given(argument: dict[str, Any]) -> Callable[[], dict[str, Any]]:

@@ -32,7 +32,7 @@ from sgfn.learning.rollout import LogPolicy, Policy, rollout
 from sgfn.learning.samplers import arranged
 from sgfn.learning.scoring import score
 from sgfn.learning.side_stream import SideStream
-from sgfn.nets.dynamics import NoiseModel, TableNoiseModel, make_noise_model
+from sgfn.nets.dynamics import NoiseModel, make_noise_model
 from sgfn.nets.encoders import sequence_of
 from sgfn.nets.heads import FlowNets
 from sgfn.nets.registry import ENCODERS
@@ -41,13 +41,9 @@ from sgfn.objectives.checks import CheckedObjective
 from sgfn.objectives.making import make_objective
 from sgfn.objectives.registry import chain
 
-TABLE_RATE = 30.0
-"""Times `dynamics.lr` at which noise models that are tables learn: one weight of a network moves many outputs, one of a
-table a single entry."""
 MOST_DRAWN = 900
 """Entries of the largest kernel that is drawn."""
-FEW = 4
-"""Trajectories by which the parts of an objective are found."""
+FEW = 4  # trajectories by which the parts of an objective are found
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
 
 
@@ -204,13 +200,10 @@ class Trainer(Learner):
 
     def _optimisers(self) -> tuple[Optimiser, Optimiser]:
         optim, model = self.config.optim, self.config.dynamics
-        body = [p for name, p in self.nets.named_parameters() if name != "log_z"]
+        body = [p for p in self.nets.parameters() if p is not self.nets.log_z]
         groups = [(body, optim.lr), ([self.nets.log_z], optim.lr * optim.log_z_factor)]
-        rate = model.lr * (TABLE_RATE if isinstance(self.dynamics, TableNoiseModel) else 1.0)
-        return (
-            Optimiser(groups, optim.clip, self.device),
-            Optimiser([(list(self.dynamics.parameters()), rate)], model.clip, self.device),
-        )
+        noise = [(list(self.dynamics.parameters()), model.lr * self.dynamics.rate_factor)]
+        return Optimiser(groups, optim.clip, self.device), Optimiser(noise, model.clip, self.device)
 
     def _aimed(self) -> AimedExponent | None:
         """What finds the reward exponent while training; None where it is given."""

@@ -27,6 +27,8 @@ class NoiseModel(nn.Module):
     kind: ModelKind
     thought: PairEncoder | None
     """What reads the history of (intended, realised) pairs; None in models of the state alone."""
+    rate_factor: float = 1.0
+    """Times `dynamics.lr` at which it learns."""
 
     def __init__(self, env: Env) -> None:
         super().__init__()
@@ -92,6 +94,8 @@ class FullNoiseModel(NoiseModel):
 
 class TableNoiseModel(NoiseModel):
     """P^(k|a), or P^(k|t,a) by position t: logits in a table that states share."""
+
+    rate_factor = 30.0  # one weight of a network moves many outputs, one of a table a single entry
 
     def __init__(self, env: Env, kind: ModelKind) -> None:
         super().__init__(env)
