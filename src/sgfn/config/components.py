@@ -80,7 +80,7 @@ class NetConfig:
 
     encoder: str = "mlp"
     """`mlp` reads a state's features; `transformer` reads the tokens of a sequence, all its prefixes in one
-    pass; or `module:Encoder`, yours."""
+    pass; `table` has a row for each state, where they can be listed; or `module:Encoder`, yours."""
     hidden: int = 256
     """Width of each layer."""
     layers: int = 2

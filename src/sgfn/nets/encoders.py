@@ -40,11 +40,34 @@ class MLP(nn.Module):
         return features
 
 
-class Reader(nn.Module, ABC):
-    """Reads states along their trajectories: whole ones in one pass, or step by step with a cache."""
+class StateReader(nn.Module):
+    """Reads states themselves, as the networks' environment writes or numbers them; other encoders read features."""
 
     env: Env
     width: int
+
+
+class StateTable(StateReader):
+    """A row of its own for every state of a task whose states can be listed: nothing is learned of one from another.
+
+    What it cannot represent is nothing but the policy's own limits, so that it shows what an objective does without the
+    fit of a network; each state has to be visited.
+    """
+
+    def __init__(self, env: Env, config: NetConfig) -> None:
+        super().__init__()
+        if not isinstance(env, TabulatedEnv):
+            raise ValueError("net.encoder 'table' needs states that fit in a table, which this task has not: use mlp")
+        self.env, self.width = env, config.hidden
+        self.rows = nn.Parameter(torch.randn(env.num_states + env.num_objects, config.hidden) * config.hidden**-0.5)
+
+    def forward(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
+        """The rows of states by their numbers."""
+        return nn.functional.embedding(state[..., 0], self.rows)
+
+
+class Reader(StateReader, ABC):
+    """Reads states along their trajectories: whole ones in one pass, or step by step with a cache."""
 
     @abstractmethod
     def along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
@@ -123,7 +146,7 @@ def sequence_of(env: Env) -> SequenceEnv | None:
 
 def width_of(encoder: nn.Module, env: Env) -> int:
     """Width of what an encoder gives: as ours say themselves, or as another module gives for features of zeros."""
-    return encoder.width if isinstance(encoder, Reader | MLP) else output_width(encoder, env.features)
+    return encoder.width if isinstance(encoder, StateReader | MLP) else output_width(encoder, env.features)
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sgfn.config import NetConfig
 from sgfn.envs.base import Env
-from sgfn.nets.encoders import MLP, Join, Reader, make_encoder, masked_log_softmax, width_of
+from sgfn.nets.encoders import MLP, Join, Reader, StateReader, make_encoder, masked_log_softmax, width_of
 from sgfn.nets.prefixes import encode_along
 
 
@@ -64,8 +64,8 @@ class FlowNets(nn.Module):
         return isinstance(self.encoder, Reader) or self.join is not None
 
     def represent(self, state: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch H"]:
-        """Representations of any states, each by itself: a `Reader` reads states, any other module their features."""
-        return self.encoder(state if isinstance(self.encoder, Reader) else self.env.encode(state))
+        """Representations of any states, each by itself: a `StateReader` reads states, other modules their features."""
+        return self.encoder(state if isinstance(self.encoder, StateReader) else self.env.encode(state))
 
     def represent_along(self, states: Int[Tensor, "B N S"]) -> Float[Tensor, "B N H"]:
         """The first N states of trajectories."""

@@ -13,7 +13,7 @@ class EncoderEntry(Entry):
     """An encoder."""
 
     make: Callable[..., Any] | str
-    """`(env, net settings) -> module`, ours as `module:name`; a `Reader` is given states, any other module features."""
+    """`(env, net settings) -> module`, ours as `module:name`; a `StateReader` is given states, others features."""
     sequences: bool = False
     """Whether it reads sequences of tokens alone."""
 
@@ -36,6 +36,12 @@ ENCODERS: Registry[EncoderEntry] = Registry(
         about="dense layers on one-hot features",
         make="sgfn.nets.encoders:make_mlp",
         reads=(reads("net.encoder", "net.hidden", "net.layers", "net.activation"),),
+    ),
+    EncoderEntry(
+        name="table",
+        about="a row of numbers for each state, where states can be listed",
+        make="sgfn.nets.encoders:StateTable",
+        reads=(reads("net.encoder", "net.hidden"), reads("net.activation", above=above("thought.layers", 0))),
     ),
     EncoderEntry(
         name="transformer",

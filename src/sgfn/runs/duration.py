@@ -5,7 +5,7 @@ from torch import nn
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
-from sgfn.nets.encoders import MLP
+from sgfn.nets.encoders import MLP, StateTable
 
 RATE = 5e10
 """Operations per second on two cores, of networks whose products fill a step."""
@@ -38,8 +38,8 @@ def expected_minutes(learner: Trainer, count: int) -> float:
 
 
 def weights(encoder: nn.Module, learner: Trainer) -> int:
-    """Weights that take part in products; the first layer of an MLP on sequences is summed, not multiplied."""
-    matrices = [p.numel() for p in encoder.parameters() if p.ndim == 2]
+    """Weights that take part in products; tables, and first layers of MLPs on sequences, are looked up instead."""
+    matrices = [p.numel() for p in encoder.parameters() if p.ndim == 2 and not isinstance(encoder, StateTable)]
     summed = isinstance(encoder, MLP) and isinstance(learner.env, SequenceEnv)
     return sum(matrices[1:] if summed else matrices)
 
