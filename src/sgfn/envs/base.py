@@ -199,10 +199,20 @@ class Env(ABC):
         state = self.initial(realised.shape[0], realised.device)
         states, valid = [state], []
         for outcome in realised.unbind(1):
-            valid.append(~self.done(state))
+            done = self.done(state)
+            if all_known(done):
+                rest = realised.shape[1] - len(valid)
+                states, valid = [*states, *[state] * rest], [*valid, *[~done] * rest]
+                break
+            valid.append(~done)
             state = self.apply(state, outcome)
             states.append(state)
         return torch.stack(states, 1), torch.stack(valid, 1)
+
+
+def all_known(flags: Bool[Tensor, "*batch"]) -> bool:
+    """Whether all are true, where a look costs nothing: on a GPU it would wait, and a compiled step cannot look."""
+    return flags.device.type == "cpu" and not torch.compiler.is_compiling() and bool(flags.all())
 
 
 class Enumerable(Env):
