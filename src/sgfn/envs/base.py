@@ -210,9 +210,14 @@ class Env(ABC):
         return torch.stack(states, 1), torch.stack(valid, 1)
 
 
+def free_to_look(device: torch.device) -> bool:
+    """Whether a step may depend on values: on a GPU the host would wait for them, and a compiled step cannot."""
+    return device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def all_known(flags: Bool[Tensor, "*batch"]) -> bool:
-    """Whether all are true, where a look costs nothing: on a GPU it would wait, and a compiled step cannot look."""
-    return flags.device.type == "cpu" and not torch.compiler.is_compiling() and bool(flags.all())
+    """Whether all are true, as far as a step is free to look."""
+    return free_to_look(flags.device) and bool(flags.all())
 
 
 class Enumerable(Env):

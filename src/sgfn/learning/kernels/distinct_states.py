@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env
+from sgfn.envs.base import Env, free_to_look
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.learning.kernels.mlp_actor import MLPActor
 from sgfn.learning.kernels.shared_states import SharedStateScorer, look_up
@@ -21,7 +21,7 @@ from sgfn.nets.heads import FlowNets, Heads
 def shares_distinct(env: Env, nets: FlowNets, device: torch.device) -> bool:
     """Whether states are shared by their numbers: in tabulated graphs with joins, by an MLP, on the CPU."""
     plain = type(nets.encoder) is MLP and not nets.reads_along and nets.join is None
-    return device.type == "cpu" and isinstance(env, TabulatedEnv) and not env.tree and plain
+    return free_to_look(device) and isinstance(env, TabulatedEnv) and not env.tree and plain
 
 
 class DistinctStateScorer(SharedStateScorer):
@@ -55,7 +55,7 @@ def each_once(
     function: Callable[[Int[Tensor, "*batch S"]], Tensor], env: Env, state: Int[Tensor, "*batch S"]
 ) -> Float[Tensor, "..."]:
     """Values of a function at states; on the CPU each different one of a tabulated environment is evaluated once."""
-    if state.device.type != "cpu" or not isinstance(env, TabulatedEnv):
+    if not free_to_look(state.device) or not isinstance(env, TabulatedEnv):
         return function(state)
     distinct, place = torch.unique(env.row(state), return_inverse=True)
     return rows_at(function(distinct[:, None]), place)
