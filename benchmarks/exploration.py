@@ -4,7 +4,8 @@ python -m benchmarks.exploration ehrlich      Ehrlich functions from one feasibl
 python -m benchmarks.exploration validation   the same at seeds 10 to 14, which no setting was chosen on
 python -m benchmarks.exploration rival        the same functions, start and calls by the genetic algorithm of holo-bench
                                               (package pytorch-holo, in an environment of its own with ours)
-python -m benchmarks.exploration grids        all ways and peers on hypergrids, bits and an Ehrlich function
+python -m benchmarks.exploration grids        all ways and peers on hypergrids, bits and two Ehrlich functions
+python -m benchmarks.exploration rna          some of them on RNA, which needs ViennaRNA
 python -m benchmarks.exploration heat         what the temperature r_gamma changes in rollouts on two grids
 python -m benchmarks.exploration tfbind8      the ways on TFBind8, which needs no exploration: is anything lost?
 python -m benchmarks.exploration tell         write the tables of docs/exploration.md from the committed results
@@ -24,7 +25,7 @@ import torch
 from benchmarks import cells as pool
 from benchmarks.common import RESULTS, add_cluster, command, device_here, positive
 from benchmarks.exploration_ehrlich import CELLS, ehrlich, rival
-from benchmarks.exploration_ways import KNOWN, NOISES, TASKS, WAYS, explored, heated
+from benchmarks.exploration_ways import KNOWN, NOISES, RNA, SLOW, TASKS, WAYS, explored, fits, heated, turn
 from sgfn.config.files import write_text
 
 Row = dict[str, Any]
@@ -47,7 +48,9 @@ class Study:
         """All runs, seed by seed, so that a study that is stopped has few whole seeds, not few cells."""
         axes = {name: [v for v in values if v in chosen.get(name, [v])] for name, values in self.axes.items()}
         for seed, *values in product(range(self.first, self.first + seeds), *axes.values()):
-            yield dict(zip(axes, values, strict=True)) | {"seed": seed}
+            cell: Row = dict(zip(axes, values, strict=True)) | {"seed": seed}
+            if "way" not in cell or fits(cell["cell"], cell["way"], cell["alpha"]):
+                yield cell
 
 
 _OURS = [way for way, settings in WAYS.items() if "method" not in settings]
@@ -60,9 +63,15 @@ STUDIES: dict[str, Study] = {
     "grids": Study(
         run=explored,
         out="exploration_grids.json",
-        axes={"cell": TASKS, "alpha": NOISES, "way": WAYS},
-        seeds=3,
-        first=20,
+        axes={"way": WAYS, "cell": [cell for cell in TASKS if cell != RNA], "alpha": NOISES},
+        first=21,
+        device=True,
+    ),
+    "rna": Study(
+        run=explored,
+        out="exploration_rna.json",
+        axes={"way": [way for way in WAYS if way not in SLOW], "cell": [RNA], "alpha": NOISES},
+        first=21,
         device=True,
     ),
     "heat": Study(
@@ -75,7 +84,7 @@ STUDIES: dict[str, Study] = {
     "tfbind8": Study(
         run=explored,
         out="exploration_tfbind8.json",
-        axes={"cell": KNOWN, "alpha": NOISES, "way": _OURS},
+        axes={"way": _OURS, "cell": KNOWN, "alpha": NOISES},
         first=20,
         device=True,
     ),
@@ -86,6 +95,11 @@ def one(study: str, cell: Row, more: Row) -> Row:
     """One run in a process of its own, on one thread."""
     torch.set_num_threads(1)
     return cell | STUDIES[study].run(**cell, **more)
+
+
+def turn_of(cell: Row) -> float:
+    """When a run has its turn: seed by seed, and the ways of most interest ahead of the others."""
+    return turn(cell["cell"], cell["way"], cell["seed"]) if "way" in cell else cell["seed"]
 
 
 def study_of(
@@ -100,7 +114,7 @@ def study_of(
     study = STUDIES[name]
     more = {"steps": steps, "device": device} if study.device else {}
     cells = [cell for seed in seeds for cell in replace(study, first=seed).cells(1, chosen or {})]
-    made = [pool.Cell(key=cell, function=one, arguments=(name, cell, more)) for cell in cells]
+    made = [pool.Cell(key=cell, function=one, arguments=(name, cell, more), turn=turn_of(cell)) for cell in cells]
     return pool.Study(out=out, command=command("exploration"), cells=made, device=device if study.device else "cpu")
 
 

@@ -6,11 +6,14 @@ from typing import Any
 from benchmarks.common import RESULTS, read_results, spread
 
 Rows = list[dict[str, Any]]
-CONSTANT = ("constant .01", "constant .1")
+CONSTANT = ("constant .01", "constant .1", "constant, start")
 ENTROPY = ("entropy", "entropy-state")
 PEERS = ("ppo", "sac", "mars")
 FOUND, NEAR = "found", "near"
-"""Goals: all that is hidden was hit (of bits: one of the modes); the law is near the target."""
+"""Goals: all that is hidden was hit (of bits: one of the modes; of Ehrlich functions and RNA: a score); the law is near
+the target."""
+HARD = ("exploration_grids.json", "exploration_rna.json")
+"""Files of ways on hard tasks."""
 
 
 def rows_of(name: str) -> Rows:
@@ -101,30 +104,50 @@ def validation_table() -> str:
 # ways on hard tasks
 
 
+def hard_rows() -> Rows:
+    """Rows of the ways on hard tasks."""
+    return [row for name in HARD for row in rows_of(name)]
+
+
 def goal_key(cell: str, goal: str) -> str:
     """The figure of a run that says when it reached a goal."""
-    return "calls_to_goal" if goal == NEAR else "calls_to_first_mode" if "bits" in cell else "calls_to_all_modes"
+    return "calls_to_goal" if goal == NEAR else "calls_to_all_modes" if " x " in cell else "calls_to_first_mode"
+
+
+def values_of(cell: str, alpha: float, way: str, goal: str) -> list[float]:
+    """Calls of each seed of a way to a goal."""
+    rows = groups(hard_rows(), ("cell", "alpha", "way")).get((cell, alpha, way), [])
+    return calls_of(rows, goal_key(cell, goal))
 
 
 def reached(cell: str, alpha: float, way: str, goal: str) -> float:
     """Median calls of a way to a goal."""
-    rows = groups(rows_of("exploration_grids.json"), ("cell", "alpha", "way")).get((cell, alpha, way), [])
-    return middle(calls_of(rows, goal_key(cell, goal)))
+    return middle(values_of(cell, alpha, way, goal))
 
 
 def axes() -> tuple[list[str], list[float], list[str]]:
-    """Tasks, noise levels and ways of the file."""
-    rows = rows_of("exploration_grids.json")
+    """Tasks, noise levels and ways of the files."""
+    rows = hard_rows()
     return tuple(list(dict.fromkeys(row[key] for row in rows)) for key in ("cell", "alpha", "way"))  # pyright: ignore
 
 
 def budget(ways: list[str], cell: str, alpha: float, goal: str) -> float:
     """The fewest calls that a run of some ways made without reaching a goal; infinite where all reached it."""
     key = goal_key(cell, goal)
-    rows = [row for row in rows_of("exploration_grids.json") if (row["cell"], row["alpha"]) == (cell, alpha)]
+    rows = [row for row in hard_rows() if (row["cell"], row["alpha"]) == (cell, alpha)]
     return min(
         (row["calls"] for row in rows if row["way"] in ways and "calls" in row and row[key] is None), default=math.inf
     )
+
+
+def with_range(cell: str, alpha: float, ways: list[str], goal: str) -> str:
+    """Median and range of the calls of the best of some ways; where most seeds never reached a goal, how many did."""
+    way, calls = first(ways, cell, alpha, goal)
+    if calls == math.inf:
+        return said(ways, cell, alpha, goal)
+    values = values_of(cell, alpha, way, goal)
+    low, high = ("never" if value == math.inf else f"{value:,.0f}" for value in (min(values), max(values)))
+    return f"{calls:,.0f}" if low == high else f"{calls:,.0f} ({low} to {high})"
 
 
 def first(ways: list[str], cell: str, alpha: float, goal: str) -> tuple[str, float]:
@@ -155,16 +178,21 @@ def best_table() -> str:
     cells, alphas, ways = axes()
     ours, lines = [way for way in ways if way not in (*CONSTANT, *PEERS)], []
     for cell in cells:
-        for alpha in alphas:
+        for alpha in (one for one in alphas if was_run(cell, one)):
             for goal in goals_of(cell):
                 way = first(ours, cell, alpha, goal)[0]
                 times = factor(cell, alpha, goal)
                 least = "at least " if reached_by_none([*CONSTANT], cell, alpha, goal) and times else ""
-                constant, calls = said([*CONSTANT], cell, alpha, goal), said(ours, cell, alpha, goal)
+                constant, calls = (with_range(cell, alpha, some, goal) for some in ([*CONSTANT], ours))
                 best = [way if times else "-", calls, f"{least}{times:.1f}" if times else "-"]
                 lines.append([cell, f"{alpha:g}", goal, constant, *best, peer_said(cell, alpha, goal)])
     head = ["task", "noise", "goal", "constant epsilon", "best way", "its calls", "times fewer", "best peer"]
     return table(head, lines)
+
+
+def was_run(cell: str, alpha: float) -> bool:
+    """Whether a task was run at a noise level."""
+    return any((row["cell"], row["alpha"]) == (cell, alpha) for row in hard_rows())
 
 
 def reached_by_none(ways: list[str], cell: str, alpha: float, goal: str) -> bool:
@@ -191,16 +219,24 @@ def ways_table() -> str:
 def thirds_line() -> str:
     """On how many tasks the best way needs at most a third of the calls, for each noise level."""
     cells, alphas, _ = axes()
-    seeds = sorted({row["seed"] for row in rows_of("exploration_grids.json")})
+    if not cells:
+        return "Not run yet."
     parts = []
     for alpha in alphas:
-        won = [cell for cell in cells if max(factor(cell, alpha, goal) for goal in goals_of(cell)) >= 3]
+        known = [cell for cell in cells if was_run(cell, alpha)]
+        won = [cell for cell in known if max(factor(cell, alpha, goal) for goal in goals_of(cell)) >= 3]
         parts.append(
-            f"at noise {alpha:g} on {len(won)} of {len(cells)} tasks" + (f" ({'; '.join(won)})" if won else "")
+            f"at noise {alpha:g} on {len(won)} of {len(known)} tasks" + (f" ({'; '.join(won)})" if won else "")
         )
     claim = "The best way needs at most a third of the calls of the better constant epsilon for one goal or the other"
-    count = f"{len(seeds)} seed" + ("s, medians" if len(seeds) > 1 else "")
-    return f"{claim} ({count}): {', '.join(parts)}." + older_note(rows_of("exploration_grids.json"))
+    return f"{claim} (medians; {seeds_said()}): {', '.join(parts)}." + older_note(hard_rows())
+
+
+def seeds_said() -> str:
+    """How many seeds the runs of a task, noise level and way have."""
+    sizes = [len(rows) for rows in groups(hard_rows(), ("cell", "alpha", "way")).values()]
+    few, most = min(sizes), max(sizes)
+    return f"{most} seed" + "s" * (most > 1) if few == most else f"{few} to {most} seeds"
 
 
 def goals_of(cell: str) -> tuple[str, ...]:
@@ -210,9 +246,10 @@ def goals_of(cell: str) -> tuple[str, ...]:
 
 def entropy_lines() -> str:
     """A sentence for each task: calls of the two ways by r_gamma beside constant epsilon."""
-    cells, alphas, _ = axes()
-    lines, noises = [], "/".join(f"{alpha:g}" for alpha in alphas)
+    cells, lines = axes()[0], []
     for cell in cells:
+        alphas = [alpha for alpha in axes()[1] if was_run(cell, alpha)]
+        noises = "/".join(f"{alpha:g}" for alpha in alphas)
         for goal in goals_of(cell):
             shown = {}
             for name, ways in (("constant", [*CONSTANT]), *((way, [way]) for way in ENTROPY)):
@@ -252,10 +289,21 @@ def tfbind8_table() -> str:
         return "Not run yet."
     alphas, found = list(dict.fromkeys(row["alpha"] for row in rows)), groups(rows, ("way", "alpha"))
     lines = [
-        [way, *(ranged([row["tv"] for row in found[way, alpha]], "{:.3f}") for alpha in alphas)]
+        [way, *(ranged([row["tv"] for row in found.get((way, alpha), [])], "{:.3f}") for alpha in alphas)]
         for way in dict.fromkeys(row["way"] for row in rows)
     ]
-    return table(["way", *(f"noise {alpha:g}" for alpha in alphas)], lines)
+    return table(["way", *(f"noise {alpha:g}" for alpha in alphas)], lines) + lost_line(found, alphas)
+
+
+def lost_line(found: dict[tuple[Any, ...], Rows], alphas: list[float]) -> str:
+    """Which ways have a median total variation above all seeds of constant epsilon .01, for each noise level."""
+    parts = []
+    for alpha in alphas:
+        worst = max((row["tv"] for row in found.get((CONSTANT[0], alpha), [])), default=math.inf)
+        tvs = {way: [row["tv"] for row in rows] for (way, one), rows in found.items() if one == alpha}
+        lost = [way for way, values in tvs.items() if spread(values)[0] > worst]
+        parts.append(f"at noise {alpha:g} {', '.join(lost) if lost else 'none'}")
+    return f"\n\nWays whose median lies above every seed of {CONSTANT[0]}: {'; '.join(parts)}."
 
 
 TABLES = {

@@ -13,7 +13,9 @@ from sgfn.envs.laws import enumerable
 from sgfn.evaluation import exact
 from sgfn.evaluation.measure import reference
 from sgfn.landscapes.bits import Bits
+from sgfn.landscapes.ehrlich import Ehrlich
 from sgfn.landscapes.hypergrid import Hypergrid
+from sgfn.landscapes.offline import training_objects
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import make_learner
@@ -22,21 +24,28 @@ from sgfn.learning.trainer import Trainer
 
 BATCH = 64
 """Trajectories a step, proposals included."""
-LOOK = 5
-"""Steps between two exact laws."""
+LOOK, LARGE = 5, 10_000
+"""Steps between two exact laws, twice as many in spaces of more states than that."""
+LONGER = 3.2
+"""Budget of constant epsilon beside that of all others, so that a factor of 3 is decided where a way reaches a goal."""
 _GRID = {"task": "grid", "steps": 400, "reward__minimum": 1e-6, "optim__log_z_factor": 50.0}
-_WORDS = {"steps": 1000, "optim__log_z_factor": 300.0}
+_WORDS = {"steps": 500, "optim__log_z_factor": 300.0}
+_EHRLICH = {"task": "ehrlich", **_WORDS, "beta": 20.0, "ehrlich__vocab": 20}
+RNA, LONG = "RNA 14, beta 40", "Ehrlich V 20, length 32"
 TASKS: dict[str, dict[str, Any]] = {
     "corners 2 x 20, R0 1e-3": {**_GRID, "grid__ndim": 2, "grid__side": 20, "grid__r0": 1e-3},
     "corners 4 x 8, R0 1e-4": {**_GRID, "grid__ndim": 4, "grid__side": 8, "grid__r0": 1e-4},
-    "corners 4 x 12, R0 1e-5": {**_GRID, "steps": 800, "grid__ndim": 4, "grid__side": 12, "grid__r0": 1e-5},
+    "corners 4 x 12, R0 1e-5": {**_GRID, "steps": 480, "grid__ndim": 4, "grid__side": 12, "grid__r0": 1e-5},
     "lure 3 x 10, R0 1e-5": {**_GRID, "grid__ndim": 3, "grid__side": 10, "grid__r0": 1e-5, "grid__shape": "deceptive"},
     "bits 64, beta 100": {"task": "bits", **_WORDS, "bits__length": 64, "bits__modes": 6, "beta": 100.0}
     | {"bits__distance": "hamming"},
-    "Ehrlich V 20, length 15": {"task": "ehrlich", **_WORDS, "beta": 20.0, "ehrlich__length": 15}
-    | {"ehrlich__vocab": 20, "ehrlich__motifs": 2},
+    "Ehrlich V 20, length 15": {**_EHRLICH, "ehrlich__length": 15, "ehrlich__motifs": 2},
+    LONG: {**_EHRLICH, "steps": 600, "ehrlich__length": 32, "ehrlich__motifs": 4},
+    RNA: {"task": "rna", **_WORDS, "steps": 300, "beta": 40.0},
 }
 """Name of the task, settings, and the most steps of a run."""
+SOLVED = 0.75
+"""Score of an Ehrlich function that counts as found; of RNA that of the best helix, as .9 of it is found at once."""
 KNOWN = {
     "TFBind8": {"task": "tfbind8", "steps": 600, "optim__log_z_factor": 50.0, "net__hidden": 128, "replay__batch": 512},
 }
@@ -44,23 +53,41 @@ KNOWN = {
 NOISES = (0.0, 0.1, 0.25)
 _FLOW = {"net__hidden": 64, "optim__lr": 5e-3, "dynamics__mode": "known", "replay__updates": 3, "replay__batch": 128}
 _MOST = {"batch": BATCH // 4, "local__count": BATCH - BATCH // 4, "archive__capacity": 300}
+STARTED = "constant, start"
+SLOW = ("thompson", "surprise", "novelty", "ppo", "sac")
+"""Ways and peers that are left out where a run takes minutes."""
 WAYS: dict[str, dict[str, Any]] = {
     "constant .01": {},
     "constant .1": {"explore": 0.1},
+    "local+best": {"exploration": "local+best", **_MOST},
+    "local": {"exploration": "local", **_MOST},
+    "teacher": {"exploration": "teacher", "teacher__hidden": 64},
     "entropy": {"exploration": "entropy"},
     "entropy-state": {"exploration": "entropy-state"},
-    "novelty": {"exploration": "novelty"},
-    "thompson": {"exploration": "thompson", "thompson__hidden": 64},
-    "teacher": {"exploration": "teacher", "teacher__hidden": 64},
+    STARTED: {"offline__share": 1 / BATCH},
     "best": {"exploration": "best"},
+    "thompson": {"exploration": "thompson", "thompson__hidden": 64},
     "surprise": {"exploration": "surprise"},
-    "local": {"exploration": "local", **_MOST},
-    "local+best": {"exploration": "local+best", **_MOST},
+    "novelty": {"exploration": "novelty"},
     "ppo": {"method": "ppo"},
     "sac": {"method": "sac"},
     "mars": {"method": "mars"},
 }
-"""Ways of ours and peers; all ways of ours replay as much."""
+"""Ways of ours and peers, those of most interest first; all ways of ours replay as much. `constant, start` has the one
+feasible sequence that local search begins with in every batch, and is for Ehrlich functions alone."""
+
+
+def fits(task: str, way: str, alpha: float) -> bool:
+    """Whether a run belongs to the study: a start is known of Ehrlich functions alone, and long ones take minutes."""
+    if task == LONG and (way in SLOW or way == "teacher" or alpha > 0):
+        return False
+    return way != STARTED or TASKS.get(task, {}).get("task") == "ehrlich"
+
+
+def turn(cell: str, way: str, seed: int) -> float:
+    """When a run has its turn: a seed of the ways of most interest is done two seeds before the same one of others."""
+    place = list(WAYS).index(way)
+    return seed + (0.0 if place < 5 else 1.5 if place < 8 else 2.5) + (cell == LONG)
 
 
 def ways_config(task: str, way: str, alpha: float, seed: int) -> TrainConfig:
@@ -71,7 +98,8 @@ def ways_config(task: str, way: str, alpha: float, seed: int) -> TrainConfig:
         chosen = {name: value for name, value in chosen.items() if not name.startswith("optim")}
     common = {} if way == "mars" else {"net__hidden": 64} if "method" in own else _FLOW
     seeds = {f"{name}__seed": seed} if name in ("bits", "ehrlich") else {}
-    settings = {"batch": BATCH, **common, **chosen, **seeds, **own}
+    steps = round(chosen.pop("steps") * (LONGER if way.startswith("constant") and task in TASKS else 1))
+    settings = {"batch": BATCH, **common, **chosen, **seeds, **own, "steps": steps}
     return TrainConfig().with_(**settings, noise__alpha=alpha, seed=seed)
 
 
@@ -83,7 +111,8 @@ def modes_of(task: Task) -> tuple[int, Callable[[Tensor, Tensor], Tensor]]:
         return 2**ndim, lambda objects, scores: corner(objects[scores >= landscape.mode_level - 1e-4], side)
     if isinstance(landscape, Bits):
         return len(landscape.modes), lambda objects, scores: (landscape.distances(objects) == 0).nonzero()[:, 1]
-    return 1, lambda objects, scores: torch.zeros(int((scores >= landscape.mode_level).sum()), dtype=torch.int64)
+    level = SOLVED if isinstance(landscape, Ehrlich) else landscape.maximum - 1e-4
+    return 1, lambda objects, scores: torch.zeros(int((scores >= level).sum()), dtype=torch.int64)
 
 
 def corner(objects: Tensor, side: int) -> Tensor:
@@ -140,11 +169,11 @@ class Law:
         return cls(laws.target, floor)
 
     def look(self, learner: Learner, calls: int) -> None:
-        """Compare the present law; where the floor is not known, it is taken to be zero."""
-        if self.target is None or not learner.has_law:
+        """Compare the present law, unless one was near; where the floor is not known, it is taken to be zero."""
+        if self.target is None or self.calls is not None or not learner.has_law:
             return
         self.tv = exact.total_variation(learner.law(), self.target)
-        if self.calls is None and self.tv <= goal(self.floor or 0.0):
+        if self.tv <= goal(self.floor or 0.0):
             self.calls = calls
 
 
@@ -163,14 +192,16 @@ def explored(
     found.watch(task)
     began = time.process_time()
     try:
-        learner = make_learner(task, torch.device(device))
+        learner = make_learner(task, torch.device(device), training_objects(task))
     except ValueError as refusal:  # chains need the law of every order, of which a large grid has too many
         return {"refused": str(refusal)}
+    every = steps if cell in KNOWN else LOOK * (2 if law.target is not None and len(law.target) > LARGE else 1)
     for step in range(1, steps + 1):
         learner.step()
-        if step % LOOK == 0 or step == steps:
+        hit = len(found.first_call) >= wanted
+        if (hit and law.target is None) or step % every == 0 or step == steps:
             law.look(learner, found.calls)
-            if cell in TASKS and len(found.first_call) >= wanted and (law.target is None or law.calls is not None):
+            if cell in TASKS and hit and (law.target is None or law.calls is not None):
                 break
     near = {
         "tv": None if law.tv is None else round(law.tv, 4),

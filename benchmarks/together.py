@@ -93,8 +93,8 @@ PARTS = {
         make=_exploration("grids"),
         out="exploration_grids.json",
         command="exploration grids",
-        seeds=3,
-        first=20,
+        seeds=5,
+        first=21,
         turn=4.7,
     ),
 }

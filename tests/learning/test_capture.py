@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from chain_tasks import AsOnDevice
 
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
@@ -26,7 +26,7 @@ ASKS = {
 """What needs a value, or a size that depends on values, or (`torch.tensor`) copies from the host."""
 
 
-class Watch(TorchDispatchMode):
+class Watch(AsOnDevice):
     """Raises when an operation would wait for the device; indexing by a mask is one."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

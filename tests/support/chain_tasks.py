@@ -1,8 +1,10 @@
 """Tasks of a few objects under every kind of noise, for the tests of chains."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 from exact_tables import ENVS, KINDS, spelled
@@ -76,7 +78,23 @@ def enough(counts: Tensor, law: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
-class NoWait(TorchDispatchMode):
+class AsOnDevice(TorchDispatchMode):
+    """A mode in which steps take the CPU for a device on which a look at values would wait."""
+
+    def __enter__(self) -> Any:
+        """Forbid steps to look."""
+        self.places = ExitStack()
+        for place in ("sgfn.envs.base", "sgfn.learning.kernels.distinct_states"):
+            self.places.enter_context(mock.patch(f"{place}.free_to_look", return_value=False))
+        return super().__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        """Allow it again."""
+        self.places.close()
+        super().__exit__(*raised)
+
+
+class NoWait(AsOnDevice):
     """Fails where a step would wait for a device: a number read back, a size that depends on data, a new constant."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -199,10 +199,25 @@ class Env(ABC):
         state = self.initial(realised.shape[0], realised.device)
         states, valid = [state], []
         for outcome in realised.unbind(1):
-            valid.append(~self.done(state))
+            done = self.done(state)
+            if all_known(done):
+                rest = realised.shape[1] - len(valid)
+                states, valid = [*states, *[state] * rest], [*valid, *[~done] * rest]
+                break
+            valid.append(~done)
             state = self.apply(state, outcome)
             states.append(state)
         return torch.stack(states, 1), torch.stack(valid, 1)
+
+
+def free_to_look(device: torch.device) -> bool:
+    """Whether a step may depend on values: on a GPU the host would wait for them, and a compiled step cannot."""
+    return device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def all_known(flags: Bool[Tensor, "*batch"]) -> bool:
+    """Whether all are true, as far as a step is free to look."""
+    return free_to_look(flags.device) and bool(flags.all())
 
 
 class Enumerable(Env):

@@ -11,6 +11,7 @@ from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, first_of
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
 from sgfn.learning.forms import form_entry
+from sgfn.learning.kernels.distinct_states import DistinctStateScorer, shares_distinct
 from sgfn.learning.kernels.mlp_actor import MLPActor, rollout_kernel
 from sgfn.learning.kernels.sequence_actor import sequence_kernel
 from sgfn.learning.kernels.shared_states import SharedStateScorer, share, shared_levels
@@ -111,6 +112,8 @@ class GeneralBackend(Backend):
 
     def state_scorer(self, batch: int) -> FlowNets | SharedStateScorer:
         """The networks at their present weights, with state sharing for a batch of that size where they allow it."""
+        if isinstance(self.env, TabulatedEnv) and shares_distinct(self.env, self.nets, self.setup.device):
+            return DistinctStateScorer(self.env, self.nets, batch)
         plain = isinstance(self.nets.encoder, MLP) and not self.nets.reads_along and self.sequences is None
         return SharedStateScorer(self.env, self.nets, self.levels(batch)) if plain else self.nets
 

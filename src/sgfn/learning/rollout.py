@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env
+from sgfn.envs.base import Env, all_known
 from sgfn.envs.trajectories import Trajectories
 from sgfn.noise.operators import Kernel
 
@@ -166,16 +166,19 @@ def act(env: Env, policy: Policy, log_reward: LogReward, draws: RolloutDraws) ->
     state = env.initial(clock.shape[2], clock.device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
+        done = env.done(state)
+        if all_known(done):
+            break
         followed = behaviour(actor.log_policy(t, state), env.legal(state), draws.explore, draws.temperature)
         action = draw(followed, clock[t, 0, :, : env.actions])
         outcome = env.operator(state, rate=draws.rate).sample(action, clock[t, 1, :, : env.outcomes])
         actor.observe(t, action, outcome)
-        valid.append(~env.done(state))
+        valid.append(~done)
         intended.append(action)
         realised.append(outcome)
         state = env.apply(state, outcome)
         states.append(state)
-    return _stack(env, states, intended, realised, valid, log_reward)
+    return stack(env, states, intended, realised, valid, log_reward)
 
 
 @torch.no_grad()
@@ -198,6 +201,8 @@ def retrace(
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
         done = env.done(state)
+        if all_known(done):
+            break
         outcome = torch.where(done, 0, draw(env.toward(state, goals), clock[t, 0, :, : env.outcomes]))
         # A learned P^ never rules anything out; pi_B does, so what cannot have been meant is left out here too.
         impossible = env.operator(state).log_column(outcome) == -torch.inf
@@ -209,10 +214,10 @@ def retrace(
         actor.observe(t, intended[-1], outcome)
         state = env.apply(state, outcome)
         states.append(state)
-    return _stack(env, states, intended, realised, valid, log_reward)
+    return stack(env, states, intended, realised, valid, log_reward)
 
 
-def _stack(
+def stack(
     env: Env,
     states: list[Tensor],
     intended: list[Tensor],
@@ -220,10 +225,13 @@ def _stack(
     valid: list[Tensor],
     reward: LogReward,
 ) -> Trajectories:
+    """Trajectories of lists of steps, padded to the horizon by zeros and by the last state."""
+    rest = env.horizon - len(valid)
+    nothing, never = torch.zeros_like(intended[-1]), torch.zeros_like(valid[-1])
     return Trajectories(
-        intended=torch.stack(intended, 1),
-        realised=torch.stack(realised, 1),
-        valid=torch.stack(valid, 1),
-        states=torch.stack(states, 1),
+        intended=torch.stack([*intended, *[nothing] * rest], 1),
+        realised=torch.stack([*realised, *[nothing] * rest], 1),
+        valid=torch.stack([*valid, *[never] * rest], 1),
+        states=torch.stack([*states, *[states[-1]] * rest], 1),
         log_reward=reward(env.objects(states[-1])),
     )

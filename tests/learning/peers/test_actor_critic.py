@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
+from chain_tasks import AsOnDevice
 from small_runs import CPU, complaint, flags_of, same_tensors, small, tiny_task
 from torch import Tensor
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from sgfn.cli.commands import main
 from sgfn.config.files import read_json
@@ -217,7 +217,7 @@ def test_weights_that_are_no_numbers_are_noticed(method: str) -> None:
 WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique")
 
 
-class Watch(TorchDispatchMode):
+class Watch(AsOnDevice):
     """Notes every operation."""
 
     def __init__(self) -> None:

@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from sgfn.envs.base import Env, one_hot
+from sgfn.envs.base import Env, all_known, one_hot
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Trajectories
-from sgfn.learning.rollout import Actor, LogReward, RolloutDraws, behaviour, clocks, draw
+from sgfn.learning.rollout import Actor, LogReward, RolloutDraws, behaviour, clocks, draw, stack
 from sgfn.noise.operators import Identity, Kernel
 
 Guide = Callable[[int, Int[Tensor, "B S"]], Float[Tensor, "B K"]]
@@ -70,6 +70,9 @@ def follow(
     state = env.initial(clock.shape[2], clock.device)
     states, intended, realised, valid = [state], [], [], []
     for t in range(env.horizon):
+        done = env.done(state)
+        if all_known(done):
+            break
         kernel, legal = env.operator(state, rate=draws.rate), env.legal(state)
         law = aim(guide(t, state), legal, kernel)
         free = law.sum(-1, keepdim=True) == 0
@@ -79,14 +82,12 @@ def follow(
         outcome = kernel.sample(action, clock[t, 1, :, : env.outcomes])
         if actor is not None:
             actor.observe(t, action, outcome)
-        valid.append(~env.done(state))
+        valid.append(~done)
         intended.append(action)
         realised.append(outcome)
         state = env.apply(state, outcome)
         states.append(state)
-    found = [torch.stack(part, 1) for part in (intended, realised, valid, states)]
-    reward = log_reward(env.objects(state))
-    return Trajectories(intended=found[0], realised=found[1], valid=found[2], states=found[3], log_reward=reward)
+    return stack(env, states, intended, realised, valid, log_reward)
 
 
 def aim(wanted: Float[Tensor, "B K"], legal: Bool[Tensor, "B A"], kernel: Kernel) -> Float[Tensor, "B A"]:

@@ -8,6 +8,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.exploration.base import Surroundings, Way, WrappedActor
 from sgfn.learning.general import GeneralBackend
+from sgfn.learning.kernels.distinct_states import each_once
 from sgfn.learning.learner import seeded
 from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.rollout import Actor
@@ -49,7 +50,7 @@ class SideSampler(nn.Module):
     ) -> Float[Tensor, "B H"]:
         """What each head lacks to balance a trajectory: log Z and its steps, less a log-reward."""
         kernel = backend.kernel_along(batch)(batch.states[:, :-1]).detach()
-        log_policies = self.log_policies(batch.states[:, :-1])  # B T H A
+        log_policies = each_once(self.log_policies, self.env, batch.states[:, :-1])  # B T H A
         log_pf = torch.stack([kernel.posterior(one, batch.realised)[0] for one in log_policies.unbind(-2)], -1)
         log_pb = -self.env.parents(batch.states[:, 1:]).sum(-1).clamp(min=1).float().log()
         steps = torch.where(batch.valid[..., None], log_pf - log_pb[..., None], 0.0).sum(1)
