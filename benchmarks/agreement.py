@@ -29,6 +29,8 @@ Means = dict[str, list[float]]
 TRANSFORMER = {"net__encoder": "transformer", "net__hidden": 64, "net__layers": 2, "net__heads": 4}
 MLP = {"net__hidden": 256, "net__layers": 2}
 MOTIF = {"motif__length": 30, **MLP}
+HOST = {"callable__function": "benchmarks.host_reward:best_match", "callable__length": 30}
+"""A function of strings, which is called between two halves of a step."""
 LONG: dict[str, tuple[str, dict[str, Any]]] = {
     "motif 30": ("motif", MOTIF),
     "motif 30, db": ("motif", MOTIF | {"objective": "db"}),
@@ -38,8 +40,12 @@ LONG: dict[str, tuple[str, dict[str, Any]]] = {
     "motif 30, transformer, subtb": ("motif", {"motif__length": 30, "objective": "subtb", **TRANSFORMER}),
     "motif 30, kl": ("motif", MOTIF | {"objective": "kl"}),
     "motif 30, published db": ("motif", MOTIF | {"objective": "db", "form": "published"}),
+    "host reward, length 30": ("callable", HOST | MLP),
+    "host reward, length 30, transformer, db": ("callable", HOST | TRANSFORMER | {"objective": "db"}),
+    "host reward, length 8": ("callable", HOST | MLP | {"callable__length": 8}),
+    "host reward, length 12, replay": ("callable", HOST | MLP | {"callable__length": 12, "replay__updates": 1}),
 }
-"""Tasks whose scores fit in no table, at 25 % slips with a noise model to learn."""
+"""Tasks whose scores fit in no table, or are computed on the host, at 25 % slips with a noise model to learn."""
 LONG_BATCH = 64
 Make = Callable[[int], Trainer]
 """From a seed to a trainer at the start of its run."""
