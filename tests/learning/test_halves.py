@@ -86,7 +86,7 @@ def halved(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> HalvedStep:
 @pytest.mark.parametrize("way", ["own", "general", "compiled"])
 @pytest.mark.parametrize("case", CASES)
 def test_halves_make_the_same_steps_to_the_bit(case: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replayed operations know nothing of Python: whatever a half would take from there would be that of its capture."""
+    """Replayed operations know nothing of Python: what a half took from there would be that of its capture."""
     plain, other = (trainer_of(way, **CASES[case]) for _ in range(2))
     assert (other.halves, other.capturable) == (True, False)
     steps = GraphedStep.WARMUP + 3
@@ -164,7 +164,9 @@ def test_on_a_cpu_nothing_is_captured() -> None:
         stepper(trainer, "graph")
 
 
-ON_GPU: dict[str, dict[str, Any]] = {name: CASES[name] for name in ("in a table of states", "long", "transformer", "variable length")}
+ON_GPU: dict[str, dict[str, Any]] = {
+    name: CASES[name] for name in ("in a table of states", "long", "transformer", "variable length")
+}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
