@@ -1,8 +1,6 @@
 """A reward that leaves the device is called between two captured halves of a step, which changes no number."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import pytest
@@ -172,8 +170,7 @@ ON_GPU: dict[str, dict[str, Any]] = {
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("case", ON_GPU)
 def test_on_a_gpu_halves_are_captured(case: str) -> None:
-    make: Callable[[], Trainer] = partial(trainer_of, "own", torch.device("cuda"), **ON_GPU[case])
-    plain, other, quick = make(), make(), make()
+    plain, other, quick = (trainer_of("own", torch.device("cuda"), **ON_GPU[case]) for _ in range(3))
     advance = {"eager": stepper(plain, "eager"), "graph": stepper(other), "compile": stepper(quick, "compile")}
     assert isinstance(advance["graph"], HalvedStep)
     assert isinstance(advance["compile"], HalvedStep)

@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 from sgfn.learning.learner import Learner
 
 aten = torch.ops.aten
+unseen = torch.autograd._unsafe_preserve_version_counter  # pyright: ignore[reportPrivateImportUsage]
 ASKS = {
     aten._local_scalar_dense.default,
     aten.is_nonzero.default,
@@ -67,7 +68,7 @@ class RecordedGraph(Watch):
         for func, args, kwargs, known in self.calls:
             given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
             made = [value for value in tree_leaves(known) if isinstance(value, Tensor)]
-            with torch.autograd._unsafe_preserve_version_counter((*given, *made)):
+            with unseen((*given, *made)):
                 found = func(*args, **kwargs)
                 for old, new in zip(made, [v for v in tree_leaves(found) if isinstance(v, Tensor)], strict=True):
                     if _home(old) not in map(_home, given):
@@ -84,5 +85,5 @@ def recording(learner: Learner, graph: RecordedGraph) -> Iterator[None]:
     before = {name: value.clone() for name, value in learner.state().items()}
     with graph:
         yield
-    with torch.autograd._unsafe_preserve_version_counter(tuple(learner.state().values())):
+    with unseen(tuple(learner.state().values())):
         learner.load(before)

@@ -18,9 +18,9 @@ ModelKind = Literal["shared", "positional", "full"]
 SURE = 2.0
 """Logit at which models start for "what is intended happens": right for the stop action, a mild prior elsewhere."""
 MOST_BY_STATE = 64
-"""Entries of a matrix up to which `auto` has a network give one for every state of an enumerable task, though noise does
-not differ by state: that costs little there; a matrix of 20 letters costs more than the policy and is learned better by
-all states, and so are small ones in spaces of which a run sees a small part."""
+"""Entries of a matrix up to which `auto` has a network give one for every state of an enumerable task, though noise
+does not differ by state: that costs little there; a matrix of 20 letters costs more than the policy and is learned
+better by all states, and so are small ones in spaces of which a run sees a small part."""
 
 
 class NoiseModel(nn.Module):

@@ -1,4 +1,4 @@
-r"""MLPs on the states of a large batch, in half precision: half the bytes of every pass over memory, and as exact as TF32.
+"""MLPs on the states of a large batch in half precision: half the bytes of every pass over memory, as exact as TF32.
 
 A GPU's products of single-precision numbers round what they multiply to ten bits (TF32), as many as half precision has.
 Stored in it, what lies between two products takes half the memory, and at 100,000 states nothing else takes as long as
