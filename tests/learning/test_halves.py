@@ -25,7 +25,7 @@ from sgfn.learning.trainer import Trainer
 CPU = torch.device("cpu")
 SMALL = {"net__hidden": 8, "dynamics__hidden": 8, "batch": 6, "explore": 0.1, "noise__alpha": 0.25}
 SMALL |= {"callable__function": "test_halves:share_of_a", "optim__warmup": 0}
-LONG = {"callable__length": 13}
+LONG: dict[str, Any] = {"callable__length": 13}
 CASES: dict[str, dict[str, Any]] = {
     "in a table of states": {"callable__length": 3},
     "long": LONG,
