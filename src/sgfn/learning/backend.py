@@ -27,6 +27,8 @@ from sgfn.objectives.scores import Scores
 
 Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
 """Scores and trajectories to one loss per trajectory."""
+LogRewards = list[Float[Tensor, " _"]]
+"""Log-rewards of the parts of a batch: the agent's own trajectories, and the offline share where there is one."""
 Past = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Float[Tensor, " B"]]
 """Intentions, outcomes and log-rewards of past trajectories, as a replay buffer keeps them."""
 
@@ -133,16 +135,12 @@ class Backend(ABC):
         """Roll out a batch."""
         raise NotImplementedError(f"{type(self).__name__} learns in one piece")
 
-    def log_rewards(self, batch: UnscoredBatch) -> list[Float[Tensor, " _"]]:
+    def log_rewards(self, batch: UnscoredBatch) -> LogRewards:
         """Log-rewards of the objects of a batch, as the task computes them."""
         return [self.setup.task.log_reward(objects) for objects in batch.objects]
 
     def complete(
-        self,
-        batch: UnscoredBatch,
-        log_rewards: list[Float[Tensor, " _"]],
-        beta: Float[Tensor, ""],
-        rate: Float[Tensor, ""],
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
     ) -> tuple[Episodes, Learned]:
         """Update on a batch whose log-rewards are given."""
         raise NotImplementedError(f"{type(self).__name__} learns in one piece")

@@ -11,7 +11,7 @@ from torch import Tensor
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Past, UnscoredBatch, stacked
+from sgfn.learning.backend import Backend, Learned, LogRewards, Past, UnscoredBatch, stacked
 from sgfn.learning.compilation import KEPT, MOST_KEPT, NotCompilableError, compiled
 from sgfn.learning.general import BatchDraws, GeneralBackend, rewarded
 from sgfn.learning.letters import CompiledLetters, letters_fit
@@ -53,16 +53,12 @@ class CompiledBackend(Backend):
         parts = self.general.rolled(self.general.nets, draws)
         return UnscoredBatch(objects=self.general.objects(parts), rollouts=parts)
 
-    def log_rewards(self, batch: UnscoredBatch) -> list[Float[Tensor, " _"]]:
+    def log_rewards(self, batch: UnscoredBatch) -> LogRewards:
         """Log-rewards of the objects of a batch, compiled where the task's may be."""
         return [self.log_reward(objects) for objects in batch.objects]
 
     def complete(
-        self,
-        batch: UnscoredBatch,
-        log_rewards: list[Float[Tensor, " _"]],
-        beta: Float[Tensor, ""],
-        rate: Float[Tensor, ""],
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
     ) -> tuple[Episodes, Learned]:
         """Update on a batch."""
         own, whole = rewarded(batch.rollouts, log_rewards)

@@ -9,7 +9,7 @@ from torch import Tensor
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, first_of, tempered
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Past, Setup, UnscoredBatch, stacked
+from sgfn.learning.backend import Backend, Learned, LogRewards, Past, Setup, UnscoredBatch, stacked
 from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.mlp_actor import MLPActor, rollout_kernel
 from sgfn.learning.kernels.sequence_actor import sequence_kernel
@@ -55,7 +55,7 @@ class BatchDraws:
     """Waiting times from which their steps and intentions are drawn."""
 
 
-def rewarded(parts: list[Trajectories], log_rewards: list[Float[Tensor, " _"]]) -> tuple[Trajectories, Trajectories]:
+def rewarded(parts: list[Trajectories], log_rewards: LogRewards) -> tuple[Trajectories, Trajectories]:
     """The first part, and all parts as one batch, with their log-rewards."""
     own, *others = (replace(part, log_reward=found) for part, found in zip(parts, log_rewards, strict=True))
     return own, concatenate(own, *others) if others else own
@@ -187,11 +187,7 @@ class GeneralBackend(Backend):
         return UnscoredBatch(objects=self.objects(parts), rollouts=(states, parts))
 
     def complete(
-        self,
-        batch: UnscoredBatch,
-        log_rewards: list[Float[Tensor, " _"]],
-        beta: Float[Tensor, ""],
-        rate: Float[Tensor, ""],
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
     ) -> tuple[Episodes, Learned]:
         """Update on a batch; in `batch` mode the noise model learns from the agent's own part."""
         states, parts = batch.rollouts

@@ -15,7 +15,7 @@ from sgfn.landscapes.base import Landscape, beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
 from sgfn.learning.aim import AimedExponent, refuse_own_reward
-from sgfn.learning.backend import Backend, Learned, Objective, Past, Setup
+from sgfn.learning.backend import Backend, Learned, LogRewards, Objective, Past, Setup
 from sgfn.learning.compilation import compiled
 from sgfn.learning.compiled import CompiledBackend
 from sgfn.learning.exploration.explorer import Explorer
@@ -253,11 +253,11 @@ class Trainer(Learner):
         draws = self.draws()
         return BegunStep(draws=replace(draws, rollouts=None), batch=self.backend.begin(draws.rollouts))
 
-    def score_step(self, begun: BegunStep) -> list[Float[Tensor, " _"]]:
+    def score_step(self, begun: BegunStep) -> LogRewards:
         """Log-rewards of the batch of a step: the only part of it that may leave the device."""
         return self.backend.log_rewards(begun.batch)
 
-    def complete_step(self, begun: BegunStep, log_rewards: list[Float[Tensor, " _"]]) -> None:
+    def complete_step(self, begun: BegunStep, log_rewards: LogRewards) -> None:
         """Do the rest of a step, given the log-rewards of its batch."""
         found = self.backend.complete(begun.batch, log_rewards, *self.schedule_values.unbind())
         self.finish(self._updated(begun.draws, *found))

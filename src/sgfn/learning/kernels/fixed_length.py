@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, WholeEpisodes, tempered
-from sgfn.learning.backend import Backend, Learned, Past, Setup, UnscoredBatch, stacked
+from sgfn.learning.backend import Backend, Learned, LogRewards, Past, Setup, UnscoredBatch, stacked
 from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, NoiseTable, RowNet
 from sgfn.learning.kernels.fixed_length_rollout import (
@@ -125,19 +125,18 @@ class FixedLengthBackend(Backend):
         batch, found = self.roller.roll(draws)
         return UnscoredBatch(objects=[batch.realised.t()], rollouts=(batch, found))
 
-    def log_rewards(self, batch: UnscoredBatch) -> list[Float[Tensor, " _"]]:
+    def log_rewards(self, batch: UnscoredBatch) -> LogRewards:
+        """Log-rewards of the sequences of a batch, which are all the agent's own."""
+        return [self.log_reward(batch.rollouts[0].realised)]
+
+    def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
         """Log-reward of each sequence, from the table of all sequences or from the task's landscape."""
         if self.rewards is None:
-            return super().log_rewards(batch)
-        realised = batch.rollouts[0].realised
-        return [self.rewards.index_select(0, (realised * self.powers).sum(0))]
+            return self.task.log_reward(realised.t())
+        return self.rewards.index_select(0, (realised * self.powers).sum(0))
 
     def complete(
-        self,
-        batch: UnscoredBatch,
-        log_rewards: list[Float[Tensor, " _"]],
-        beta: Float[Tensor, ""],
-        rate: Float[Tensor, ""],
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
     ) -> tuple[Episodes, Learned]:
         """Update policy and flow on a batch; the update of the noise model is left in `pending`."""
         sequences, found = batch.rollouts
