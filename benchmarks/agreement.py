@@ -29,17 +29,26 @@ Means = dict[str, list[float]]
 TRANSFORMER = {"net__encoder": "transformer", "net__hidden": 64, "net__layers": 2, "net__heads": 4}
 MLP = {"net__hidden": 256, "net__layers": 2}
 MOTIF = {"motif__length": 30, **MLP}
+EHRLICH = {"ehrlich__vocab": 20, "ehrlich__length": 32, "ehrlich__motifs": 4, **MLP}
+HOST = {"callable__function": "benchmarks.host_reward:best_match", "callable__length": 30}
+"""A function of strings, which is called between two halves of a step."""
 LONG: dict[str, tuple[str, dict[str, Any]]] = {
     "motif 30": ("motif", MOTIF),
     "motif 30, db": ("motif", MOTIF | {"objective": "db"}),
     "motif 30, kl-entropy": ("motif", MOTIF | {"objective": "kl-entropy"}),
-    "Ehrlich 32": ("ehrlich", {"ehrlich__vocab": 20, "ehrlich__length": 32, "ehrlich__motifs": 4, **MLP}),
+    "Ehrlich 32": ("ehrlich", EHRLICH),
     "bits 8, transformer": ("bits", {"bits__k": 8, "bits__distance": "hamming", **TRANSFORMER}),
     "motif 30, transformer, subtb": ("motif", {"motif__length": 30, "objective": "subtb", **TRANSFORMER}),
     "motif 30, kl": ("motif", MOTIF | {"objective": "kl"}),
     "motif 30, published db": ("motif", MOTIF | {"objective": "db", "form": "published"}),
+    "motif 30, large batch": ("motif", MOTIF | {"batch": 4096}),
+    "Ehrlich 32, large batch": ("ehrlich", EHRLICH | {"batch": 4096}),
+    "host reward, length 30": ("callable", HOST | MLP),
+    "host reward, length 30, transformer, db": ("callable", HOST | TRANSFORMER | {"objective": "db"}),
+    "host reward, length 8": ("callable", HOST | MLP | {"callable__length": 8}),
+    "host reward, length 12, replay": ("callable", HOST | MLP | {"callable__length": 12, "replay__updates": 1}),
 }
-"""Tasks whose scores fit in no table, at 25 % slips with a noise model to learn."""
+"""Tasks whose scores fit in no table, or are computed on the host, at 25 % slips with a noise model to learn."""
 LONG_BATCH = 64
 Make = Callable[[int], Trainer]
 """From a seed to a trainer at the start of its run."""
@@ -108,7 +117,7 @@ def cases(part: str, device: torch.device) -> Iterator[tuple[dict[str, Any], Mak
             yield {"objective": objective, "batch": batch}, partial(trainer_of, objective, batch, device)
         return
     for name, (task, changes) in LONG.items():
-        shown = {"case": name, "objective": changes.get("objective", "tb"), "batch": LONG_BATCH}
+        shown = {"case": name, "objective": changes.get("objective", "tb"), "batch": changes.get("batch", LONG_BATCH)}
         yield shown, partial(long_trainer_of, task, changes, device)
 
 

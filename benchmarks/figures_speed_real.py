@@ -6,13 +6,21 @@ from benchmarks.common import RESULTS, read_results
 from benchmarks.figures_speed import AXES, rate_of
 
 MACHINES = {"cuda": "On a GPU", "cpu": "On a CPU"}
-NAMES = {"ours": "sgfn, compiled", "uncompiled": "sgfn", "jax": "JAX, one scan", "gfnx": "gfnx", "torchgfn": "torchgfn"}
+NAMES = {
+    "ours": "sgfn, compiled",
+    "uncompiled": "sgfn",
+    "eager": "sgfn, eager",
+    "jax": "JAX, one scan",
+    "gfnx": "gfnx",
+    "torchgfn": "torchgfn",
+}
 TASKS = {
     "bits": "bits, {vocab} letters, length {length}",
     "motif": "motif, length {length}",
+    "callable": "function of strings on the host, length {length}",
     "ehrlich": "Ehrlich, {vocab} letters, length {length}",
 }
-JAX = ("jax", "jax-loop")
+JAX, OURS = ("jax", "jax-loop"), ("ours", "uncompiled", "eager")
 INTRODUCTION = """\
 Measured on long sequences, large alphabets and transformers: 25 % slips and a noise model to learn, trajectory balance
 in the marginal form (cells without noise are for those who have none). JAX is our own scan of the same networks and
@@ -81,7 +89,7 @@ def _number(value: float | None) -> str:
 
 def abouts(rows: list[dict[str, Any]]) -> str:
     """What contestants say of themselves, without our own."""
-    told = dict.fromkeys(row["about"].partition(" on ")[0] for row in rows if row["who"] not in ("ours", "uncompiled"))
+    told = dict.fromkeys(row["about"].partition(" on ")[0] for row in rows if row["who"] not in OURS)
     return ", ".join(told) or "nobody else"
 
 
@@ -110,7 +118,7 @@ def real_line() -> str:
     for row in read_results("speed_real_cuda.json")["rows"]:
         keep_faster(cells.setdefault((row["cell"], row["batch"]), {}), row)
     times: dict[str, list[float]] = {}
-    for found in cells.values():
+    for found in (rows for rows in cells.values() if "jax" in rows):
         ratio = found["ours"]["updates_per_second"] / found["jax"]["updates_per_second"]
         times.setdefault(found["ours"]["encoder"], []).append(ratio)
     shown = {name: f"{min(found):.2f} to {max(found):.2f}" for name, found in times.items()}

@@ -5,8 +5,10 @@
 
 Trajectory balance in the marginal form at 25 % slips with a noise model to learn; `plain` cells, which torchgfn and
 gfnx can train too, are without noise. JAX has an additive reward of its own in place of the task's
-(benchmarks/speed_peers/jax_real.py). Cells are in order of importance, and one by one written to
-results/speed_real_DEVICE.json; those that are there are not measured again; after `--minutes` no more are begun.
+(benchmarks/speed_peers/jax_real.py). `host` cells have a reward that leaves the device, a function of strings, and show
+our own ways to run steps: eager, and in two captured halves around the reward. Cells are in order of importance, and
+one by one written to results/speed_real_DEVICE.json; those that are there are not measured again; after `--minutes` no
+more are begun.
 """
 
 import argparse
@@ -29,13 +31,19 @@ from sgfn.config.files import read_json
 MODULES = {
     "ours": "benchmarks.speed_peers.ours",
     "uncompiled": "benchmarks.speed_peers.ours",
+    "eager": "benchmarks.speed_peers.ours",
     "jax": "benchmarks.speed_peers.jax_real",
     "jax-loop": "benchmarks.speed_peers.jax_real",
     "gfnx": "benchmarks.speed_peers.gfnx_real",
     "torchgfn": "benchmarks.speed_peers.torchgfn_real",
 }
 OWN: dict[str, dict[str, dict[str, Any]]] = {
-    device: {"ours": {"accelerate": "compile"}, "uncompiled": {"accelerate": way}, "jax-loop": {"unroll": 1}}
+    device: {
+        "ours": {"accelerate": "compile"},
+        "uncompiled": {"accelerate": way},
+        "eager": {"accelerate": "eager"},
+        "jax-loop": {"unroll": 1},
+    }
     for device, way in (("cpu", "eager"), ("cuda", "graph"))
 }
 """Fields of the job by contestant; JAX decodes several letters in a round of its loop, or one, whichever is faster."""
@@ -62,6 +70,8 @@ class Cell:
     noisy: bool = True
     peers: tuple[str, ...] = ()
     """Others than JAX that have such a task."""
+    host: bool = False
+    """Whether the reward is a function on the host, which JAX's scan has none of: there our own ways are compared."""
 
     @property
     def encoder(self) -> str:
@@ -105,6 +115,13 @@ PROTEIN: dict[str, Any] = {
     "length": 50,
     "settings": {"ehrlich__vocab": 20, "ehrlich__length": 50, "ehrlich__motifs": 2},
 }
+HOST: dict[str, Any] = {
+    "task": "callable",
+    "vocab": 4,
+    "length": 30,
+    "host": True,
+    "settings": {"callable__function": "benchmarks.host_reward:best_match", "callable__length": 30},
+}
 SMALL: dict[str, Any] = {"hidden": 64, "layers": 3, "heads": 8}
 WIDE: dict[str, Any] = {"hidden": 128, "layers": 3, "heads": 8}
 MLP: dict[str, Any] = {"hidden": 256, "layers": 2}
@@ -129,6 +146,7 @@ CELLS: dict[str, list[Cell]] = {
             chunks={16: 200, 256: 150, 4096: 50},
             settings={"motif__length": 30},
         ),
+        Cell(name="host30", **HOST, **MLP, chunks={16: 100, 256: 50, 4096: 10}),
     ],
     "cpu": [
         Cell(name="protein50", **PROTEIN, **WIDE, chunks={64: 1}),
@@ -148,9 +166,10 @@ def key_of(row: dict[str, Any]) -> tuple[str, int]:
 def missing(args: argparse.Namespace, rows: list[dict[str, Any]]) -> list[Turns]:
     """Jobs for sizes without rows, with their contestants."""
     done, here, found = {key_of(row) for row in rows}, present(args.device), []
-    here += ["jax-loop"] if "jax" in here else []
+    here += ["eager", *(["jax-loop"] if "jax" in here else [])]
     for cell in CELLS[args.device]:
         allowed = {"ours", "uncompiled", "jax", *cell.peers, *(["jax-loop"] if cell.heads else [])}
+        allowed = {"ours", "uncompiled", "eager"} if cell.host else allowed
         for batch in cell.chunks:
             job = cell.job(batch, args.device, args.unroll)
             if key_of(job) not in done and (not args.cells or cell.name in args.cells):

@@ -176,7 +176,8 @@ def test_long_runs_are_compiled_where_measurements_say_that_it_pays() -> None:
     """The steps from which `auto` compiles lie within a factor of two of those at which compiling pays for itself."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for row in read_results("speed_real_cuda.json")["rows"]:
-        rows.setdefault((row["cell"], row["batch"]), {})[row["who"]] = row
+        if row["task"] != "callable":  # there a function on the host takes most of the time
+            rows.setdefault((row["cell"], row["batch"]), {})[row["who"]] = row
     for (_, batch), who in rows.items():
         ours, plain = who["ours"], who["uncompiled"]
         saved = 1 / plain["updates_per_second"] - 1 / ours["updates_per_second"]

@@ -25,7 +25,7 @@ def test_a_cell_is_the_task_that_its_job_describes(name: str) -> None:
         assert (env.actions, env.outcomes, env.horizon) == (cell.vocab, cell.vocab, cell.length)
         assert (config.batch, config.net.encoder, config.net.hidden) == (batch, cell.encoder, cell.hidden)
         assert config.noise.alpha == (0.25 if cell.noisy else 0.0)
-        assert model_kind(env, config.dynamics) == ("full" if cell.vocab == 4 else "shared")  # as in the JAX scan
+        assert model_kind(env, config.dynamics) == "shared"  # as in the JAX scan
         assert device == "cpu" or chunk % replayed(cell.length) == 0  # whole replays of a captured graph
 
 

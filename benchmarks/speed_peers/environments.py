@@ -31,7 +31,7 @@ OURS = {"ours": "compile", "uncompiled": "auto"}
 def python_of(name: str) -> str:
     """The interpreter of a contestant: our own, or one in an environment made for it."""
     name = {"jax-loop": "jax"}.get(name, name)
-    if name in OURS or (name == "jax" and find_spec("jax") is not None):
+    if name in (*OURS, "eager") or (name == "jax" and find_spec("jax") is not None):
         return sys.executable
     python, stamp = FOLDER / name / "bin" / "python", FOLDER / name / "installed"
     wanted = " ".join(PACKAGES[name])

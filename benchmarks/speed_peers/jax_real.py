@@ -33,8 +33,9 @@ from benchmarks.jax_reference import (
     linear,
 )
 
-SMALL, SURE = 64, 2.0
-"""Entries of a noise matrix up to which a network gives one at every state, and the logit at which laws start."""
+SMALL, FEW, SURE = 64, 2_000_000, 2.0
+"""Entries of a noise matrix up to which a network gives one at every state where states and strings are this few, and
+the logit at which laws start."""
 
 
 def affine(rows: jax.Array, weights: tuple[jax.Array, jax.Array]) -> jax.Array:
@@ -226,7 +227,8 @@ class Scan:
         transformer = job["encoder"] == "transformer"
         self.net = Transformer(job) if transformer else Layers(job, hidden, vocab, job["activation"])
         self.noisy = job["objective"] == "stochastic"
-        self.noise = NoiseLayers(job) if vocab**2 <= SMALL else NoiseTable(job)
+        listed = sum(vocab**written for written in range(length + 1)) <= FEW
+        self.noise = NoiseLayers(job) if vocab**2 <= SMALL and listed else NoiseTable(job)
         keys = random.split(random.key(job["seed"], impl="unsafe_rbg"), 4)  # the fastest numbers on a GPU
         self.table = job["beta"] * random.normal(keys[0], (length, vocab)) / math.sqrt(length)
         parts: Any = {"policy": self.net.weights(keys[1]), "noise": self.noise.weights(keys[2])}

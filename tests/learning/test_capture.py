@@ -4,39 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from chain_tasks import AsOnDevice
+from device_watch import Watch
 
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.methods import METHODS, make_learner, without_unread
-
-aten = torch.ops.aten
-ASKS = {
-    aten._local_scalar_dense.default,
-    aten.is_nonzero.default,
-    aten.equal.default,
-    aten.nonzero.default,
-    aten.masked_select.default,
-    aten.bincount.default,
-    aten.repeat_interleave.Tensor,
-    aten.unique_dim.default,
-    aten._unique2.default,
-    aten.lift_fresh.default,
-}
-"""What needs a value, or a size that depends on values, or (`torch.tensor`) copies from the host."""
-
-
-class Watch(AsOnDevice):
-    """Raises when an operation would wait for the device; indexing by a mask is one."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        masked = func in (aten.index.Tensor, aten.index_put_.default) and any(
-            index is not None and index.dtype == torch.bool for index in args[1]
-        )
-        if masked or func in ASKS:
-            raise AssertionError(f"{func} waits for the device")
-        return func(*args, **(kwargs or {}))
-
 
 SMALL = {"batch": 4, "net__hidden": 8, "dynamics__hidden": 8}
 HIDDEN = {"noise__kind": "hidden"}

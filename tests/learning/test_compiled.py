@@ -28,6 +28,7 @@ TRANSFORMER = {"net__encoder": "transformer", "net__heads": 2, "net__layers": 2}
 LONG = {"motif__length": 20}
 CASES = {
     "mlp": ("motif", LONG),
+    "noise model by state": ("motif", LONG | {"dynamics__model": "full"}),
     "transformer": ("motif", LONG | TRANSFORMER),
     "detailed balance": ("motif", LONG | TRANSFORMER | {"objective": "db"}),
     "subtb": ("motif", LONG | {"objective": "subtb"}),

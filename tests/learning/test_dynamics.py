@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from exact_tables import ENVS, KINDS, MIXED, TINY, errors, every_trajectory, inn
 from torch import Tensor
 from torch.testing import assert_close
 
-from sgfn.config import DynamicsConfig, OptimConfig, TrainConfig
+from sgfn.config import DynamicsConfig, OptimConfig, ThoughtConfig, TrainConfig
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.base import Enumerable
 from sgfn.envs.trajectories import Trajectories
@@ -19,7 +20,7 @@ from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.rollout import rollout
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.dynamics import FullNoiseModel, TableNoiseModel, model_kind
-from sgfn.noise import ByPosition, ConfusionMatrix, Noise, UniformSlip, bayes_filter
+from sgfn.noise import ByPosition, ConfusionMatrix, HiddenRate, Noise, UniformSlip, bayes_filter
 from sgfn.noise.operators import DenseKernel, Kernel
 
 
@@ -229,8 +230,50 @@ def test_which_model_is_learned_where_matrices_are_large(noise: str) -> None:
     assert model_kind(SequenceEnv(length=3, alphabet="ABCDEFGHI", noise=given, stop=True), DynamicsConfig()) == "full"
 
 
-def test_a_network_is_learned_where_matrices_are_small() -> None:
-    assert model_kind(SequenceEnv(length=3, alphabet="ABCD", noise=UniformSlip(alpha=0.1)), DynamicsConfig()) == "full"
+SMALL_MATRICES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "uniform": ({}, "full", "shared"),
+    "by position": ({"noise": ByPosition(alphas=(0.1,) * 30)}, "full", "positional"),
+    "hidden rate": ({"noise": HiddenRate(mean=0.2, concentration=4.0)}, "full", "full"),
+    "variable length": ({"stop": True}, "full", "full"),
+}
+
+
+@pytest.mark.parametrize("case", SMALL_MATRICES)
+def test_small_matrices_are_learned_by_a_network_where_states_can_be_listed(case: str) -> None:
+    changes, listed, unlisted = SMALL_MATRICES[case]
+    for length, wanted in ((3, listed), (10, listed), (30, unlisted)):
+        env = SequenceEnv(**{"length": length, "alphabet": "ABCD", "noise": UniformSlip(alpha=0.1)} | changes)
+        assert model_kind(env, DynamicsConfig()) == wanted
+        assert model_kind(env, DynamicsConfig(model="full")) == "full"
+    assert laws.enumerable(SequenceEnv(length=10, alphabet="ABCD", noise=UniformSlip(alpha=0.1)))
+
+
+class Sticky(SequenceEnv):
+    """Noise that depends on the state."""
+
+    def kernel(self, state: Tensor, dtype: torch.dtype = torch.float32, rate: object = None) -> Tensor:
+        return super().kernel(state, dtype)
+
+
+def test_noise_by_state_or_history_takes_a_network_at_any_length() -> None:
+    noise = UniformSlip(alpha=0.1)
+    assert model_kind(Sticky(length=30, alphabet="ABCD", noise=noise), DynamicsConfig()) == "full"
+    plain = SequenceEnv(length=30, alphabet="ABCD", noise=noise)
+    assert model_kind(plain, DynamicsConfig(), ThoughtConfig(layers=1)) == "full"
+
+
+def test_evaluation_names_the_model_and_tables_of_long_sequences_learn() -> None:
+    """On motifs of length 30: nearer to the kernel in 60 steps than the network that was learned there before."""
+    found = {}
+    for model in ("auto", "full"):
+        changes: dict[str, Any] = {"motif__length": 30, "noise__alpha": 0.25, "dynamics__model": model}
+        config = TrainConfig().with_(**changes, steps=60, batch=32, net__hidden=8, optim__warmup=5)
+        trainer = Trainer(make_task("motif", config), torch.device("cpu"))
+        for _ in range(60):
+            trainer.step()
+        found[model] = trainer.calibrated(64, 0)
+    assert [found[model]["dynamics_model"] for model in found] == ["shared", "full"]
+    assert 2 * found["auto"]["dynamics_tv"] < found["full"]["dynamics_tv"]
 
 
 def test_tables_learn_as_fast_as_they_can(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def learner(task: str = "tfbind8", **changes: Any) -> Trainer:
     return Trainer(make_task(task, small(**changes)), CPU)
 
 
-KNOWN = {"capturable": True, "compilable": True, "scores_in_table": True}
+KNOWN = {"capturable": True, "halves": False, "compilable": True, "scores_in_table": True}
 
 
 def chosen_on(
@@ -52,13 +52,26 @@ def chosen_on(
     return stepper.choose(fake, asked, insist=False)[0]  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize(("on_host", "wanted"), [(False, "graph"), (True, "eager")])
-def test_scores_from_the_host_are_not_captured(on_host: bool, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("on_host", "alone", "expected", "wanted"),
+    [
+        (False, True, False, "graph"),
+        (False, True, True, "graph"),
+        (True, True, False, "graph"),
+        (True, False, False, "eager"),  # others score while training goes on
+        (True, True, True, "eager"),  # children are scored as well
+    ],
+)
+def test_scores_from_the_host_are_called_between_two_captured_halves(
+    on_host: bool, alone: bool, expected: bool, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores: Any = object.__new__(Trainer)  # of which only this much is known
     scores.__dict__ |= {"task": SimpleNamespace(landscape=SimpleNamespace(on_host=on_host)), "explorer": None}
-    scores.backend = SimpleNamespace(alone=True)
-    facts = {"capturable": scores.capturable, "compilable": False, "config": TrainConfig()}
+    scores.__dict__ |= {"backend": SimpleNamespace(alone=alone), "general": SimpleNamespace(reads_expected=expected)}
+    facts = {"capturable": scores.capturable, "halves": scores.halves, "compilable": False, "config": TrainConfig()}
+    assert (scores.capturable, scores.halves) == (not on_host and alone, on_host and wanted == "graph")
     assert chosen_on("cuda", monkeypatch, **facts) == wanted
+    assert chosen_on("cpu", monkeypatch, **facts) == "eager"
 
 
 def test_auto_compiles_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -331,5 +331,6 @@ def test_a_run_keeps_the_noise_model_it_was_trained_with(tmp_path: Path) -> None
     assert sgfn.load(tmp_path / "run").policy([""]).shape == (1, 9)
     sgfn.train("ehrlich", TrainConfig().with_(**flags | {"steps": 3}), tmp_path / "run", resume=True)
     del flags["dynamics__hidden"]  # which a table does not read
+    assert Run(path=tmp_path / "run").read_config()[1].dynamics.model == "auto"  # as it was given
     sgfn.train("ehrlich", TrainConfig().with_(**flags), tmp_path / "new")
     assert Run(path=tmp_path / "new").load(CPU).dynamics.kind == "shared"

@@ -1,16 +1,14 @@
 """Tasks of a few objects under every kind of noise, for the tests of chains."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import torch
+from device_watch import AsOnDevice
 from exact_tables import ENVS, KINDS, spelled
 from small_runs import same_tensors
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from sgfn.config import TrainConfig
 from sgfn.envs.base import Enumerable
@@ -76,22 +74,6 @@ def enough(counts: Tensor, law: Tensor) -> tuple[Tensor, Tensor]:
         torch.cat([values.masked_fill(rare, 0.0), (values * rare).sum(-1, keepdim=True)], -1)
         for values in (counts, law)
     )
-
-
-class AsOnDevice(TorchDispatchMode):
-    """A mode in which steps take the CPU for a device on which a look at values would wait."""
-
-    def __enter__(self) -> Any:
-        """Forbid steps to look."""
-        self.places = ExitStack()
-        for place in ("sgfn.envs.base", "sgfn.learning.kernels.distinct_states"):
-            self.places.enter_context(mock.patch(f"{place}.free_to_look", return_value=False))
-        return super().__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        """Allow it again."""
-        self.places.close()
-        super().__exit__(*raised)
 
 
 class NoWait(AsOnDevice):

@@ -105,7 +105,8 @@ class DynamicsConfig:
 
     model: DynamicsModel = "auto"
     """What is learned: one matrix for all states (`shared`), one per position (`positional`), or one per state by a
-    network (`full`); `auto` goes by alphabet and noise: `full` where matrices are small, else by the noise."""
+    network (`full`); `auto` goes by alphabet, noise and length: `full` where matrices are small and states few enough
+    to be listed, else by the noise."""
     mode: DynamicsMode = "batch"
     """`batch`: learned on the current batch; `replay`: learned off-policy from the buffer; `known`: the true kernel."""
     hidden: int = 64

@@ -82,9 +82,9 @@ class FunctionLandscape(Landscape):
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Score of each object; each distinct object is scored once."""
-        rows, place = torch.unique(objects.reshape(-1, objects.shape[-1]).cpu(), dim=0, return_inverse=True)
-        answers = torch.tensor(self._look_up(self.decode(rows)), dtype=torch.float32)
-        return answers[place].reshape(objects.shape[:-1]).to(objects.device)
+        texts = self.decode(objects.reshape(-1, objects.shape[-1]).cpu())
+        answers = torch.tensor(self._look_up(texts), dtype=torch.float32)
+        return answers.reshape(objects.shape[:-1]).to(objects.device)
 
     def _look_up(self, texts: list[str]) -> list[float]:
         """Scores of strings, from the cache where it has them, else from the function."""
@@ -288,9 +288,20 @@ def first_failure(
 
 
 def letters(alphabet: str) -> Callable[[Int[Tensor, "N O"]], list[str]]:
-    """Decoder of token rows to strings; the blank, token V, is left out."""
-    symbols = [*alphabet, ""]
-    return lambda rows: ["".join(symbols[i] for i in row) for row in rows.tolist()]
+    """Decoder of token rows to strings; the blank, token V, is left out.
+
+    >>> letters("AC")(torch.tensor([[0, 1, 1], [2, 0, 2]]))
+    ['ACC', 'A']
+    """
+    symbols = np.array([*alphabet, "\0"])
+
+    def decode(rows: Int[Tensor, "N O"]) -> list[str]:
+        if 0 in rows.shape:
+            return [""] * len(rows)
+        texts = np.ascontiguousarray(symbols[rows.numpy()]).view(f"U{rows.shape[1]}")[:, 0].tolist()
+        return [text.replace("\0", "") for text in texts] if bool((rows == len(alphabet)).any()) else texts
+
+    return decode
 
 
 # Functions by name

@@ -27,6 +27,8 @@ from sgfn.objectives.scores import Scores
 
 Objective = Callable[[Scores, Episodes], Float[Tensor, " B"]]
 """Scores and trajectories to one loss per trajectory."""
+LogRewards = list[Float[Tensor, " _"]]
+"""Log-rewards of the parts of a batch: the agent's own trajectories, and the offline share where there is one."""
 Past = tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Float[Tensor, " B"]]
 """Intentions, outcomes and log-rewards of past trajectories, as a replay buffer keeps them."""
 
@@ -87,6 +89,16 @@ def stacked(parts: Parts) -> Float[Tensor, " P"] | None:
     return torch.stack([value.detach().to(torch.float32) for value in parts.values()]) if parts else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnscoredBatch:
+    """Rollouts of a batch whose rewards are not known yet."""
+
+    objects: list[Int[Tensor, "_ O"]]
+    """What the trajectories end in: the agent's own, then those of the offline share, where there is one."""
+    rollouts: Any
+    """The trajectories, as the backend that made them goes on with them."""
+
+
 class Learned(NamedTuple):
     """Result of an update on a batch of rollouts; a tuple, which compiled functions can return."""
 
@@ -112,9 +124,26 @@ class Backend(ABC):
     def draw(self, generator: torch.Generator, temperature: float | Tensor) -> Any:
         """Random numbers of one batch of rollouts."""
 
-    @abstractmethod
     def learn(self, draws: Any, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
         """Roll out a batch and update on it, at reward exponent `beta` and `rate` times the learning rates."""
+        batch = self.begin(draws)
+        return self.complete(batch, self.log_rewards(batch), beta, rate)
+
+    # the parts of `learn`: only `log_rewards` may leave the device
+
+    def begin(self, draws: Any) -> UnscoredBatch:
+        """Roll out a batch."""
+        raise NotImplementedError(f"{type(self).__name__} learns in one piece")
+
+    def log_rewards(self, batch: UnscoredBatch) -> LogRewards:
+        """Log-rewards of the objects of a batch, as the task computes them."""
+        return [self.setup.task.log_reward(objects) for objects in batch.objects]
+
+    def complete(
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
+    ) -> tuple[Episodes, Learned]:
+        """Update on a batch whose log-rewards are given."""
+        raise NotImplementedError(f"{type(self).__name__} learns in one piece")
 
     @abstractmethod
     def relearn(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> None:

@@ -11,9 +11,9 @@ from torch import Tensor
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Past, stacked
+from sgfn.learning.backend import Backend, Learned, LogRewards, Past, UnscoredBatch, stacked
 from sgfn.learning.compilation import KEPT, MOST_KEPT, NotCompilableError, compiled
-from sgfn.learning.general import BatchDraws, GeneralBackend
+from sgfn.learning.general import BatchDraws, GeneralBackend, rewarded
 from sgfn.learning.letters import CompiledLetters, letters_fit
 from sgfn.learning.replay import rebuild
 from sgfn.learning.rollout import LogReward
@@ -36,7 +36,7 @@ class CompiledBackend(Backend):
         self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]
         self.own = self.config.batch - (self.config.offline_batch if setup.offline is not None else 0)
         kept = KEPT if self.config.batch * self.env.horizon <= MOST_KEPT else {}
-        self.log_reward = self._reward()
+        self.log_reward = self._reward() or setup.task.log_reward
         self.losses = compiled(self._losses, self.device, **kept)
         self.past_losses = compiled(self._past_losses, self.device, **kept)
         self.past_noise_loss = compiled(self._past_noise_loss, self.device)
@@ -48,10 +48,21 @@ class CompiledBackend(Backend):
         """Random numbers of one batch of rollouts, as the general backend draws them."""
         return self.general.draw(generator, temperature)
 
-    def learn(self, draws: BatchDraws, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
-        """Roll out a batch and update on it."""
-        own, batch = self.general.collect(self.general.nets, draws, self.log_reward)
-        total, loss, nll, *parts = self.losses(beta, *self.tensors(batch))
+    def begin(self, draws: BatchDraws) -> UnscoredBatch:
+        """Roll out a batch."""
+        parts = self.general.rolled(self.general.nets, draws)
+        return UnscoredBatch(objects=self.general.objects(parts), rollouts=parts)
+
+    def log_rewards(self, batch: UnscoredBatch) -> LogRewards:
+        """Log-rewards of the objects of a batch, compiled where the task's may be."""
+        return [self.log_reward(objects) for objects in batch.objects]
+
+    def complete(
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
+    ) -> tuple[Episodes, Learned]:
+        """Update on a batch."""
+        own, whole = rewarded(batch.rollouts, log_rewards)
+        total, loss, nll, *parts = self.losses(beta, *self.tensors(whole))
         parameters = [p for optimiser in self.optimisers for p in optimiser.parameters]
         self.apply(rate, *torch.autograd.grad(total, parameters, materialize_grads=True))
         found = parts[0].detach() if parts else None

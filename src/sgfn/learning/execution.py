@@ -1,8 +1,11 @@
 """Ways to run steps: eager, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
 
-from typing import Protocol, get_args, runtime_checkable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import torch
+from torch import Tensor
 
 from sgfn.config import Accelerate
 from sgfn.config.checks import one_of
@@ -21,6 +24,7 @@ LARGE = 16_384
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
 COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
+HALVES = "the reward leaves the GPU: it is called between two captured halves of each step"
 COMPILABLE = "flow networks by other objectives than eflow, without ways to explore, workers or ranks"
 REPLAY_LENGTHS, MAX_CAPTURED_ENV_STEPS = (25, 5, 1), 400
 """Steps in one replay of a CUDA graph (intervals of metrics and checkpoints are mostly multiples of them), and most
@@ -83,14 +87,14 @@ def _pays(learner: Learner, kind: str) -> bool:
 
 def _default_without_compiling(learner: Learner) -> str:
     """`graph` where steps can be captured, else `eager`."""
-    return "graph" if learner.device.type == "cuda" and learner.capturable else "eager"
+    return "graph" if learner.device.type == "cuda" and (learner.capturable or learner.halves) else "eager"
 
 
 def _obstacle(learner: Learner, wanted: str) -> str:
     """Why steps cannot be run in a way, for an error message; empty where they can."""
     if wanted == "graph" and learner.device.type != "cuda":
         return "captures steps on a GPU, and this run is on a CPU"
-    if wanted == "graph" and not learner.capturable:
+    if wanted == "graph" and not (learner.capturable or learner.halves):
         return "cannot hold steps of this run, which leave the GPU"
     if wanted == "compile" and not learner.compilable:
         return f"is for {COMPILABLE}"
@@ -112,8 +116,13 @@ def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> 
             if insist and accelerate == "compile":
                 raise ValueError(f"accelerate 'compile': {error}: use auto") from error
             chosen, notice = _default_without_compiling(learner), f"{error}: steps run without compiling"
-    captured = chosen == "graph" or (chosen == "compile" and cuda and learner.capturable)
-    return GraphedStep(learner, notice) if captured else PlainStep(learner, notice)
+    if chosen == "eager" or not cuda:
+        return PlainStep(learner, notice)
+    if learner.capturable:
+        return GraphedStep(learner, notice)
+    if learner.halves:
+        return HalvedStep(learner, "; ".join(filter(None, [notice, HALVES])))
+    return PlainStep(learner, notice)
 
 
 def replayed(horizon: int) -> int:
@@ -176,11 +185,9 @@ class GraphedStep:
             count -= done
 
     def _eager(self) -> None:
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
+        with beside(self.stream):
             self.learner.step()
             self.learner.settle()
-        torch.cuda.current_stream().wait_stream(self.stream)
         self.warm += 1
 
     def _capture(self, steps: int) -> torch.cuda.CUDAGraph:
@@ -191,3 +198,59 @@ class GraphedStep:
                 self.learner.step()
             self.learner.settle()
         return graph
+
+
+class HalvedStep:
+    """Runs steps whose rewards are computed on the host: each half in a CUDA graph, and the reward between them.
+
+    The first steps run eagerly, as in `GraphedStep`. Both graphs have one memory, in which the second finds the batch
+    of the first; log-rewards are copied to where the second was captured with them.
+    """
+
+    burst = 1
+
+    def __init__(self, learner: Learner, notice: str = "") -> None:
+        self.learner, self.notice, self.warm = learner, notice, 0
+        self.stream = torch.cuda.Stream()
+        self.first: torch.cuda.CUDAGraph | None = None
+        self.second: torch.cuda.CUDAGraph | None = None
+        self.begun: Any = None
+        self.log_rewards: list[Tensor] = []
+
+    def __call__(self, count: int = 1) -> None:
+        """Run `count` steps."""
+        for _ in range(count):
+            if self.warm < GraphedStep.WARMUP:
+                with beside(self.stream):
+                    self.learner.step()
+                self.warm += 1
+            else:
+                self._replay()
+
+    def _replay(self) -> None:
+        """Replay the first half, call the reward, and replay the second; each is captured when it is first reached."""
+        if self.first is None:
+            self.first = torch.cuda.CUDAGraph()
+            self.first.register_generator_state(self.learner.generator)
+            with torch.cuda.graph(self.first, stream=self.stream):
+                self.begun = self.learner.begin_step()
+        self.first.replay()
+        found = self.learner.score_step(self.begun)
+        if self.second is None:
+            self.log_rewards = [part.clone() for part in found]
+            self.second = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.second, stream=self.stream, pool=self.first.pool()):
+                self.learner.complete_step(self.begun, self.log_rewards)
+        else:
+            for kept, part in zip(self.log_rewards, found, strict=True):
+                kept.copy_(part)
+        self.second.replay()
+
+
+@contextmanager
+def beside(stream: torch.cuda.Stream) -> Iterator[None]:
+    """Within this context work is queued on another stream, after what the present one has queued and before more."""
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream().wait_stream(stream)

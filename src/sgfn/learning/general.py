@@ -1,6 +1,6 @@
 """The general backend: any environment, noise, network and objective, by `rollout`, `score` and autograd."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -9,7 +9,7 @@ from torch import Tensor
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, Trajectories, concatenate, first_of, tempered
 from sgfn.learning import dynamics
-from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
+from sgfn.learning.backend import Backend, Learned, LogRewards, Past, Setup, UnscoredBatch, stacked
 from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.distinct_states import DistinctStateScorer, shares_distinct
 from sgfn.learning.kernels.mlp_actor import MLPActor, rollout_kernel
@@ -25,7 +25,7 @@ from sgfn.learning.rollout import (
     RolloutDraws,
     act,
     clocks,
-    no_reward,
+    later,
     retrace,
     rollout_draws,
 )
@@ -54,6 +54,12 @@ class BatchDraws:
     """Which known objects the offline share is made of."""
     clock: Float[Tensor, "T 2 N W"] | None
     """Waiting times from which their steps and intentions are drawn."""
+
+
+def rewarded(parts: list[Trajectories], log_rewards: LogRewards) -> tuple[Trajectories, Trajectories]:
+    """The first part, and all parts as one batch, with their log-rewards."""
+    own, *others = (replace(part, log_reward=found) for part, found in zip(parts, log_rewards, strict=True))
+    return own, concatenate(own, *others) if others else own
 
 
 class GeneralBackend(Backend):
@@ -141,15 +147,24 @@ class GeneralBackend(Backend):
         self, states: FlowNets | SharedStateScorer, draws: BatchDraws, log_reward: LogReward | None = None
     ) -> tuple[Trajectories, Trajectories]:
         """The agent's own trajectories, and the whole batch with its offline share; by default scored by the task."""
+        parts, reward = self.rolled(states, draws), log_reward or self.setup.task.log_reward
+        return rewarded(parts, [reward(objects) for objects in self.objects(parts)])
+
+    def rolled(self, states: FlowNets | SharedStateScorer, draws: BatchDraws) -> list[Trajectories]:
+        """The agent's own trajectories and those of the offline share, where there is one, without their rewards."""
         actor = states if isinstance(states, SharedStateScorer) else self.actor()
         if self.setup.behaviour is not None:
             actor = self.setup.behaviour(actor)
-        own = act(self.env, actor, log_reward or self.setup.task.log_reward, draws.rollout)
+        own = act(self.env, actor, later, draws.rollout)
         if self.setup.offline is None or draws.rows is None or draws.clock is None:
-            return own, own
+            return [own]
         if isinstance(states, SharedStateScorer):
             states.forget()
-        return own, concatenate(own, self.retraced(self.setup.offline[draws.rows], draws.clock, log_reward))
+        return [own, self.retraced(self.setup.offline[draws.rows], draws.clock, later)]
+
+    def objects(self, parts: list[Trajectories]) -> list[Int[Tensor, "_ O"]]:
+        """What the trajectories of each part end in."""
+        return [self.env.objects(part.states[:, -1]) for part in parts]
 
     def retraced(
         self, goals: Int[Tensor, "N O"], clock: Float[Tensor, "T 2 N W"], log_reward: LogReward | None = None
@@ -163,16 +178,24 @@ class GeneralBackend(Backend):
     @torch.no_grad()
     def roll(self, draws: BatchDraws) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
         """Intentions and outcomes of a batch that is not scored, the agent's own trajectories first."""
-        batch = self.collect(self.state_scorer(self.config.batch), draws, no_reward)[1]
-        return batch.intended, batch.realised
+        parts = self.rolled(self.state_scorer(self.config.batch), draws)
+        return torch.cat([part.intended for part in parts]), torch.cat([part.realised for part in parts])
 
     # updates
 
-    def learn(self, draws: BatchDraws, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
-        """Roll out a batch and update on it; in `batch` mode the noise model learns from the agent's own part."""
+    def begin(self, draws: BatchDraws) -> UnscoredBatch:
+        """Roll out a batch, and keep what the rollouts have computed for the update."""
         states = self.state_scorer(self.config.batch)
-        own, batch = self.collect(states, draws)
-        return own, self._learn(states, own, batch, beta, rate)
+        parts = self.rolled(states, draws)
+        return UnscoredBatch(objects=self.objects(parts), rollouts=(states, parts))
+
+    def complete(
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
+    ) -> tuple[Episodes, Learned]:
+        """Update on a batch; in `batch` mode the noise model learns from the agent's own part."""
+        states, parts = batch.rollouts
+        own, whole = rewarded(parts, log_rewards)
+        return own, self._learn(states, own, whole, beta, rate)
 
     def learn_from(self, past: Past, beta: Float[Tensor, ""], rate: Float[Tensor, ""]) -> tuple[Episodes, Learned]:
         """Update on a batch that was rolled out some time ago, by scores at the present weights."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from jaxtyping import Float, Float64, Int
@@ -118,6 +118,23 @@ class Learner(ABC):
     def capturable(self) -> bool:
         """Whether a step may be captured in a CUDA graph: not where scores are computed on the host."""
         return not self.task.landscape.on_host
+
+    @property
+    def halves(self) -> bool:
+        """Whether a step may be captured in two halves, between which rewards are computed on the host."""
+        return False
+
+    def begin_step(self) -> Any:
+        """The first half of `step`: a batch that is not scored."""
+        raise NotImplementedError(f"{type(self).__name__} makes a step in one piece")
+
+    def score_step(self, begun: Any) -> list[Tensor]:
+        """Log-rewards of a batch that `begin_step` made."""
+        raise NotImplementedError(f"{type(self).__name__} makes a step in one piece")
+
+    def complete_step(self, begun: Any, log_rewards: list[Tensor]) -> None:
+        """The second half of `step`."""
+        raise NotImplementedError(f"{type(self).__name__} makes a step in one piece")
 
     @property
     def small(self) -> bool:

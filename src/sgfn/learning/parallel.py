@@ -179,6 +179,11 @@ class ParallelTrainer(Trainer):
         """Captured steps do not average gradients."""
         return False
 
+    @property
+    def halves(self) -> bool:
+        """Neither do their halves."""
+        return False
+
 
 class AgreedStep:
     """Runs steps on all ranks, and tells each where one of them was asked to stop: they stop after the same step."""

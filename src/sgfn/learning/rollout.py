@@ -24,6 +24,11 @@ def no_reward(objects: Int[Tensor, "B O"]) -> Float[Tensor, " B"]:
     return torch.zeros(len(objects), device=objects.device)
 
 
+def later(objects: Int[Tensor, "B O"]) -> Float[Tensor, " B"]:
+    """Memory for rewards that are put there later; what it holds until then means nothing."""
+    return torch.empty(len(objects), device=objects.device)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RolloutDraws:
     """All random numbers of a batch of rollouts, drawn before it, with exploration and temperature."""

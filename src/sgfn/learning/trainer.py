@@ -1,7 +1,7 @@
 """The trainer of flow networks: each step rolls out a batch and updates networks and noise model on it."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -15,7 +15,7 @@ from sgfn.landscapes.base import Landscape, beta_at
 from sgfn.landscapes.tasks import Task
 from sgfn.learning import dynamics
 from sgfn.learning.aim import AimedExponent, refuse_own_reward
-from sgfn.learning.backend import Backend, Objective, Past, Setup
+from sgfn.learning.backend import Backend, Learned, LogRewards, Objective, Past, Setup
 from sgfn.learning.compilation import compiled
 from sgfn.learning.compiled import CompiledBackend
 from sgfn.learning.exploration.explorer import Explorer
@@ -32,6 +32,7 @@ from sgfn.learning.rollout import LogPolicy, Policy, rollout
 from sgfn.learning.samplers import arranged
 from sgfn.learning.scoring import score
 from sgfn.learning.side_stream import SideStream
+from sgfn.learning.steps import BegunStep, StepDraws, StepRemainder
 from sgfn.nets.dynamics import NoiseModel, make_noise_model
 from sgfn.nets.encoders import sequence_of
 from sgfn.nets.heads import FlowNets
@@ -45,30 +46,6 @@ MOST_DRAWN = 900
 """Entries of the largest kernel that is drawn."""
 FEW = 4  # trajectories by which the parts of an objective are found
 METERS = ("loss", "dynamics_nll", "log_reward", "length", "reward")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepDraws:
-    """All random numbers of a step, drawn before it."""
-
-    rollouts: Any
-    """Those of the batch of rollouts, as the backend draws them."""
-    replay: list[Float64[Tensor, " B"]]
-    """Uniform numbers that pick past trajectories for policy and flow, one tensor per update."""
-    refits: list[Float64[Tensor, " B"]]
-    """Uniform numbers that pick past trajectories for the noise model, one tensor per round."""
-
-
-class StepRemainder(NamedTuple):
-    """Arguments of `finish`: the part of a step that the next rollouts do not depend on."""
-
-    pending: Any
-    """Argument of `Backend.update_noise_model`; None where the update is done."""
-    loss: Float[Tensor, ""]
-    nll: Float[Tensor, ""]
-    log_reward: Float[Tensor, " B"]
-    length: Int[Tensor, " B"]
-    parts: Float[Tensor, " P"] | None
 
 
 class Trainer(Learner):
@@ -269,8 +246,25 @@ class Trainer(Learner):
 
     def update(self, draws: StepDraws) -> StepRemainder:
         """Roll out, update policy and flow (also on replayed batches); returns the rest of the step for `finish`."""
+        return self._updated(draws, *self.backend.learn(draws.rollouts, *self.schedule_values.unbind()))
+
+    def begin_step(self) -> BegunStep:
+        """Draw the random numbers of a step, and roll out its batch."""
+        draws = self.draws()
+        return BegunStep(draws=replace(draws, rollouts=None), batch=self.backend.begin(draws.rollouts))
+
+    def score_step(self, begun: BegunStep) -> LogRewards:
+        """Log-rewards of the batch of a step: the only part of it that may leave the device."""
+        return self.backend.log_rewards(begun.batch)
+
+    def complete_step(self, begun: BegunStep, log_rewards: LogRewards) -> None:
+        """Do the rest of a step, given the log-rewards of its batch."""
+        found = self.backend.complete(begun.batch, log_rewards, *self.schedule_values.unbind())
+        self.finish(self._updated(begun.draws, *found))
+
+    def _updated(self, draws: StepDraws, own: Episodes, found: Learned) -> StepRemainder:
+        """What follows the update on the agent's own batch: that of the noise model, and updates on past batches."""
         beta, rate = self.schedule_values.unbind()
-        own, found = self.backend.learn(draws.rollouts, beta, rate)
         if found.parts is not None and "r_gamma" in self.part_names:  # for the temperature of the next rollouts
             self.entropy_ratio.copy_(found.parts[self.part_names.index("r_gamma")])
         pending, nll = found.pending, found.noise_loss
@@ -386,6 +380,12 @@ class Trainer(Learner):
     def capturable(self) -> bool:
         """Whether a step may be captured in a CUDA graph: not where a way to explore waits for the device."""
         return super().capturable and self.explorer is None and self.backend.alone
+
+    @property
+    def halves(self) -> bool:
+        """Whether the host scores nothing but a batch's objects (eflow has it score children), between two halves."""
+        plain = self.explorer is None and self.backend.alone and not self.general.reads_expected
+        return plain and self.task.landscape.on_host
 
     # compiling
 

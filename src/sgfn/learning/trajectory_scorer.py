@@ -22,7 +22,7 @@ class TrajectoryScorer:
     def heads(self, state: Int[Tensor, "B N S"]) -> Heads:
         """Outputs of all heads, for the first N states of each trajectory."""
         thought = None if self.thoughts is None else self.thoughts[:, : state.shape[1]]
-        return self.nets.heads_of(self.nets.represent_along(state), state, thought)
+        return self.nets.heads_along(state, thought)
 
 
 class CachedActor:

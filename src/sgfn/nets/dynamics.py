@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from sgfn.config import DynamicsConfig, ThoughtConfig
 from sgfn.envs.base import Env
+from sgfn.envs.laws import enumerable
 from sgfn.nets.encoders import MLP, Join, masked_log_softmax
 from sgfn.nets.prefixes import encode_along
 from sgfn.nets.transformer import PairEncoder
@@ -17,8 +18,9 @@ ModelKind = Literal["shared", "positional", "full"]
 SURE = 2.0
 """Logit at which models start for "what is intended happens": right for the stop action, a mild prior elsewhere."""
 MOST_BY_STATE = 64
-"""Entries of a matrix up to which `auto` has a network give one for every state, though noise does not differ by state:
-that costs little there; a matrix of 20 letters costs more than the policy and is learned better by all states."""
+"""Entries of a matrix up to which `auto` has a network give one for every state of an enumerable task, though noise
+does not differ by state: that costs little there; a matrix of 20 letters costs more than the policy and is learned
+better by all states, and so are small ones in spaces of which a run sees a small part."""
 
 
 class NoiseModel(nn.Module):
@@ -170,11 +172,12 @@ class MaskedTableKernel(Kernel):
 
 
 def model_kind(env: Env, config: DynamicsConfig, thought: ThoughtConfig | None = None) -> ModelKind:
-    """Which noise model is learned: as configured, else by the alphabet and the noise.
+    """Which noise model is learned: as configured, else by the alphabet, the noise and the number of states.
 
-    A network per state where matrices are small, where noise depends on the state, or where the history is read; one
-    matrix per position where noise differs by position; one for all states else. What is left of a matrix where some
-    outcomes are ruled out is only nearly right, hence there larger ones count as small.
+    A network per state where noise depends on the state, where the history is read, or where matrices are small and all
+    states can be enumerated; one matrix per position where noise differs by position; one for all states else. What is
+    left of a matrix where some outcomes are ruled out is only nearly right, and the mean over hidden rates is not all
+    that states tell: there a network learns small matrices however many states there are.
     """
     remembers = thought is not None and thought.layers > 0
     if config.model != "auto":
@@ -182,7 +185,8 @@ def model_kind(env: Env, config: DynamicsConfig, thought: ThoughtConfig | None =
             raise ValueError(f"dynamics.model {config.model!r} reads no history, and thought.layers is set: use full")
         return config.model
     most = MOST_BY_STATE if env.unmasked else SMALL
-    if remembers or env.noise_by_state or env.actions * env.outcomes <= most:
+    by_network = enumerable(env) or not env.unmasked or env.noise.has_hidden_rate
+    if remembers or env.noise_by_state or (by_network and env.actions * env.outcomes <= most):
         return "full"
     return "positional" if env.noise.by_position and env.counts_steps else "shared"
 

@@ -1,6 +1,7 @@
 """Encoders: a state -> a representation that the heads read."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
@@ -15,7 +16,14 @@ from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.nets.registry import ENCODERS
 from sgfn.nets.transformer import Cache, TokenEncoder
 
+aten = torch.ops.aten
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU}
+GRADIENTS: dict[type[nn.Module], Callable[[Tensor, Tensor], Tensor]] = {
+    nn.ReLU: lambda gradient, sums: aten.threshold_backward(gradient, sums, 0.0),
+    nn.GELU: lambda gradient, sums: aten.gelu_backward(gradient, sums),
+    nn.SiLU: lambda gradient, sums: aten.silu_backward(gradient, sums),
+}
+"""(Gradient of an activation's output, its input) to the gradient of its input."""
 
 
 class MLP(nn.Module):

@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from sgfn.config import NetConfig
 from sgfn.envs.base import Env
+from sgfn.envs.sequence import SequenceEnv
 from sgfn.nets.encoders import MLP, Join, Reader, StateReader, make_encoder, masked_log_softmax, width_of
+from sgfn.nets.half import HeadOutputs, half_fits, half_outputs
 from sgfn.nets.prefixes import encode_along
 
 
@@ -92,15 +94,25 @@ class FlowNets(nn.Module):
         state = self.env.embed(state)
         return self.heads_of(self.represent(state), state)
 
+    def heads_along(self, states: Int[Tensor, "B N S"], thought: Float[Tensor, "B N W"] | None = None) -> Heads:
+        """Everything, of the first N states of trajectories; in half precision where that fits."""
+        env, encoder = self.env, self.encoder
+        if type(self) is FlowNets and self.join is None and half_fits(encoder, env, states):
+            assert isinstance(encoder, MLP)
+            assert isinstance(env, SequenceEnv)
+            heads = [head for head in (self.policy, self.flow, self.outcome, self.backward) if head is not None]
+            return self.heads_of(HeadOutputs(heads, half_outputs(encoder, heads, env, states)), states)
+        return self.heads_of(self.represent_along(states), states, thought)
+
     def heads_of(
         self,
-        hidden: Float[Tensor, "*batch H"],
+        hidden: Float[Tensor, "*batch H"] | HeadOutputs,
         state: Int[Tensor, "*batch S"],
         thought: Float[Tensor, "*batch W"] | None = None,
     ) -> Heads:
         """Everything, from the states' representations."""
         joined = self._joined(hidden, thought)
-        log_flow = self.flow(joined)[..., 0]
+        log_flow = read(self.flow, joined)[..., 0]
         log_policy, log_outcome = self._log_policy(joined, state), None
         if self.outcome is not None:
             log_outcome = masked_log_softmax(self.logits(self.outcome, hidden), self.env.possible(state))
@@ -113,32 +125,37 @@ class FlowNets(nn.Module):
             log_outcome=log_outcome,
         )
 
-    def _joined(self, hidden: Float[Tensor, "*batch H"], thought: Tensor | None) -> Float[Tensor, "*batch H"]:
+    def _joined(self, hidden: Tensor | HeadOutputs, thought: Tensor | None) -> Tensor | HeadOutputs:
         """With the thought, which learns from the noise model's likelihood alone."""
-        if self.join is None:
+        if self.join is None or isinstance(hidden, HeadOutputs):
             return hidden
         if thought is None:
             raise ValueError("this policy remembers: give it the thought of the history, or let an actor walk with it")
         return self.join(hidden, thought.detach())
 
     def _log_backward(
-        self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]
+        self, hidden: Float[Tensor, "*batch H"] | HeadOutputs, state: Int[Tensor, "*batch S"]
     ) -> tuple[Tensor | None, Tensor | None]:
         """Over parents, or over (parent, intention) pairs; neither on a tree where the parent says it all."""
         if self.backward is None:
             return None, None
-        logits = self.backward(hidden)
+        logits = read(self.backward, hidden)
         if not self.joint_backward:
             return masked_log_softmax(logits, self.env.parents(state)), None
         joint = masked_log_softmax(logits, self.env.support(state).flatten(-2))
         return None, joint.unflatten(-1, (self.env.outcomes, self.env.actions))
 
-    def _log_policy(self, hidden: Float[Tensor, "*batch H"], state: Int[Tensor, "*batch S"]) -> Tensor:
+    def _log_policy(self, hidden: Float[Tensor, "*batch H"] | HeadOutputs, state: Int[Tensor, "*batch S"]) -> Tensor:
         return masked_log_softmax(self.logits(self.policy, hidden), self.env.legal(state))
 
-    def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch A"]:
+    def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"] | HeadOutputs) -> Float[Tensor, "*batch A"]:
         """What a head over actions says; networks that begin at a known law add it here."""
-        return head(hidden)
+        return read(head, hidden)
+
+
+def read(head: nn.Module, hidden: Float[Tensor, "*batch H"] | HeadOutputs) -> Float[Tensor, "*batch A"]:
+    """What a head says of representations, or has said of them already."""
+    return hidden.of(head) if isinstance(hidden, HeadOutputs) else head(hidden)
 
 
 def small(layer: nn.Linear) -> nn.Linear:

@@ -21,7 +21,6 @@ from sgfn.landscapes.function_files import LOG, SCORES
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning.learner import Learner
 from sgfn.learning.methods import build, check_names
-from sgfn.nets.dynamics import MOST_BY_STATE
 from sgfn.runs import metrics
 from sgfn.runs.background import Background
 from sgfn.runs.checkpoints import (
@@ -275,8 +274,8 @@ class Run:
         """The noise model that the checkpoint holds in the place of `auto`, which chose otherwise in earlier days."""
         if config.dynamics.model != "auto" or not self.checkpoint.is_file():
             return config
-        shape = tensor_shape(self.checkpoint, "dynamics.outcome.weight")  # of a network, by entries of a matrix
-        return config if shape is None or shape[0] <= MOST_BY_STATE else config.with_(dynamics__model="full")
+        network = tensor_shape(self.checkpoint, "dynamics.outcome.weight") is not None
+        return config.with_(dynamics__model="full") if network else config
 
     def upgrade(self, config: TrainConfig) -> None:
         """Write config.json in the present format, with copies of the files; nothing is done if it is as it should."""

@@ -36,6 +36,7 @@ from sgfn.learning.scoring import score
 from sgfn.learning.trainer import StepRemainder, Trainer
 from sgfn.nets.dynamics import NoiseModel, make_noise_model
 from sgfn.nets.encoders import Reader
+from sgfn.nets.half import HeadOutputs
 from sgfn.nets.heads import FlowNets
 from sgfn.nets.transformer import Cache
 from sgfn.objectives import scored_as
@@ -179,8 +180,9 @@ class TiltNets(FlowNets):
             if head is not None:
                 nn.init.zeros_(head.weight)
 
-    def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"]) -> Float[Tensor, "*batch A"]:
+    def logits(self, head: nn.Module, hidden: Float[Tensor, "*batch H"] | HeadOutputs) -> Float[Tensor, "*batch A"]:
         """The log-law of the forecast plus the head's correction."""
+        assert isinstance(hidden, Tensor)
         return hidden[..., -self.env.actions :] + head(hidden)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from chain_tasks import AsOnDevice
+from device_watch import AsOnDevice
 from small_runs import CPU, complaint, flags_of, same_tensors, small, tiny_task
 from torch import Tensor
 from torch.testing import assert_close

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Episodes, WholeEpisodes, tempered
-from sgfn.learning.backend import Backend, Learned, Past, Setup, stacked
+from sgfn.learning.backend import Backend, Learned, LogRewards, Past, Setup, UnscoredBatch, stacked
 from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, NoiseTable, RowNet
 from sgfn.learning.kernels.fixed_length_rollout import (
@@ -120,12 +120,29 @@ class FixedLengthBackend(Backend):
         """Random numbers of a batch of rollouts; the rollouts themselves where a GPU kernel makes them."""
         return self.roller.draw(self.config.batch, generator, self.config.explore, temperature)
 
-    def learn(
-        self, draws: SequenceDraws | KernelRollouts, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
+    def begin(self, draws: SequenceDraws | KernelRollouts) -> UnscoredBatch:
+        """A batch of rollouts, with the forward pass over its states."""
+        batch, found = self.roller.roll(draws)
+        return UnscoredBatch(objects=[batch.realised.t()], rollouts=(batch, found))
+
+    def log_rewards(self, batch: UnscoredBatch) -> LogRewards:
+        """Log-rewards of the sequences of a batch, which are all the agent's own."""
+        return [self.log_reward(batch.rollouts[0].realised)]
+
+    def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
+        """Log-reward of each sequence, from the table of all sequences or from the task's landscape."""
+        if self.rewards is None:
+            return self.task.log_reward(realised.t())
+        return self.rewards.index_select(0, (realised * self.powers).sum(0))
+
+    def complete(
+        self, batch: UnscoredBatch, log_rewards: LogRewards, beta: Float[Tensor, ""], rate: Float[Tensor, ""]
     ) -> tuple[Episodes, Learned]:
-        """Roll out a batch and update policy and flow on it; the update of the noise model is left in `pending`."""
-        own, found = self.rollout_gradients(draws, beta)
-        return own, self._apply(found, rate)
+        """Update policy and flow on a batch; the update of the noise model is left in `pending`."""
+        sequences, found = batch.rollouts
+        own = self.episodes(sequences, log_rewards[0])
+        learn = self.config.dynamics.mode == "batch"
+        return own, self._apply(self.gradients(sequences, found, own, beta, learn=learn), rate)
 
     def update_noise_model(self, pending: NoiseModelGradient, rate: Float[Tensor, ""]) -> None:
         """Update the noise model along the gradient that `learn` left in `pending`."""
@@ -137,14 +154,6 @@ class FixedLengthBackend(Backend):
         assert self.model is not None
         rows = pending.rows or self.roller.rows(pending.realised.shape[1])
         return self.model.backward(rows, pending.forward_pass, pending.output_gradient, pending.last, pending.realised)
-
-    def rollout_gradients(
-        self, draws: SequenceDraws | KernelRollouts, beta: Float[Tensor, ""]
-    ) -> tuple[Episodes, Gradients]:
-        """A batch of rollouts, and the gradients of its loss."""
-        batch, found = self.roller.roll(draws)
-        own = self.episodes(batch, self.log_reward(batch.realised))
-        return own, self.gradients(batch, found, own, beta, learn=self.config.dynamics.mode == "batch")
 
     def past_gradients(self, past: Past, beta: Float[Tensor, ""]) -> Gradients:
         """Loss and gradients of past trajectories."""
@@ -190,12 +199,6 @@ class FixedLengthBackend(Backend):
         nll, gradients = self.fit(past)
         self.setup.noise_optimiser.apply(gradients, rate, self.model.parameters)
         return nll
-
-    def log_reward(self, realised: Int[Tensor, "T B"]) -> Float[Tensor, " B"]:
-        """Log-reward of each sequence, from the table of all sequences or from the task's landscape."""
-        if self.rewards is None:
-            return self.task.log_reward(realised.t())
-        return self.rewards.index_select(0, (realised * self.powers).sum(0))
 
     def episodes(self, batch: SequenceBatch, log_reward: Float[Tensor, " B"]) -> Episodes:
         """The batch as trajectories without states."""

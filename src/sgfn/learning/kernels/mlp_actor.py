@@ -4,7 +4,6 @@ An update on the rollout's own batch needs the same sums again, at the same weig
 a second time, with the same gradients.
 """
 
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,16 +18,8 @@ from sgfn.envs.base import Env
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.learning.rollout import RolloutSteps, WholeRollout
-from sgfn.nets.encoders import MLP, masked_log_softmax
+from sgfn.nets.encoders import GRADIENTS, MLP, masked_log_softmax
 from sgfn.nets.prefixes import GrowingSums, sums_prefixes
-
-aten = torch.ops.aten
-BACKWARD: dict[type[nn.Module], Callable[[Tensor, Tensor], Tensor]] = {
-    nn.ReLU: lambda gradient, sums: aten.threshold_backward(gradient, sums, 0.0),
-    nn.GELU: lambda gradient, sums: aten.gelu_backward(gradient, sums),
-    nn.SiLU: lambda gradient, sums: aten.silu_backward(gradient, sums),
-}
-"""(Gradient of an activation's output, its input) to the gradient of its input."""
 
 
 class MLPFromSums(torch.autograd.Function):
@@ -52,7 +43,7 @@ class MLPFromSums(torch.autograd.Function):
         sums, weights = rest[: ctx.layers], rest[ctx.layers :]
         found: list[Tensor] = []
         for layer in range(ctx.layers - 1, -1, -1):
-            gradient = BACKWARD[type(ctx.activation)](gradient, sums[layer])
+            gradient = GRADIENTS[type(ctx.activation)](gradient, sums[layer])
             before = ctx.activation(sums[layer - 1]) if layer else features
             found = [gradient.t() @ before, gradient.sum(0), *found]
             if layer or ctx.needs_input_grad[1]:
