@@ -232,3 +232,20 @@ def test_one_matrix_for_all_states_needs_no_position_and_one_for_each_does() -> 
     assert stacked.by_position
     with pytest.raises(ValueError, match="noise by position needs to know the position"):
         stacked.operator(slippable(), torch.float64)
+
+
+@pytest.mark.parametrize("actions", [3, 9])
+def test_entries_of_a_learned_table_have_the_gradients_of_a_look_up(actions: int) -> None:
+    """Few entries are selected by comparison, more are looked up."""
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(1, actions, actions, generator=generator, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    intention, outcome = torch.randint(actions, (2, 40, 2), generator=generator)
+    weights = torch.randn(40, 2, generator=generator, dtype=torch.float64)
+    found = TableKernel.shared(table[0], intention.shape, log=True).log_prob(intention, outcome)
+    wanted = table[0, intention, outcome]
+    torch.testing.assert_close(found, wanted)
+    (slope,) = torch.autograd.grad((found * weights).sum(), table)
+    (right,) = torch.autograd.grad((wanted * weights).sum(), table)
+    torch.testing.assert_close(slope, right)
+    (wrong,) = torch.autograd.grad((table[0, outcome, intention] * weights).sum(), table)
+    assert (wrong - right).abs().max() > 0.1  # and the test can fail

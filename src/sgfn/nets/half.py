@@ -25,8 +25,6 @@ LARGEST = 16.0
 """Largest gradient at the outputs, scaled."""
 ALIGNED = 8
 """Rows and outputs are padded to a multiple of so many entries: a GPU's products of others take twice as long."""
-FUSED = 8
-"""Outputs up to which a compiled step sums their gradients where they are read, and stores no product with weights."""
 
 
 class HeadOutputs:
@@ -101,7 +99,7 @@ class HalfNet(torch.autograd.Function):
         scale = LARGEST / gradient.abs().amax().clamp(min=1e-30)
         half, back = (gradient * scale).half(), scale.reciprocal()
         found = [wide_product(half.t(), read[-1]) * back, gradient.sum(0)]
-        half = through_heads(half, weights[-1])
+        half = half @ weights[-1]
         for i in range(layers - 1, -1, -1):
             half = slope(half, before[i + ctx.summed])
             found = [wide_product(half.t(), read[i]) * back, half.sum(0, dtype=torch.float32) * back, *found]
@@ -117,10 +115,3 @@ def _in_parts(values: list[Tensor], first: int, second: int) -> tuple[list[Tenso
 def wide_product(left: Float[Tensor, "M K"], right: Float[Tensor, "K N"]) -> Float[Tensor, "M N"]:
     """A product of half-precision matrices in single precision; a CPU, which has none, rounds nothing at all."""
     return torch.mm(left, right, out_dtype=torch.float32) if left.is_cuda else left.float() @ right.float()
-
-
-def through_heads(gradient: Float[Tensor, "M O"], weight: Float[Tensor, "O H"]) -> Float[Tensor, "M H"]:
-    """Gradient of what the heads read. In a compiled step that of few outputs is summed by whoever reads it."""
-    if torch.compiler.is_compiling() and weight.shape[0] <= FUSED:
-        return (gradient[:, :, None].float() * weight.float()).sum(1).half()
-    return gradient @ weight

@@ -16,6 +16,8 @@ Rate = float | Float[Tensor, "*batch"]
 
 SMALL = 1024
 """Entries of a matrix [A, K] up to which one may be built for every state."""
+FEW = 64
+"""Entries of a shared matrix up to which one is selected by comparison where it is learned."""
 
 
 class Kernel(ABC):
@@ -223,7 +225,10 @@ class TableKernel(Kernel):
 
     def log_prob(self, intention: Int[Tensor, "*batch"], outcome: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """One entry of the table per state."""
-        found = self.table[self.index, intention, outcome]
+        if self.table.requires_grad and self._shared and self.table.numel() <= FEW:
+            found = _selected(self.table[0].flatten(), intention * self.table.shape[-1] + outcome)
+        else:
+            found = self.table[self.index, intention, outcome]
         return found if self.log else found.log()
 
     def outcome_probabilities(self, policy: Float[Tensor, "*batch A"]) -> Float[Tensor, "*batch K"]:
@@ -245,6 +250,10 @@ class TableKernel(Kernel):
         return torch.where(found > 0, floored_log(found) + largest, -torch.inf)
 
     @property
+    def _shared(self) -> bool:
+        return self.table.shape[0] == 1
+
+    @property
     def _small(self) -> bool:
         return self.table[0].numel() <= SMALL
 
@@ -256,7 +265,7 @@ class TableKernel(Kernel):
 
     def _product(self, rows: Float[Tensor, "*batch M"], table: Float[Tensor, "R M N"]) -> Float[Tensor, "*batch N"]:
         """One product with a shared matrix; by table row where matrices are large, so that none stands there twice."""
-        shared = table.shape[0] == 1 or self.index.numel() == 1
+        shared = self._shared or self.index.numel() == 1
         if self._small and not (shared and rows.dtype == torch.float64):  # a GPU rounds single products to ten bits
             return (rows[..., None] * table[self.index]).sum(-2)
         if shared:
@@ -390,6 +399,12 @@ def masked_logsumexp(terms: Float[Tensor, "..."], dim: int, empty: float = -torc
     finite = (terms > -torch.inf).any(dim, keepdim=True)
     found = torch.logsumexp(torch.where(finite, terms, 0.0), dim)
     return torch.where(finite.squeeze(dim), found, empty)
+
+
+def _selected(values: Float[Tensor, " E"], place: Int[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """Values at places, by comparison: gradients of a look-up would be added to few addresses one after another."""
+    here = place[..., None] == torch.arange(values.shape[0], device=place.device)
+    return torch.where(here, values, 0.0).sum(-1)
 
 
 def _pick(matrix: Float[Tensor, "*batch A K"], index: Int[Tensor, "*batch"], dim: int) -> Tensor:
