@@ -190,6 +190,27 @@ def development_table() -> str:
     return table(["recipe", "seeds", *(cell.split(",")[0] for cell in cells), "mean"], lines)
 
 
+def why_table() -> str:
+    """What knowing the noise gains by each belief about the scores, and its parts by places that act together."""
+    rows, lines = rows_of("design_why.json"), []
+    names, noises = list(rows[0]["shares"]), list(rows[0]["plates"])
+    for (task,), here in groups(rows, ("task",)).items():
+        for name in names:
+            parts = np.mean([row["shares"][name] for row in here], 0)
+            told = [f"{100 * x:.0f}" for x in (parts[0], parts[1], parts[2], parts[3:].sum())]
+            lines.append([task, name, str(len(here)), *told, *(_why_gain(here, name, noise) for noise in noises)])
+    head = ["landscape", "plate chosen from", "seeds", "1 place", "2", "3", "4 and more"]
+    return table([*head, *(f"gain, regret at {noise}" for noise in noises)], lines)
+
+
+def _why_gain(rows: Rows, name: str, noise: str) -> str:
+    """Gain of a plate that knows the noise over one that does not, and what it lacks of the best, in percent."""
+    plates = [row["plates"][noise][name] for row in rows]
+    gain = np.mean([100 * (one["aware"] / one["unaware"] - 1) for one in plates])
+    lacks = np.mean([100 * (1 - one["aware"] / one["best"]) for one in plates])
+    return f"{gain:+.1f}, {lacks:.1f}"
+
+
 def gain_table() -> str:
     """What ranking by the value under noise gains over ranking by the score if intact."""
     rows, lines = rows_of("design_gain.json"), []
@@ -245,6 +266,7 @@ TABLES = {
     "design-searches": searches_table,
     "design-reach": partial(p4_table, "design_reach.json"),
     "design-gain": gain_table,
+    "design-why": why_table,
     "design-proxies": proxies_table,
     "design-sampler": sampler_table,
     "design-development": development_table,

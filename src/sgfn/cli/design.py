@@ -165,6 +165,8 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
         "score": "if intact",
     }
     heads |= {"distance": "from nearest measured"}
+    if bool((proposal.orders.intact == 1).all()):  # without noise both say what `expected` says
+        heads = {name: head for name, head in heads.items() if name not in ("intact", "score")}
     best = proposal.orders.sort_values("expected", ascending=minimise, kind="stable").head(SHOWN)
     if len(best) < len(proposal):
         out.print(f"the {SHOWN} of {len(proposal)} orders with the best expected scores:", soft_wrap=True)
