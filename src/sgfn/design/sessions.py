@@ -94,11 +94,11 @@ def carry_on(
     elif designer.noise_settings is not None:
         designer.make_noise(designer.noise_settings)  # for the lengths as they are now
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
-    notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
+    notices = [f"orders of {folder} that were not measured yet: {len(designer.pending)}; they are not proposed again"]
     if measured is not None:
         designer.tell(measured, flags=True)
         told = [f"{measured}: {notice}" for notice in designer.notices]
-        notices = [*_ignored(measured, designer), *told, f"{len(designer.pending)} orders are still not measured"]
+        notices = [*_ignored(measured, designer), *told, f"orders still not measured: {len(designer.pending)}"]
     notices = notices if designer.pending else notices[:-1]
     if noise and designer.noise.notice:
         notices = [designer.noise.notice, *notices]

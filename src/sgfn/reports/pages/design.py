@@ -134,7 +134,8 @@ def _progress(designer: Designer) -> Section:
     else:
         about = "Scores so far. What was predicted of the orders is shown here when the first plate is measured."
     best = f"best so far {designer.best[1]:.4g}"
-    scores = drawing(progress_figure(designer.measured, designer.sign), key="progress", said=f"Scores by round, {best}")
+    shown = progress_figure(designer.measured, designer.sign, log=designer.config.transform == "log")
+    scores = drawing(shown, key="progress", said=f"Scores by round, {best}")
     pairs = drawing(predicted_figure(designer.measured), key="predicted", said="Predicted against measured scores")
     inside = drawing(calibration_figure(designer.measured), key="calibration", said="Coverage of intervals")
     later = (("Predicted and measured, 80 % intervals", pairs), ("Calibration of orders", inside))
