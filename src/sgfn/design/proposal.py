@@ -130,7 +130,8 @@ def choose(
     if reach is None:
         reach = grown_reach(deserved_reach(space.max_length, correlation), space.max_length, improved)
     config = replace(config, search=replace(config.search, reach=reach))
-    request = Request(wells=count, seed=seed, kappa=config.kappa)
+    searched = not enumerable(space, config.search)
+    request = Request(wells=count, seed=seed, kappa=config.kappa, searched=searched)
 
     def rows(values: Float[Tensor, "M N"]) -> Float[Tensor, "K N"]:
         return acquire(config.acquisition, values, request)
