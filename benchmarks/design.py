@@ -34,16 +34,17 @@ from sgfn.design.simulate import Truth
 from sgfn.landscapes.tasks import make_task
 
 STUDIES = ("p1", "p2", "p4", "searches", "development", "wide", "peptides", "gain", "why")
-RIVALS = "benchmarks.design_rivals:"
+RIVALS, RECIPES = "benchmarks.design_rivals:", "benchmarks.design_recipes:"
+STILL = f"{RECIPES}ucb_still"
 METHODS = {
     "p1": (
         *("default", "pooled-mixed", "mixed", "ucb", "thompson", "greedy", "members", "genetic", "adalead", "random"),
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),
-    "p4": ("ucb", "adalead", "genetic", "cma-es", "evolution", "random"),
+    "p4": ("thompson", STILL, "adalead", "genetic", "cma-es", "evolution", "random"),
     "development": ("default", "mixed", "ucb", "thompson", "adalead"),
-    "wide": ("ucb", "thompson", "adalead", "cma-es"),
+    "wide": (*(f"{RECIPES}{name}" for name in ("thompson", "ucb_still", "thompson_still", "thompson_free")), "cma-es"),
 }
 PROXY = {"peptides": "auto"}
 LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}

@@ -2,9 +2,9 @@
 
 Each is a method by name, `benchmarks.design_recipes:gp_thompson`: a proxy (ensemble, gp, both), what it is fitted to
 (scores, their square roots `sqrt` or logarithms `log`), and an acquisition (`mixed`: half of the wells by each of
-ucb and thompson; `spread`: the first half by rising numbers of standard deviations). `ucb1`, `ucb1_free`
-and `members_free` are those of a search in a space that cannot be listed: an acquisition, its kappa, and whether the
-search has no limit of reach.
+ucb and thompson; `spread`: the first half by rising numbers of standard deviations). `thompson`, `ucb1_still` and
+`members_free` are those of a search in a space that cannot be listed: an acquisition, its kappa, and whether the reach
+stays that of a first plate (`still`) or has no limit (`free`) in the place of growing with what plates brought.
 """
 
 import re

@@ -81,11 +81,13 @@ def squares(out: Path, seeds: tuple[int, ...], turn: float = 0.0) -> Study:
 
 def test_cells_with_a_row_are_not_done_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "a.json"
-    write_json(out, {"command": "old", "rows": [{"number": 0, "square": 7}, {"number": 1, "square": 8, "older": "x"}]})
+    rows = [{"number": 0, "square": 7}, {"number": 1, "square": 8, "older": "x"}]
+    write_json(out, {"command": "old", "note": "by hand", "rows": rows})
     perform([squares(out, (1, 0, 2))])
     found = read_json(out)
     assert found["rows"] == [{"number": n, "square": s} for n, s in ((1, 1), (0, 7), (2, 4))]  # in the order of cells
     assert (found["sum"], found["before"]) == (12, [{"command": "old", "machine": None}])
+    assert found["note"] == "by hand"
     assert len(capsys.readouterr().out.splitlines()) == 2
     perform([squares(out, (1, 0, 2, 3))], minutes=0.0)  # nothing is begun after the time
     assert read_json(out) == found
