@@ -46,7 +46,7 @@ METHODS = {
     "development": ("default", "mixed", "ucb", "thompson", "adalead"),
     "wide": (*(f"{RECIPES}{name}" for name in ("thompson", "ucb_still", "thompson_still", "thompson_free")), "cma-es"),
 }
-PROXY = {"peptides": "auto"}
+PROXY = dict.fromkeys(METHODS, "ensemble") | {"peptides": "auto"}
 LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}
 RATES = (0.01, 0.1, 0.2, 0.3)
 
@@ -105,7 +105,7 @@ def main() -> None:
         parser.error("gain has no cells: leave --cluster out")
     if given.study == "gain":
         return write_results(out, {"rows": gains()})
-    kind = given.proxy or PROXY.get(given.study, "ensemble")
+    kind = given.proxy or PROXY.get(given.study, "")
     if given.study == "peptides":
         return run_peptides(given.seeds, kind, out, given.cluster)
     seeds = range(given.first, given.first + given.seeds)

@@ -217,7 +217,8 @@ def why_table() -> str:
         for name in names:
             parts = np.mean([row["shares"][name] for row in here], 0)
             told = [f"{100 * x:.0f}" for x in (parts[0], parts[1], parts[2], parts[3:].sum())]
-            lines.append([task, name.replace("1 places", "1 place"), str(len(here)), *told, *(_why_gain(here, name, noise) for noise in noises)])
+            gains = [_why_gain(here, name, noise) for noise in noises]
+            lines.append([task, name.replace("1 places", "1 place"), str(len(here)), *told, *gains])
     head = ["landscape", "plate chosen from", "seeds", "1 place", "2", "3", "4 and more"]
     return table([*head, *(f"gain, regret at {noise}" for noise in noises)], lines)
 

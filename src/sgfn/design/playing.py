@@ -65,7 +65,7 @@ def designer(
     largest_exact: int | None = None,
     kind: str | None = None,
     **options: Any,
-) -> Player:
+) -> DesignPlayer:
     """One of ours; unaware of the noise it takes every order to come out as it is. `kind` replaces the proxy's kind."""
     space = space if aware else replace(space, noise=UniformSlip(alpha=0.0))
     config = DesignConfig(alphabet=space.alphabet, **options)
