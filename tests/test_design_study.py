@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks import design, design_games, design_landscapes, design_tables, design_why
+from benchmarks import design, design_games, design_landscapes, design_recipes, design_tables, design_why
 from benchmarks.cells import perform
+from benchmarks.design_games import LARGE, WIDE
 from benchmarks.design_tables import paired, win_tie_loss
 from benchmarks.exploration_tables import rows_of
 from torch.testing import assert_close
@@ -48,9 +49,24 @@ def test_wins_are_counted_over_seeds_that_both_have_played() -> None:
 
 
 def test_every_method_of_a_study_has_a_name_in_its_table() -> None:
-    assert {*design.METHODS["p1"], *design.METHODS["p4"]} <= set(design_tables.NAMES)
+    assert {*design.METHODS["p1"], *design.METHODS["p4"], *design.METHODS["wide"]} <= set(design_tables.NAMES)
     assert {cell.task for cell in design_games.cells("p2")} == set(design_games.TASKS)
     assert len(list(design_games.cells("p2"))) == 2 * len(design_games.TASKS) * len(design_games.NOISES)
+
+
+def test_settings_are_chosen_on_other_spaces_than_they_are_shown_on() -> None:
+    shown, chosen = ([str(sorted(part.items())) for part in parts.values()] for parts in (LARGE, WIDE))
+    assert not {*shown} & {*chosen}
+    scores = design_landscapes.coupled(["A" * 30, "C" + "A" * 29, "A" * 29 + "C", "C" + "A" * 28 + "C"])
+    assert all(0.0 < score < 1.0 for score in scores)
+    assert len({*scores}) == 4
+
+
+@pytest.mark.parametrize(("name", "reach", "known"), [("ucb", None, 1), ("ucb_still", None, 0), ("ucb_free", 0, 1)])
+def test_recipes_of_searches_differ_in_their_reach(name: str, reach: int | None, known: int) -> None:
+    player = getattr(design_recipes, name)(OrderSpace(alphabet="AC", min_length=4, max_length=4), "ridge")
+    player.bests.append(1.0)
+    assert (player.config.acquisition, player.config.reach, len(player.bests)) == ("ucb", reach, known)
 
 
 # The percentages of splice sites: which errors are counted decides
