@@ -5,7 +5,7 @@ OMP_NUM_THREADS=1 python -m benchmarks.design p2 --seeds 5         MPSA and TFBi
 OMP_NUM_THREADS=1 python -m benchmarks.design p4 --seeds 5         RNA, Ehrlich, constrained peptides: 128 + 10 x 128
 OMP_NUM_THREADS=1 python -m benchmarks.design searches --seeds 5   the same spaces, all searches on one fixed proxy
 OMP_NUM_THREADS=1 python -m benchmarks.design development --first 200   made-up landscapes to choose settings on
-OMP_NUM_THREADS=1 python -m benchmarks.design wide --first 200 --seeds 4   smaller spaces that nobody can list, likewise
+OMP_NUM_THREADS=1 python -m benchmarks.design wide --first 200 --seeds 3   smaller spaces that nobody can list, likewise
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy auto --seeds 5   2,177 peptides, one plate
 OMP_NUM_THREADS=1 python -m benchmarks.design why --seeds 3       when knowing the noise gains, and why not from proxies
 python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
