@@ -46,13 +46,15 @@ class Study:
     rows: list[Row] = field(default_factory=list)
     before: list[Row] = field(default_factory=list)
     """Commands and machines of rows that the file had already."""
+    note: str = ""
+    """What the file says of its rows in words, which stays."""
 
     def begin(self, committed: bool = False) -> list[Cell]:
         """Read the file, or if asked for the committed one where there is none yet, and give the cells that lack."""
         known = RESULTS / self.out.name if committed and not self.out.is_file() else self.out
         if known.is_file():
             found = read_json(known)
-            self.rows = found["rows"]
+            self.rows, self.note = found["rows"], found.get("note", "")
             self.before = _commands(found, self.origin())
         return [cell for cell in self.cells if not any(is_of(row, cell.key) for row in self.rows)]
 
@@ -71,7 +73,8 @@ class Study:
         order = {str(cell.key): place for place, cell in enumerate(self.cells)}
         names = list(self.cells[0].key) if self.cells else []
         self.rows.sort(key=lambda row: order.get(str({name: row.get(name) for name in names}), -1))
-        about = self.origin() | self.about(self.rows) | ({"before": self.before} if self.before else {})
+        about = self.origin() | ({"note": self.note} if self.note else {}) | self.about(self.rows)
+        about |= {"before": self.before} if self.before else {}
         write_text(self.out, row_by_row(about, self.rows))
 
 

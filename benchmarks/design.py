@@ -5,7 +5,9 @@ OMP_NUM_THREADS=1 python -m benchmarks.design p2 --seeds 5         MPSA and TFBi
 OMP_NUM_THREADS=1 python -m benchmarks.design p4 --seeds 5         RNA, Ehrlich, constrained peptides: 128 + 10 x 128
 OMP_NUM_THREADS=1 python -m benchmarks.design searches --seeds 5   the same spaces, all searches on one fixed proxy
 OMP_NUM_THREADS=1 python -m benchmarks.design development --first 200   made-up landscapes to choose settings on
+OMP_NUM_THREADS=1 python -m benchmarks.design wide --first 200 --seeds 3   smaller spaces that nobody can list, likewise
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy auto --seeds 5   2,177 peptides, one plate
+OMP_NUM_THREADS=1 python -m benchmarks.design why --seeds 3       when knowing the noise gains, and why not from proxies
 python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
 
 Methods `benchmarks.design_rivals:...` are other people's code and need an environment that has it; `--methods` chooses.
@@ -27,21 +29,24 @@ from benchmarks.design_games import Cell, config_of, games_of, write_results
 from benchmarks.design_peptides import run_peptides
 from benchmarks.design_searches import METHODS as SEARCHERS
 from benchmarks.design_searches import searches_study
+from benchmarks.design_why import why_study
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.tasks import make_task
 
-STUDIES = ("p1", "p2", "p4", "searches", "development", "peptides", "gain")
-RIVALS = "benchmarks.design_rivals:"
+STUDIES = ("p1", "p2", "p4", "searches", "development", "wide", "peptides", "gain", "why")
+RIVALS, RECIPES = "benchmarks.design_rivals:", "benchmarks.design_recipes:"
+STILL = f"{RECIPES}ucb_still"
 METHODS = {
     "p1": (
         *("default", "pooled-mixed", "mixed", "ucb", "thompson", "greedy", "members", "genetic", "adalead", "random"),
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),
-    "p4": ("ucb", "adalead", "genetic", "cma-es", "evolution", "random"),
+    "p4": ("thompson", STILL, "adalead", "genetic", "cma-es", "evolution", "random"),
     "development": ("default", "mixed", "ucb", "thompson", "adalead"),
+    "wide": (*(f"{RECIPES}{name}" for name in ("thompson", "ucb_still", "thompson_still", "thompson_free")), "cma-es"),
 }
-PROXY = {"p1": "ensemble", "p2": "ensemble", "p4": "ensemble", "development": "ensemble", "peptides": "auto"}
+PROXY = dict.fromkeys(METHODS, "ensemble") | {"peptides": "auto"}
 LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}
 RATES = (0.01, 0.1, 0.2, 0.3)
 
@@ -104,7 +109,9 @@ def main() -> None:
     if given.study == "peptides":
         return run_peptides(given.seeds, kind, out, given.cluster)
     seeds = range(given.first, given.first + given.seeds)
-    if given.study == "searches":
+    if given.study == "why":
+        study = why_study(seeds, out)
+    elif given.study == "searches":
         study = searches_study(seeds, out, given.methods or SEARCHERS, given.only)
     else:
         study = games_of(given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out, given.only)

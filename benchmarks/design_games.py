@@ -18,7 +18,11 @@ from sgfn.design.simulate import Truth, play
 from sgfn.landscapes.ehrlich import Ehrlich, draw_walk
 from sgfn.landscapes.tasks import Task, make_task
 
-SIZES = {"4 x 96": {"rounds": 4, "orders": 96}, "10 x 128": {"rounds": 10, "orders": 128}}
+SIZES = {
+    "4 x 96": {"rounds": 4, "orders": 96},
+    "10 x 128": {"rounds": 10, "orders": 128},
+    "6 x 64": {"rounds": 6, "orders": 64},
+}
 TASKS = {"mpsa": "NNNGYNNNN", "tfbind8": None, "tfbind8-CRX_REF_R1": None}
 """Landscapes of the study under noise, and which sequences may be ordered; what noise makes of splice sites outside of
 NNNGYNNNN scores 0."""
@@ -45,6 +49,18 @@ LARGE: dict[str, dict[str, Any]] = {
 """Spaces that nobody can list, by the task's name and its length: binding to rna1, Ehrlich functions of four motifs,
 and the hydrophobic moment of peptides without sites of deamidation, acid cleavage or trypsin-like proteases."""
 
+WIDE: dict[str, dict[str, Any]] = {
+    "rna 40": {"rna__length": 40, "rna__target": "rna3"},
+    "rna 36 folded": {"rna__length": 36, "rna__mode": "fold"},
+    "ehrlich 24, V 12": {"ehrlich__length": 24, "ehrlich__motifs": 3, "ehrlich__vocab": 12},
+    "callable 30": {
+        "callable__function": "benchmarks.design_landscapes:coupled",
+        "callable__alphabet": "protein",
+        "callable__length": 30,
+    },
+}
+"""Smaller spaces that nobody can list, on which settings of searches are chosen; none is one of `LARGE`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
@@ -69,8 +85,10 @@ def cells(study: str) -> Iterator[Cell]:
         yield from (Cell(task=name) for name in ("made", "mpsa", "tfbind8-CRX_REF_R1"))
     elif study == "p4":
         yield from (Cell(task=name, size="10 x 128", start=128) for name in LARGE)
+    elif study == "wide":
+        yield from (Cell(task=name, size="6 x 64", start=64) for name in WIDE)
     else:
-        for size in SIZES:
+        for size in ("4 x 96", "10 x 128"):
             for task in TASKS:
                 yield from (Cell(task=task, noise=noise, size=size, start=5000) for noise in NOISES)
 
@@ -83,7 +101,7 @@ def config_of(cell: Cell, folder: Path) -> TrainConfig:
         letters = "ACGU" if cell.task == "mpsa" else "ACGT"
         noise = NoiseConfig(kind="confusion", file=write_taq(folder / f"{letters}.csv", letters))
     config = TrainConfig().with_(noise=noise, constraints__pattern=TASKS.get(cell.task))
-    return config.with_(**LARGE.get(cell.task, {}))
+    return config.with_(**LARGE.get(cell.task, WIDE.get(cell.task, {})))
 
 
 def write_taq(file: Path, letters: str) -> Path:

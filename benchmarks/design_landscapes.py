@@ -66,6 +66,25 @@ def scores(number: int) -> Float64[np.ndarray, " 160000"]:
     return found / found.max()
 
 
+def coupled(texts: list[str]) -> list[float]:
+    """Scores of proteins of 30 letters or fewer: effects of letters and of 45 pairs of places, through a sigmoid.
+
+    A function for the task `callable`, to choose settings of searches on.
+    """
+    generator, known = np.random.default_rng(30), properties()
+    single = 0.5 * (known @ generator.normal(size=(4, 30))).T + 0.5 * generator.normal(size=(30, 20))
+    ends = generator.integers(30, size=(45, 2))
+    pairs = generator.normal(size=(45, 20, 20))
+    code = {letter: number for number, letter in enumerate(LETTERS)}
+    found = []
+    for text in texts:
+        row = np.array([code[letter] for letter in text])
+        total = single[np.arange(len(row)), row].sum()
+        total += sum(pairs[k, row[i], row[j]] for k, (i, j) in enumerate(ends) if max(i, j) < len(row))
+        found.append(float(1 / (1 + np.exp(4 - total / 6))))
+    return found
+
+
 def made(number: int, name: str, config: TrainConfig) -> Task:
     """four sites of a made-up protein"""
     env = sequences(config, length=SITES, alphabet=LETTERS)

@@ -58,13 +58,13 @@ def peptide_rows(seed: int, kind: str) -> list[dict[str, Any]]:
     began = time.process_time()
     proxy = fitted.fitted()
     fit_seconds = time.process_time() - began
-    for acquisition, reach in ((None, None), ("thompson", None), (None, 0)):
-        named: dict[str, Any] = {} if acquisition is None else {"acquisition": acquisition}
-        designer = Designer("protein", seed=seed, proxy=kind, reach=reach, sampler="off", **named).fit(table)
+    for acquisition, reach in (("ucb", None), ("thompson", None), ("ucb", 0)):
+        chosen: dict[str, Any] = {"acquisition": acquisition, "reach": reach}
+        designer = Designer("protein", seed=seed, proxy=kind, sampler="off", **chosen).fit(table)
         designer.proxy, began = proxy, time.process_time()
         plate = designer.propose(96)
         true = np.array(moments(plate.orders.order.tolist()))
-        row = {"seed": seed, "acquisition": designer.config.acquisition, "reach": reach, "orders": len(plate)}
+        row = {"seed": seed, **chosen, "orders": len(plate)}
         row |= {"proxy": plate.proxy, "percentile_90": limit, "mean": float(true.mean()), "best": float(true.max())}
         row |= {"share_above": float((true > limit).mean()), "fit_cpu_seconds": fit_seconds}
         rows.append(row | {"cpu_seconds": time.process_time() - began, "scored": plate.scored})

@@ -2,14 +2,14 @@
 
 Each is a method by name, `benchmarks.design_recipes:gp_thompson`: a proxy (ensemble, gp, both), what it is fitted to
 (scores, their square roots `sqrt` or logarithms `log`), and an acquisition (`mixed`: half of the wells by each of
-ucb and thompson; `spread`: the first half by rising numbers of standard deviations). `ucb1`, `ucb1_free`
-and `members_free` are those of a search in a space that cannot be listed: an acquisition, its kappa, and whether the
-search has no limit of reach.
+ucb and thompson; `spread`: the first half by rising numbers of standard deviations). `thompson`, `ucb1_still` and
+`members_free` are those of a search in a space that cannot be listed: an acquisition, its kappa, and whether the reach
+stays that of a first plate (`still`) or has no limit (`free`) in the place of growing with what plates brought.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -87,23 +87,32 @@ def recipe(kinds: str, transform: str, acquisition: str, kappa: float, space: Or
     return Recipe(space, KINDS[kinds], transform, acquisition, kappa)
 
 
-def searching(acquisition: str, kappa: float, reach: int | None, space: OrderSpace, proxy: str) -> Player:
-    """An acquisition in a search within the default reach (None) or without a limit (0)."""
-    return designer(space, proxy, acquisition=acquisition, kappa=kappa, reach=reach, sampler="off")
+def searching(acquisition: str, kappa: float, reach: str | None, space: OrderSpace, proxy: str) -> Player:
+    """An acquisition in a search within the default reach, within that of a first plate, or without a limit."""
+    limit = 0 if reach == "_free" else None
+    player = designer(space, proxy, acquisition=acquisition, kappa=kappa, reach=limit, sampler="off")
+    return replace(player, bests=Forgotten()) if reach == "_still" else player
+
+
+class Forgotten(list[float]):
+    """A list that stays empty, so that no plate is known to have brought anything."""
+
+    def append(self, value: float) -> None:
+        """Nothing."""
 
 
 NAME = re.compile(rf"({'|'.join(KINDS)})(?:_(sqrt|log))?_(ucb|members|mixed|spread|thompson)(\d*)")
 """Proxies, what they are fitted to, the acquisition, and its kappa where that is not 3."""
 
 
-SEARCH = re.compile(r"(ucb|members|thompson)(\d*)(_free)?")
-"""An acquisition, its kappa where that is not 3, and whether the search has no limit of reach."""
+SEARCH = re.compile(r"(ucb|members|thompson|greedy|mixed)(\d*)(_free|_still)?")
+"""An acquisition, its kappa where that is not 3, and whether the reach has no limit or stays that of a first plate."""
 
 
 def __getattr__(name: str) -> Callable[[OrderSpace, str], Player]:
     """A way to fill a plate by the name that its parts make: gp_thompson, both_sqrt_thompson, gp_mixed1."""
     if searched := SEARCH.fullmatch(name):
-        return partial(searching, searched[1], float(searched[2] or 3.0), 0 if searched[3] else None)
+        return partial(searching, searched[1], float(searched[2] or 3.0), searched[3])
     found = NAME.fullmatch(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

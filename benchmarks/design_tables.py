@@ -8,8 +8,10 @@ import numpy as np
 
 from benchmarks.exploration_tables import Rows, groups, rows_of, table
 
-OURS = {"p1": "default", "p2": "greedy", "p4": "ucb"}
-"""The method that others are compared with: the default, and under noise the one that is aware of it."""
+OURS = {"p1": ("default", "ucb"), "p4": ("thompson", "benchmarks.design_recipes:thompson")}
+"""Methods that others are compared with, the first of them that was played: the default."""
+STILL = "benchmarks.design_recipes:ucb_still"
+"""The default of searches before their reach grew."""
 AWARE = ("greedy", "greedy-unaware")
 """Methods that know the noise and do not."""
 TIE = 1e-3
@@ -32,7 +34,12 @@ NAMES = {
     "benchmarks.design_rivals:cma_package": "CMA-ES (cma)",
     "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
     "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
-    "benchmarks.design_recipes:ucb1": "ucb, `--kappa 1`",
+    "benchmarks.design_recipes:thompson": "thompson, ours",
+    STILL: "ucb, reach of a first plate",
+    "benchmarks.design_recipes:thompson_still": "thompson, reach of a first plate",
+    "benchmarks.design_recipes:ucb1_still": "ucb, `--kappa 1`, reach of a first plate",
+    "benchmarks.design_recipes:ucb": "ucb, reach that grows",
+    "benchmarks.design_recipes:members": "members, reach that grows",
     "benchmarks.design_recipes:ucb1_free": "ucb, `--kappa 1 --reach 0`",
     "benchmarks.design_recipes:members_free": "members, `--reach 0`",
     "benchmarks.design_recipes:thompson_free": "thompson, `--reach 0`",
@@ -82,7 +89,7 @@ def p1_table() -> str:
     """Best fitness found on GB1 by each method, CPU seconds, and the default (where it was played) beside it."""
     games, lines = rows_of("design_p1.json"), []
     played = {game["method"] for game in games}
-    ours = OURS["p1"] if OURS["p1"] in played else "ucb"
+    ours = next(name for name in OURS["p1"] if name in played)
     for method in (name for name in NAMES if name in played):
         own = [game["best"][-1] for game in games if game["method"] == method]
         error = np.std(own, ddof=1) / math.sqrt(len(own)) if len(own) > 1 else math.nan
@@ -139,17 +146,29 @@ def noise_of(cell: str) -> str:
 
 def p4_table(file: str = "design_p4.json") -> str:
     """Best, mean of the 100 best and their differences in spaces that nobody can list, by each method."""
-    lines, ours = [], OURS["p4"]
-    for (cell,), here in groups(rows_of(file), ("cell",)).items():
+    lines, rows = [], rows_of(file)
+    played = {game["method"] for game in rows}
+    ours = next(name for name in (*OURS["p4"], STILL) if name in played)
+    for (cell,), here in groups(rows, ("cell",)).items():
         for method in (name for name in NAMES if any(game["method"] == name for game in here)):
             own = [game for game in here if game["method"] == method]
             last = {key: [game[key][-1] for game in own] for key in ("best", "top", "diversity")}
             spent = np.mean([sum(game["seconds"]) for game in own])
-            beside = ["", ""] if method == ours else compared(*paired(here, ours, method, "best"))
+            both = paired(here, ours, method, "best")
+            beside = ["", ""] if method == ours or not both[0] else compared(*both)
             figures = [_range(last["best"], 3), _range(last["top"], 3), _range(last["diversity"], 1), f"{spent:.0f}"]
             lines.append([cell.split(", noise")[0], NAMES[method], str(len(own)), *figures, *beside])
     head = ["task", "method", "seeds", "best (lowest to highest)", "top 100", "differences", "CPU s"]
-    return table([*head, f"{ours} wins/ties/losses", "difference of best (95 %)"], lines)
+    return table([*head, f"{short(ours)} wins/ties/losses", "difference of best (95 %)"], lines)
+
+
+def short(method: str) -> str:
+    """Name of a method in a table's head.
+
+    >>> short("benchmarks.design_recipes:ucb_still")
+    'ucb'
+    """
+    return method.rpartition(":")[2].removesuffix("_still")
 
 
 def _range(values: list[float], digits: int) -> str:
@@ -188,6 +207,28 @@ def development_table() -> str:
             )
     lines.sort(key=lambda line: line[-1], reverse=True)
     return table(["recipe", "seeds", *(cell.split(",")[0] for cell in cells), "mean"], lines)
+
+
+def why_table() -> str:
+    """What knowing the noise gains by each belief about the scores, and its parts by places that act together."""
+    rows, lines = rows_of("design_why.json"), []
+    names, noises = list(rows[0]["shares"]), list(rows[0]["plates"])
+    for (task,), here in groups(rows, ("task",)).items():
+        for name in names:
+            parts = np.mean([row["shares"][name] for row in here], 0)
+            told = [f"{100 * x:.0f}" for x in (parts[0], parts[1], parts[2], parts[3:].sum())]
+            gains = [_why_gain(here, name, noise) for noise in noises]
+            lines.append([task, name.replace("1 places", "1 place"), str(len(here)), *told, *gains])
+    head = ["landscape", "plate chosen from", "seeds", "1 place", "2", "3", "4 and more"]
+    return table([*head, *(f"gain, regret at {noise}" for noise in noises)], lines)
+
+
+def _why_gain(rows: Rows, name: str, noise: str) -> str:
+    """Gain of a plate that knows the noise over one that does not, and what it lacks of the best, in percent."""
+    plates = [row["plates"][noise][name] for row in rows]
+    gain = np.mean([100 * (one["aware"] / one["unaware"] - 1) for one in plates])
+    lacks = np.mean([100 * (1 - one["aware"] / one["best"]) for one in plates])
+    return f"{gain:+.1f}, {lacks:.1f}"
 
 
 def gain_table() -> str:
@@ -244,7 +285,9 @@ TABLES = {
     "design-p4": p4_table,
     "design-searches": searches_table,
     "design-reach": partial(p4_table, "design_reach.json"),
+    "design-wide": partial(p4_table, "design_wide.json"),
     "design-gain": gain_table,
+    "design-why": why_table,
     "design-proxies": proxies_table,
     "design-sampler": sampler_table,
     "design-development": development_table,

@@ -6,13 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks import design, design_games, design_landscapes, design_tables
+from benchmarks import design, design_games, design_landscapes, design_recipes, design_tables, design_why
 from benchmarks.cells import perform
+from benchmarks.design_games import LARGE, WIDE
 from benchmarks.design_tables import paired, win_tie_loss
 from benchmarks.exploration_tables import rows_of
+from torch.testing import assert_close
 
 import sgfn.noise
 from sgfn.design.simulate import Truth
+from sgfn.design.space import OrderSpace
+from sgfn.design.values import exact_values
 from sgfn.landscapes.tasks import make_task
 
 
@@ -45,9 +49,24 @@ def test_wins_are_counted_over_seeds_that_both_have_played() -> None:
 
 
 def test_every_method_of_a_study_has_a_name_in_its_table() -> None:
-    assert {*design.METHODS["p1"], *design.METHODS["p4"]} <= set(design_tables.NAMES)
+    assert {*design.METHODS["p1"], *design.METHODS["p4"], *design.METHODS["wide"]} <= set(design_tables.NAMES)
     assert {cell.task for cell in design_games.cells("p2")} == set(design_games.TASKS)
     assert len(list(design_games.cells("p2"))) == 2 * len(design_games.TASKS) * len(design_games.NOISES)
+
+
+def test_settings_are_chosen_on_other_spaces_than_they_are_shown_on() -> None:
+    shown, chosen = ([str(sorted(part.items())) for part in parts.values()] for parts in (LARGE, WIDE))
+    assert not {*shown} & {*chosen}
+    scores = design_landscapes.coupled(["A" * 30, "C" + "A" * 29, "A" * 29 + "C", "C" + "A" * 28 + "C"])
+    assert all(0.0 < score < 1.0 for score in scores)
+    assert len({*scores}) == 4
+
+
+@pytest.mark.parametrize(("name", "reach", "known"), [("ucb", None, 1), ("ucb_still", None, 0), ("ucb_free", 0, 1)])
+def test_recipes_of_searches_differ_in_their_reach(name: str, reach: int | None, known: int) -> None:
+    player = getattr(design_recipes, name)(OrderSpace(alphabet="AC", min_length=4, max_length=4), "ridge")
+    player.bests.append(1.0)
+    assert (player.config.acquisition, player.config.reach, len(player.bests)) == ("ucb", reach, known)
 
 
 # The percentages of splice sites: which errors are counted decides
@@ -117,3 +136,30 @@ def test_made_up_landscapes_are_skewed_as_measured_ones() -> None:
     assert all(0.01 < share < 0.15 for share in shares)
     assert design_landscapes.scores(1).max() == 1.0
     assert not np.array_equal(design_landscapes.scores(1), design_landscapes.scores(3))
+
+
+# Why a proxy gains little from knowing the noise
+
+
+def test_noise_shrinks_what_k_places_make_together_by_the_k_th_power() -> None:
+    """V = sum over k of (1 - a)^k f_k, so that noise never reorders a sum over places."""
+    rate, table = 0.2, torch.rand(3, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    space = OrderSpace(alphabet="ABC", min_length=3, max_length=3, noise=sgfn.noise.UniformSlip(alpha=rate))
+    parts = design_why.parts_by_order(table)
+    assert_close(torch.stack(parts).sum(0), table)
+    shrunk = torch.stack([(1 - rate) ** k * part for k, part in enumerate(parts)]).sum(0)
+    assert_close(exact_values(space, table.reshape(1, -1))[0], shrunk.reshape(-1))
+    alone = (parts[0] + parts[1]).reshape(-1)
+    assert exact_values(space, alone[None])[0].argsort().equal(alone.argsort())
+    assert not exact_values(space, table.reshape(1, -1))[0].argsort().equal(table.reshape(-1).argsort())
+
+
+def test_a_plate_by_the_truth_gains_from_knowing_the_noise_and_one_by_its_sums_over_places_does_not() -> None:
+    truth, noise = design_why.noisy("mpsa", "0"), design_why.noisy("mpsa", "0.2").space
+    scores = truth.scores(truth.space.env.all_objects()).double()
+    allowed = truth.space.allowed(truth.space.env.all_objects())
+    alone = torch.zeros_like(scores)
+    alone[allowed] = torch.stack(design_why.parts_by_order(design_why.as_cube(truth, scores))[:2]).sum(0).reshape(-1)
+    known, sums = (design_why.plate_values(noise, scores, belief) for belief in (scores, alone))
+    assert known["aware"] == known["best"] > 1.05 * known["unaware"]
+    assert sums["aware"] == pytest.approx(sums["unaware"], rel=1e-6)

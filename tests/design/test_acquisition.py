@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 
 from sgfn.design.acquisition import ACQUISITIONS, Request, acquire, normal_weights
 from sgfn.design.batch import expected_best, take_turns
+from sgfn.design.proposal import choose
+from sgfn.design.search import SearchConfig
+from sgfn.design.settings import DesignConfig
+from sgfn.design.space import OrderSpace
 
 
 def members(count: int = 6, orders: int = 9) -> torch.Tensor:
@@ -41,6 +45,23 @@ def test_mixed_takes_turns_between_rising_bounds_and_draws() -> None:
     assert torch.equal(found[1::2], drawn[1::2])
     assert not torch.allclose(found[0], drawn[0])
     assert len(acquire("mixed", values, Request(wells=10_000))) == 96  # memory is bounded
+
+
+@pytest.mark.parametrize(("largest", "name"), [(300_000, "ucb"), (0, "thompson")])
+def test_by_default_ranked_orders_follow_ucb_and_a_search_follows_draws(largest: int, name: str) -> None:
+    space, known = OrderSpace(alphabet="ACGT", min_length=5, max_length=5), torch.zeros(1, 5, dtype=torch.int64)
+    letters = torch.randn(4, 5, 4, generator=torch.Generator().manual_seed(0))
+
+    def predict(tokens: torch.Tensor) -> torch.Tensor:
+        return letters[:, torch.arange(5), tokens].sum(-1)
+
+    search = SearchConfig(largest_exact=largest, scored=500, children=64, elite=8)
+    plates = {
+        one: choose(space, predict, DesignConfig(acquisition=one, search=search), 6, known, known).tokens
+        for one in ("auto", "ucb", "thompson")
+    }
+    assert torch.equal(plates["auto"], plates[name])
+    assert not torch.equal(plates["ucb"], plates["thompson"])
 
 
 @pytest.mark.parametrize("name", list(ACQUISITIONS))

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from sgfn.design.acquisition import Request, acquire
 from sgfn.design.distances import edit_distances
 from sgfn.design.edits import children, deleted, inserted, recombined, substituted
+from sgfn.design.proposal import choose
 from sgfn.design.sampler import SamplerConfig, draw_orders
 from sgfn.design.search import SearchConfig, Start, climb, rank_all
+from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace
 from sgfn.design.values import OrderValues, SampledChannel, exact_values
 from sgfn.envs.constraints import Constraints
@@ -179,3 +181,18 @@ def test_the_note_says_where_a_search_began() -> None:
     assert all("that satisfy the constraints were tried" in note for note in notes)
     assert ["within 2 edits of what was measured" in note for note in notes] == [True, True, False, False]
     assert ["within 2 edits of random ones" in note for note in notes] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("reach", "improved", "edits"), [(None, [], 3), (None, [True, True], 12), (None, [True, False], 3), (5, [True], 5)]
+)
+def test_a_search_goes_further_after_plates_that_brought_a_new_best(
+    reach: int | None, improved: list[bool], edits: int
+) -> None:
+    """Cross-validation alone deserves 3 edits; a reach that is set stays as it is."""
+    space, known = OrderSpace(alphabet="AC", min_length=24, max_length=24), torch.zeros(1, 24, dtype=torch.int64)
+    small = SearchConfig(largest_exact=0, scored=2048, children=512, elite=8, patience=30)
+    config = DesignConfig(alphabet="AC", reach=reach, acquisition="greedy", search=small)
+    chosen = choose(space, lambda x: x.sum(1)[None].double(), config, 2, known, known, 0, None, 0.7, improved)
+    assert f"within {edits} edits" in chosen.found.note
+    assert int(chosen.found.tokens.sum(1).max()) == edits

@@ -1,5 +1,6 @@
 """What may be told of a plate: wells that failed, sequences that nobody ordered, lengths that nobody has seen."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,10 @@ import pandas as pd
 import pytest
 
 from sgfn.cli import main
+from sgfn.config import NoiseConfig
+from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import Designer
-from sgfn.design.sessions import carry_on
+from sgfn.design.sessions import Session, begin, carry_on
 
 
 def truth(text: str) -> float:
@@ -48,8 +51,9 @@ def test_a_failed_well_is_not_measured_and_stays_pending(folder: Path, tmp_path:
         carry_on(folder, told(tmp_path, f"{orders[0]},{empty}"), {})
     with pytest.raises(ValueError, match=r"line 3, column 'score': 'high' is not a number"):
         carry_on(folder, told(tmp_path, f"{orders[0]},1", f"{orders[1]},high"), {})
-    with pytest.raises(ValueError, match=r"line 3, column 'score'"):
-        Designer("dna").fit(told(tmp_path, "ACGT,1", f"ACCT,{empty}", header="sequence,score"))
+    first = Designer("dna").fit(told(tmp_path, "ACGT,1", f"ACCT,{empty}", "AAAA,2", header="sequence,score"))
+    assert first.measured.sequence.tolist() == ["ACGT", "AAAA"]
+    assert first.notices == ("1 row without a score (the first on line 3): left out",)
 
 
 def test_frames_may_hold_failed_wells(library: pd.DataFrame) -> None:
@@ -102,3 +106,36 @@ def test_messages_name_flags_on_the_command_line_and_parameters_in_python(
         Designer("dna", weight_column="v").fit(pd.DataFrame({"sequence": ["ACGT"], "score": [1.0]}))
     with pytest.raises(ValueError, match=r"alphabet='protein'|alphabet=protein"):
         Designer("dna").fit(pd.DataFrame({"sequence": ["ACGT", "MKVL"], "score": [1.0, 2.0]}))
+
+
+def test_columns_are_found_whatever_the_case_of_their_names(tmp_path: Path) -> None:
+    made = Designer("dna").fit(told(tmp_path, "ACGT,1", "ACCT,2", header="Sequence,SCORE"))
+    assert made.measured[["sequence", "score"]].to_numpy().tolist() == [["ACGT", 1.0], ["ACCT", 2.0]]
+    assert made.tell(told(tmp_path, "AAAA,3", header="Order,Score")).measured.order.iloc[-1] == "AAAA"
+    with pytest.raises(ValueError, match="'sequence': not in the header"):  # which of the two is not for us to say
+        Designer("dna").fit(told(tmp_path, "ACGT,ACGT,1", header="Sequence,SEQUENCE,score"))
+
+
+def test_what_looks_like_errors_of_scores_is_told_with_the_flag_that_reads_it(tmp_path: Path) -> None:
+    table = told(tmp_path, "ACGT,1,0.1", "ACCT,2,0.1", header="sequence,score,SD")
+    assert any("columns not read: SD (--sd-column SD " in line for line in begun(table, {}).notices)
+    assert not begun(table, {"sd_column": "SD"}).notices
+    file = tmp_path / "new.fasta"
+    file.write_text(">one score=1\nACGT\n>two score=2\nACCT\n")
+    assert not begun(file, {}).notices
+
+
+def begun(table: Path, settings: dict[str, str]) -> Session:
+    """The first round of a table."""
+    return begin(table, settings, NoiseConfig(alpha=0.0), ConstraintsConfig())
+
+
+@pytest.mark.parametrize(("told_scores", "improved"), [([], []), ([2.5], [True]), ([1.0, 9.0], [False, True])])
+def test_a_plate_with_a_new_best_is_known_as_one(told_scores: list[float], improved: list[bool]) -> None:
+    made = Designer("dna").fit(pd.DataFrame({"sequence": ["ACGTACGT", "ACCTACGT"], "score": [1.0, 2.0]}))
+    for number, score in enumerate(told_scores, start=1):
+        made.round = number
+        made.tell(pd.DataFrame({"sequence": ["AAAATTT" + "ACGT"[number]], "score": [score]}))
+    assert made._improved() == improved
+    made.config = replace(made.config, minimise=True)
+    assert made._improved() == [False] * len(improved)

@@ -41,7 +41,8 @@ class ProposeFlags:
     minimise: bool = False
     """Low scores are good."""
     acquisition: str | None = None
-    """What makes an order attractive: ucb (the default), mixed, thompson, members, greedy, or `module:function`."""
+    """What makes an order attractive: ucb, mixed, thompson, members, greedy, or `module:function`; by default ucb where
+    all orders can be ranked and thompson where they are searched for."""
     kappa: float | None = None
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most; 3 by default."""
     proxy: str | None = None
@@ -165,6 +166,8 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
         "score": "if intact",
     }
     heads |= {"distance": "from nearest measured"}
+    if bool((proposal.orders.intact == 1).all()):  # without noise both say what `expected` says
+        heads = {name: head for name, head in heads.items() if name not in ("intact", "score")}
     best = proposal.orders.sort_values("expected", ascending=minimise, kind="stable").head(SHOWN)
     if len(best) < len(proposal):
         out.print(f"the {SHOWN} of {len(proposal)} orders with the best expected scores:", soft_wrap=True)

@@ -41,6 +41,8 @@ class Request:
     """Seed of its random numbers."""
     kappa: float = KAPPA
     """Weight of the uncertainty in `ucb`."""
+    searched: bool = False
+    """Whether orders are sought by a search, as not all of them can be ranked."""
 
     def __post_init__(self) -> None:
         whole_number("orders", self.wells, 1)
@@ -72,6 +74,7 @@ def _ours(name: str, function: str, label: str, about: str, colour: str, line: L
 ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
     "acquisition",
     wrap,
+    _ours("auto", "automatic", "UCB or Thompson", "ucb where all orders are ranked, thompson in a search", "#b66411"),
     _ours("ucb", "upper_confidence_bound", "UCB", "mean plus --kappa standard deviations", "#b66411", DASHED),
     _ours(
         *("mixed", "mixed", "Thompson and UCB"),
@@ -84,6 +87,14 @@ ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
     ),
     _ours("greedy", "greedy", "greedy", "the mean alone", "#3c8b6b"),
 )
+
+
+def automatic(members: Any, request: Request) -> Any:
+    """Rows of `ucb` where all orders are ranked, of `thompson` where a search looks for them.
+
+    A search for one row ends among neighbours of one order, which fill the plate; rows that differ keep it broad.
+    """
+    return (thompson if request.searched else upper_confidence_bound)(members, request)
 
 
 def greedy(members: Any, request: Request) -> Any:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ class Designer:
         `flags`: messages name flags of the command line, not parameters of Python.
         """
         found = read_round(data, self.config, flags=flags)
-        self.ignored, self.notices = found.ignored, tuple(self._respelled(found))
+        self.ignored, self.notices = found.ignored, (*self._respelled(found), *_unmeasured(found, "left out"))
         self.measured = with_round(found.rows, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         if self.noise_settings is not None:
@@ -184,10 +185,7 @@ class Designer:
     def _notices(self, found: RoundTable) -> tuple[str, ...]:
         """What to know of a table that was told."""
         table, made = found.table, self._respelled(found)
-        if lines := found.unmeasured:
-            rows = "1 row" if len(lines) == 1 else f"{len(lines)} rows"
-            where = f"the first on {table.unit} {lines[0]}"
-            made.append(f"{rows} without a score ({where}): not measured, orders among them stay pending")
+        made += _unmeasured(found, "not measured, orders among them stay pending")
         known = {*self.pending, *self.measured.order, *self.measured.sequence}
         strange = [row for row, order in enumerate(found.rows.order) if order not in known]
         if strange and self.round:
@@ -224,6 +222,7 @@ class Designer:
             self._seed(1),
             self.weights,
             proxy.report.spearman,
+            self._improved(),
         )
         self.weights = choice.weights
         self.round += 1
@@ -343,6 +342,11 @@ class Designer:
         ordered = self.measured.assign(good=self.sign * self.measured.score).sort_values("good", ascending=False)
         return ordered.sequence.drop_duplicates().tolist()
 
+    def _improved(self) -> list[bool]:
+        """Whether each plate that was measured brought a better score than all before it."""
+        best = self.measured.assign(good=self.sign * self.measured.score).groupby("round").good.max()
+        return [bool(after > before) for before, after in pairwise(best.cummax())]
+
     def _barred(self, space: OrderSpace) -> Int[Tensor, "B L"]:
         """What may not be ordered: what was measured or ordered before, unless repeats are asked for."""
         before = [] if self.config.repeat else [*self.measured.sequence, *self.measured.order, *self.pending]
@@ -393,6 +397,14 @@ class Designer:
     def _seed(self, purpose: int) -> int:
         """A seed for each round and purpose."""
         return (self.config.seed * 1_000_003 + 101 * self.round + purpose) % (2**31 - 1)
+
+
+def _unmeasured(found: RoundTable, what: str) -> list[str]:
+    """A notice of rows without a score."""
+    if not (lines := found.unmeasured):
+        return []
+    rows = "1 row" if len(lines) == 1 else f"{len(lines)} rows"
+    return [f"{rows} without a score (the first on {found.table.unit} {lines[0]}): {what}"]
 
 
 def report_of(proxy: Proxy) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Tables of a round: measured sequences, their scores, what had been ordered, and what had been predicted."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ MEASURED = {
 ORDER = "order"
 """Column that says what was ordered, in tables that tell of a plate."""
 MISSING = ("", "na", "n/a", "nan", "null", "none")
-"""Scores of wells that were not measured, in any case, in tables that tell of a plate."""
+"""Scores of what was not measured, in any case."""
 PROTEIN_LETTERS = 10
 """Different letters from which on a table is taken for one of proteins."""
 Source = pd.DataFrame | Path | str
@@ -63,11 +64,12 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
     """Measurements of a table or a file.
 
     A table that tells of orders (`told`) may name them in a column `order`; its column of sequences then says what came
-    out, and may be left out where that is not known. There a score that is empty or NA says that nothing was measured.
+    out, and may be left out where that is not known. A score that is empty or NA says that nothing was measured.
     `flags`: messages name flags of the command line, not parameters of Python.
     """
-    whole, respelled = _one_spelling(table_of(source, _field(told, flags)), config, told)
-    table = _with_scores(whole, config) if told else whole
+    given = with_names(table_of(source, _field(told, flags)), _columns(config, told))
+    whole, respelled = _one_spelling(given, config, told)
+    table = _with_scores(whole, config)
     frame, ordered = table.frame, told and ORDER in table.columns
     sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
     checked = _checked(table, config, sequence, flags)
@@ -90,6 +92,20 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
         unmeasured=tuple(int(line) for line in whole.lines if line not in table.lines),
         respelled=respelled,
     )
+
+
+def _columns(config: DesignConfig, told: bool) -> list[str]:
+    """Names of the columns that are read, those that need not be there included."""
+    scores = [name for name, _ in config.score_parts]
+    other = [name for name in (config.sd_column, config.weight_column) if name]
+    return [config.sequence_column, *scores, *other, *((ORDER,) if told else ())]
+
+
+def with_names(table: Table, names: Sequence[str]) -> Table:
+    """The table with its columns called as they are asked for, where one alone differs from a name by its case."""
+    lacking = {name: [own for own in table.columns if own.lower() == name.lower()] for name in names}
+    found = {own[0]: name for name, own in lacking.items() if len(own) == 1 and name not in table.columns}
+    return replace(table, frame=table.frame.rename(columns=found)) if found else table
 
 
 def _one_spelling(table: Table, config: DesignConfig, told: bool) -> tuple[Table, tuple[int, ...]]:
@@ -166,7 +182,7 @@ def shown_alphabet(table: Path, column: str) -> str:
 
     Proteins must show ten letters at least: a few letters beside A, C, G and T are more likely mistakes in DNA.
     """
-    frame = table_of(table, "table").frame
+    frame = with_names(table_of(table, "table"), [column]).frame
     written = "".join(spell(frame[column])).upper() if column in frame else ""
     letters = set(written)
     if letters <= {*ALPHABETS["dna"], *ALPHABETS["rna"]} and written.count("U") > written.count("T"):

@@ -50,7 +50,7 @@ def _rival(name: str, about: str, colour: str) -> MethodEntry:
 METHODS: Registry[MethodEntry] = Registry(
     "method",
     wrap,
-    _ours("default", "this package by default: the proxy by cross-validation, ucb", "#b66411", kind="auto"),
+    _ours("default", "this package by default: the proxy by cross-validation", "#b66411", kind="auto"),
     _ours("pooled-mixed", "mixed on the proxy by cross-validation", "#7a3fa0", kind="auto", acquisition="mixed"),
     _ours("mixed", "this package: half of the wells each by thompson and ucb", "#7a3fa0", acquisition="mixed"),
     _ours("default-search", "default by search", "#540477", kind="auto", largest_exact=0),

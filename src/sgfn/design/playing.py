@@ -1,6 +1,7 @@
 """Players of a simulated design: ours around `Designer`, and rivals around the same kind of proxy."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from jaxtyping import Int
@@ -32,9 +33,12 @@ class DesignPlayer:
     proxy: str
     config: DesignConfig
     weights: Weights | None = None
+    bests: list[float] = field(default_factory=list)
+    """Best score before each plate."""
 
     def propose(self, history: History, count: int, seed: int) -> Int[Tensor, "W L"]:
         """Orders of the next plate."""
+        self.bests.append(float(history.scores.max()))
         fitted = fit_history(self.space, self.proxy, history, seed)
         best_first = history.tokens[history.scores.argsort(descending=True)]
         chosen = choose(
@@ -47,6 +51,7 @@ class DesignPlayer:
             seed,
             self.weights,
             fitted.report.spearman,
+            [after > before for before, after in pairwise(self.bests)],
         )
         self.weights = chosen.weights
         return chosen.tokens
@@ -60,7 +65,7 @@ def designer(
     largest_exact: int | None = None,
     kind: str | None = None,
     **options: Any,
-) -> Player:
+) -> DesignPlayer:
     """One of ours; unaware of the noise it takes every order to come out as it is. `kind` replaces the proxy's kind."""
     space = space if aware else replace(space, noise=UniformSlip(alpha=0.0))
     config = DesignConfig(alphabet=space.alphabet, **options)

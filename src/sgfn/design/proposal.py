@@ -1,6 +1,6 @@
 """A plate of orders for the next round, and what it should bring."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from sgfn.design.search import (
     climb,
     deserved_reach,
     enumerable,
+    grown_reach,
     leading,
     rank_all,
 )
@@ -117,15 +118,20 @@ def choose(
     seed: int = 0,
     weights: Weights | None = None,
     correlation: float = 0.0,
+    improved: Sequence[bool] = (),
 ) -> Choice:
     """The orders of a plate by the acquisition, none of them barred.
 
     `known` are orders to begin a search with, best first: those measured. `correlation` is the proxy's rank correlation
-    in cross-validation, which decides how far from them a search goes where the settings do not.
+    in cross-validation and `improved` whether each plate so far brought a new best score, which decide how far from
+    them a search goes where the settings do not.
     """
-    reach = deserved_reach(space.max_length, correlation) if config.reach is None else config.reach
+    reach = config.reach
+    if reach is None:
+        reach = grown_reach(deserved_reach(space.max_length, correlation), space.max_length, improved)
     config = replace(config, search=replace(config.search, reach=reach))
-    request = Request(wells=count, seed=seed, kappa=config.kappa)
+    searched = not enumerable(space, config.search)
+    request = Request(wells=count, seed=seed, kappa=config.kappa, searched=searched)
 
     def rows(values: Float[Tensor, "M N"]) -> Float[Tensor, "K N"]:
         return acquire(config.acquisition, values, request)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sgfn.config import NoiseConfig
+from sgfn.config.tables import FASTA, ending
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import NOISE, Designer
 from sgfn.design.measured import shown_alphabet
@@ -24,6 +25,9 @@ ORDERS = 96
 LOG_FROM = 3.0
 """Highest score by the lowest from which on logarithms are designed for where low scores are good."""
 LENGTHS = ("min_length", "max_length")
+
+ERRORS = ("sd", "std", "stdev", "stddev", "sigma", "se", "sem", "error")
+"""Names of columns, in any case, that look like errors of scores."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,11 +94,11 @@ def carry_on(
     elif designer.noise_settings is not None:
         designer.make_noise(designer.noise_settings)  # for the lengths as they are now
     designer.space  # noqa: B018 -- noise and constraints are checked before anything is fitted
-    notices = [f"{len(designer.pending)} orders of {folder} were not measured yet: they are not proposed again"]
+    notices = [f"orders of {folder} that were not measured yet: {len(designer.pending)}; they are not proposed again"]
     if measured is not None:
         designer.tell(measured, flags=True)
         told = [f"{measured}: {notice}" for notice in designer.notices]
-        notices = [*_ignored(measured, designer), *told, f"{len(designer.pending)} orders are still not measured"]
+        notices = [*_ignored(measured, designer), *told, f"orders still not measured: {len(designer.pending)}"]
     notices = notices if designer.pending else notices[:-1]
     if noise and designer.noise.notice:
         notices = [designer.noise.notice, *notices]
@@ -143,5 +147,11 @@ def _replaced_constraints(own: Constraints | None, given: Mapping[str, Any]) -> 
 
 
 def _ignored(table: Path, designer: Designer) -> list[str]:
-    names = designer.ignored
-    return [f"{table}: columns not read: {', '.join(names[:8])}{', ...' * (len(names) > 8)}"] if names else []
+    """A notice of columns that were not read, and how to read one that looks like errors; FASTA has names."""
+    titles = {"name"} if ending(table) in FASTA else set()
+    names = [name for name in designer.ignored if name not in titles]
+    if not names:
+        return []
+    errors = [name for name in names if name.lower() in ERRORS and not designer.config.sd_column]
+    hint = f" (--sd-column {errors[0]} takes it for the scores' standard deviations)" if errors else ""
+    return [f"{table}: columns not read: {', '.join(names[:8])}{', ...' * (len(names) > 8)}{hint}"]

@@ -48,8 +48,9 @@ class DesignConfig:
     """What a proxy is fitted to, and maximised: the scores, their logarithms (log) or their ranks (rank)."""
     minimise: bool = False
     """Whether low scores are good."""
-    acquisition: str = "ucb"
-    """What makes an order attractive: ucb, mixed, thompson, members, greedy, or `module:function`, yours."""
+    acquisition: str = "auto"
+    """What makes an order attractive: ucb, mixed, thompson, members, greedy, or `module:function`, yours; `auto` is ucb
+    where all orders are ranked, and thompson in a search."""
     kappa: float = KAPPA
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
     proxy: str = "auto"

@@ -22,8 +22,8 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 SHADES = LinearSegmentedColormap.from_list("plate", ["#eef3fb", OURS])
 
 
-def progress_figure(measured: pd.DataFrame, sign: float) -> Figure:
-    """Scores of each round, and the best so far."""
+def progress_figure(measured: pd.DataFrame, sign: float, *, log: bool = False) -> Figure:
+    """Scores of each round, and the best so far; on an axis of logarithms where those are designed for."""
     figure = new_figure(*SIZE)
     axes = add_panel(figure)
     rounds = sorted(measured["round"].unique())
@@ -35,6 +35,7 @@ def progress_figure(measured: pd.DataFrame, sign: float) -> Figure:
     axes.step([*rounds, rounds[-1] + 0.4], [*best, best[-1]], where="post", color=TARGET, label="best so far")
     axes.set_xticks(rounds, ["first table" if number == 0 else f"round {number}" for number in rounds])
     name_axes(axes, "", "score")
+    axes.set_yscale("log" if log else "linear")
     add_legend(axes, columns=2)
     return figure
 

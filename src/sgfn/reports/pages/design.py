@@ -78,10 +78,10 @@ def _pair(*figures: tuple[str, Drawing]) -> list[DrawingGroup]:
 
 def _outlook(proposal: Proposal) -> Section:
     outlook = proposal.outlook
-    last = outlook.expected_best[-1]
+    last, noisy = outlook.expected_best[-1], "" if (proposal.orders.intact == 1).all() else ", under the noise"
     about = (
         f"By the proxy the true score of the best sequence known is {outlook.believed:.4g} now and {last:.4g} after "
-        f"all {len(proposal)} wells: means over its draws, under the noise. The best score measured so far is "
+        f"all {len(proposal)} wells: means over its draws{noisy}. The best score measured so far is "
         f"{outlook.best_so_far:.4g}, luck included: do not compare it with these. The mean of the orders' expected "
         f"scores is {outlook.mean:.4g}."
     )
@@ -131,13 +131,15 @@ def _progress(designer: Designer) -> Section:
         share = coverage(told)[LEVELS.index(0.8)]
         rank = rank_correlation(told.predicted.to_numpy(), told.score.to_numpy())
         about += f" Of {len(told)} orders measured, {share:.0%} lie in the 80 % interval; rank correlation {rank:.2f}."
+    else:
+        about = "Scores so far. What was predicted of the orders is shown here when the first plate is measured."
     best = f"best so far {designer.best[1]:.4g}"
-    scores = drawing(progress_figure(designer.measured, designer.sign), key="progress", said=f"Scores by round, {best}")
+    shown = progress_figure(designer.measured, designer.sign, log=designer.config.transform == "log")
+    scores = drawing(shown, key="progress", said=f"Scores by round, {best}")
     pairs = drawing(predicted_figure(designer.measured), key="predicted", said="Predicted against measured scores")
     inside = drawing(calibration_figure(designer.measured), key="calibration", said="Coverage of intervals")
-    content = _pair(
-        ("Best so far", scores), ("Predicted and measured, 80 % intervals", pairs), ("Calibration of orders", inside)
-    )
+    later = (("Predicted and measured, 80 % intervals", pairs), ("Calibration of orders", inside))
+    content = _pair(("Best so far", scores), *(later if len(told) else ()))
     return Section(key="progress", title="So far", about=about, template="figures", content=content)
 
 
