@@ -38,12 +38,23 @@ RIVALS, RECIPES = "benchmarks.design_rivals:", "benchmarks.design_recipes:"
 STILL = f"{RECIPES}ucb_still"
 METHODS = {
     "p1": (
-        *("default", "pooled-mixed", "mixed", "ucb", "thompson", "greedy", "members", "genetic", "adalead", "random"),
+        *(
+            "cross-validated",
+            "pooled-mixed",
+            "mixed",
+            "ucb",
+            "thompson",
+            "greedy",
+            "members",
+            "genetic",
+            "adalead",
+            "random",
+        ),
         *(f"{RIVALS}flexs_adalead", f"{RIVALS}cma_package", f"{RIVALS}botorch_thompson"),
     ),
     "p2": ("greedy", "greedy-unaware"),
     "p4": ("thompson", STILL, "adalead", "genetic", "cma-es", "evolution", "random"),
-    "development": ("default", "mixed", "ucb", "thompson", "adalead"),
+    "development": ("cross-validated", "mixed", "ucb", "thompson", "adalead"),
     "wide": (*(f"{RECIPES}{name}" for name in ("thompson", "ucb_still", "thompson_still", "thompson_free")), "cma-es"),
 }
 PROXY = dict.fromkeys(METHODS, "ensemble") | {"peptides": "auto"}

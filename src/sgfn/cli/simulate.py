@@ -31,7 +31,7 @@ class DesignSimulate:
     """Random sequences that are measured first."""
     seeds: int = 3
     """How many seeds, from --seed on."""
-    proxy: str = "auto"
+    proxy: str = "design"
     """Kind of the proxy that all methods fit."""
     out: Path | None = None
     """JSON file for the results, written after each game; the same command again plays those that are missing."""

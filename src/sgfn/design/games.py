@@ -12,7 +12,7 @@ from sgfn.config.cluster_jobs import Event, Job, Report, error_words, perform_al
 from sgfn.config.shipping import Shipment, settled, shipment
 from sgfn.design.game_files import GameFile, GameSettings, game_of
 from sgfn.design.simulate import Game, play
-from sgfn.landscapes.proxies.registry import AUTO, PROXIES
+from sgfn.landscapes.proxies.registry import check_kind
 from sgfn.landscapes.tasks import Task, make_task, recorded
 from sgfn.runs.copies import files_there, with_files
 from sgfn.runs.loop import stoppable
@@ -43,7 +43,7 @@ def play_all(
     rounds: int = 4,
     orders: int = 96,
     start: int = 96,
-    proxy: str = "auto",
+    proxy: str = "design",
     told: Callable[[Game], None] = lambda _: None,
     out: Path | None = None,
     overwrite: bool = False,
@@ -60,8 +60,7 @@ def play_all(
     """
     check_cluster_settings(cluster, cluster_cpus, cluster_gpus)
     refuse_twice("--method", methods)
-    if proxy != AUTO:
-        PROXIES[proxy]
+    check_kind(proxy)
     made, sizes = make_task(task, config), {"rounds": rounds, "orders": orders, "start": start, "proxy": proxy}
     settings = GameSettings(task=recorded(task), config=config, **sizes)
     file = None if out is None else GameFile(out, settings, overwrite=overwrite)

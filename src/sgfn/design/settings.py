@@ -53,8 +53,9 @@ class DesignConfig:
     where all orders are ranked, and thompson in a search."""
     kappa: float = KAPPA
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
-    proxy: str = "auto"
-    """Kind of the proxy; `auto` chooses by cross-validation."""
+    proxy: str = "design"
+    """Kind of the proxy: `design` an ensemble of networks, or as `auto` where lengths vary; `auto` chooses by
+    cross-validation."""
     distance: int = 1
     """Least number of differences between two orders of a plate."""
     repeat: bool = False

@@ -130,7 +130,7 @@ def play(
     orders: int = 96,
     start: int = 96,
     seed: int = 0,
-    proxy: str = "auto",
+    proxy: str = "design",
     first: History | None = None,
 ) -> Game:
     """Play a design: random sequences are measured first, or those of `first`, then plates that the method fills.

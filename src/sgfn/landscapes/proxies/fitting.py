@@ -13,7 +13,7 @@ from sgfn.landscapes.proxies.base import TRUST, Candidate, FittedModel, ProxyRep
 from sgfn.landscapes.proxies.calibration import calibrate, coverage, rank_correlation
 from sgfn.landscapes.proxies.pool import pool_of
 from sgfn.landscapes.proxies.proxy import Proxy, token_rows
-from sgfn.landscapes.proxies.registry import AUTO, PROXIES, suited
+from sgfn.landscapes.proxies.registry import AUTO, PROXIES, check_kind, kinds_for
 from sgfn.landscapes.replicates import merge_replicates
 
 FEWEST = 4
@@ -43,16 +43,16 @@ def fit_proxy(
     """Mean and uncertainty for every sequence up to a length, fitted to measured ones.
 
     Replicates are averaged. `auto` tries each kind that suits the data, and the mean of the better ones, and takes what
-    has the smallest squared error out of fold.
+    has the smallest squared error out of fold; `design` is an ensemble where positions mean something, else as `auto`.
     """
     scores = checked_rows(sequences, scores, sd, weights)
     merged = merge_replicates(sequences, scores, sd, weights)
     data, units = training_set(merged.sequences, merged.scores, merged.sd, merged.weights, alphabet, max_length)
     data = replace(data, fold=fold_numbers(len(merged.sequences), folds, seed), seed=seed)
-    PROXIES.check(kind if kind != AUTO else next(iter(PROXIES)), "proxy")
+    check_kind(kind)
     with torch.no_grad():
-        models = {name: PROXIES[name].fit(data) for name in ([kind] if kind != AUTO else suited(data))}
-        if kind == AUTO and len(models) > 1:
+        models = {name: PROXIES[name].fit(data) for name in kinds_for(kind, data)}
+        if len(models) > 1:
             models["pool"] = pool_of(models, data)
     tried = [(assess(name, fitted, data, units), fitted) for name, fitted in models.items()]
     tried.sort(key=lambda one: one[0].rmse)

@@ -83,6 +83,6 @@ def pool_of(fitted: Mapping[str, FittedModel], data: TrainingSet) -> FittedModel
 
 def fit(data: TrainingSet) -> FittedModel:
     """Fit every kind that suits the data, and pool the good ones."""
-    from sgfn.landscapes.proxies.registry import PROXIES, suited  # it names this kind too
+    from sgfn.landscapes.proxies.registry import AUTO, PROXIES, kinds_for  # it names this kind too
 
-    return pool_of({kind: PROXIES[kind].fit(data) for kind in suited(data)}, data)
+    return pool_of({kind: PROXIES[kind].fit(data) for kind in kinds_for(AUTO, data)}, data)

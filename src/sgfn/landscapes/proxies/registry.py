@@ -79,9 +79,19 @@ PROXIES: Registry[ProxyEntry] = Registry(
         suits=lambda data: False,  # `auto` makes it of the kinds that it has fitted
     ),
 )
-AUTO = "auto"
+AUTO, DESIGN = "auto", "design"
+"""Names of choices among kinds: the least error out of fold; and `ensemble`, or as `auto` where it does not suit. Plates
+from ensembles turn out better than those from whatever predicts best: their members differ where nobody has looked."""
 
 
-def suited(data: TrainingSet) -> list[str]:
-    """Kinds that `auto` tries on a training set."""
-    return [entry.name for _, entry in PROXIES.items() if entry.suits(data)]
+def check_kind(kind: str) -> None:
+    """Raise, with the nearest name, unless it is a kind of proxy or a choice among them."""
+    if kind not in (AUTO, DESIGN):
+        PROXIES.check(kind, "proxy")
+
+
+def kinds_for(kind: str, data: TrainingSet) -> list[str]:
+    """Kinds that are fitted to a training set: the one named, or those that a choice tries."""
+    if kind == DESIGN and PROXIES["ensemble"].suits(data):
+        return ["ensemble"]
+    return [entry.name for _, entry in PROXIES.items() if entry.suits(data)] if kind in (AUTO, DESIGN) else [kind]
