@@ -1,0 +1,182 @@
+"""Transformers on a CPU by a kernel in C++: letter by letter, keeping what the gradient reads, so that an update needs
+no second pass.
+
+A rollout reads every prefix of its own batch at the weights of the update: the same representations again would take a
+quarter of a step. `KeptTransformer.representations` gives those of the rollout, with the gradient of the full pass;
+it is `CausalTransformer.forward` up to rounding. Threads share trajectories out, and meet once a letter.
+"""
+
+import ctypes
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from sgfn.learning.kernels.cpp import library
+from sgfn.nets.transformer import Block, CausalTransformer
+
+LANES = 16
+"""Widths are multiples of so many entries."""
+SOURCE = "cpu_transformer"
+FLOATS = ctypes.c_void_p
+
+
+class Shape(ctypes.Structure):
+    """Sizes, as the kernel reads them."""
+
+    _fields_ = [
+        (name, ctypes.c_int)
+        for name in ("batch", "length", "width", "heads", "layers", "threads", "cached", "spare")
+    ]
+
+
+class Matrix(ctypes.Structure):
+    """A weight [outputs, inputs] by address and strides."""
+
+    _fields_ = [("at", FLOATS), ("row", ctypes.c_long), ("column", ctypes.c_long)]
+
+
+VECTORS = (
+    "attention_norm.weight",
+    "attention_norm.bias",
+    "forward_norm.weight",
+    "forward_norm.bias",
+    "attention.read.bias",
+    "attention.write.bias",
+    "feed_forward.read.bias",
+    "feed_forward.write.bias",
+)
+MATRICES = ("attention.read.weight", "attention.write.weight", "feed_forward.read.weight", "feed_forward.write.weight")
+"""Weights of a block in the kernel's order."""
+
+
+class BlockWeights(ctypes.Structure):
+    """Where the weights of a block are."""
+
+    _fields_ = [(name.replace(".", "_"), FLOATS) for name in VECTORS] + [
+        (name.replace(".", "_"), Matrix) for name in MATRICES
+    ]
+
+
+KEPT = ("start", "read", "mixed", "middle", "wide", "keys", "values")
+PACKED = ("read_pack", "write_pack", "widen_pack", "narrow_pack")
+
+
+class BlockKept(ctypes.Structure):
+    """Where a block keeps what it computes, and its weights in the order of products."""
+
+    _fields_ = [(name, FLOATS) for name in (*KEPT, *PACKED)]
+
+
+def transformer_fits(core: CausalTransformer) -> bool:
+    """Whether the kernel takes a transformer, and can be compiled here."""
+    each = core.width // core.heads
+    plain = core.width % LANES == 0 and each % LANES == 0 and core.positions.dtype == torch.float32
+    return plain and core.positions.device.type == "cpu" and library(SOURCE) is not None
+
+
+class KeptTransformer:
+    """Representations of prefixes that grow by a letter, with all that their gradient reads."""
+
+    def __init__(self, core: CausalTransformer, batch: int, length: int) -> None:
+        found = library(SOURCE)
+        assert found is not None
+        self.library, self.core, self.batch, self.length = found, core, batch, length
+        h, cached = core.width, length + -length % LANES
+        sizes = {"start": h, "read": 3 * h, "mixed": h, "middle": h, "wide": 4 * h}
+        self.kept = [{name: torch.zeros(batch, length, n) for name, n in sizes.items()} for _ in core.blocks]
+        self.end = torch.zeros(batch, length, h)
+        packs = dict(zip(PACKED, (3 * h, h, 4 * h, 4 * h), strict=True))
+        for block in self.kept:
+            block |= {name: torch.zeros(batch, cached, h) for name in ("keys", "values")}
+            block |= {name: torch.empty(h * n) for name, n in packs.items()}
+        self.out = torch.zeros(batch, length, h)
+        self.shape = Shape(batch, length, h, core.heads, len(self.kept), 1, cached, 0)
+        self.places = (BlockKept * (len(self.kept) + 1))(
+            *(BlockKept(*(block[name].data_ptr() for name in (*KEPT, *PACKED))) for block in self.kept),
+            BlockKept(start=self.end.data_ptr()),
+        )
+        self.weights = self._weights()
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Weights in the kernel's order: of each block, then of the last normalisation."""
+        blocks = [block.get_parameter(name) for block in self.core.blocks for name in (*VECTORS, *MATRICES)]
+        return [*blocks, self.core.norm.weight, self.core.norm.bias]
+
+    def _weights(self) -> Any:
+        def of(block: nn.Module) -> BlockWeights:
+            assert isinstance(block, Block)
+            vectors = [block.get_parameter(name).data_ptr() for name in VECTORS]
+            matrices = [block.get_parameter(name) for name in MATRICES]
+            return BlockWeights(*vectors, *(Matrix(m.data_ptr(), m.stride(0), m.stride(1)) for m in matrices))
+
+        return (BlockWeights * len(self.core.blocks))(*map(of, self.core.blocks))
+
+    def start(self) -> None:
+        """Take the present weights; a letter at position 0 comes next."""
+        self.shape.threads = torch.get_num_threads()
+        self.weights = self._weights()
+        self.library.pack_weights(ctypes.byref(self.shape), self.weights, self.places)
+
+    @torch.no_grad()
+    def letter(self, item: Float[Tensor, "B H"], position: int) -> Float[Tensor, "B H"]:
+        """Row `position` of the full pass, after a letter for each position before it."""
+        norm, out = self.core.norm, self.out[:, position]
+        assert item.stride(1) == 1
+        self.library.letter(
+            ctypes.byref(self.shape),
+            self.weights,
+            self.places,
+            FLOATS(item.data_ptr()),
+            ctypes.c_long(item.stride(0)),
+            FLOATS(self.core.positions[position].data_ptr()),
+            FLOATS(norm.weight.data_ptr()),
+            FLOATS(norm.bias.data_ptr()),
+            FLOATS(out.data_ptr()),
+            ctypes.c_long(out.stride(0)),
+            ctypes.c_int(position),
+        )
+        return out
+
+    def representations(self, items: Float[Tensor, "B M H"], *, rounded: bool = False) -> Float[Tensor, "B M H"]:
+        """`core(items)` of the items that were read, with its gradient; `rounded` has its products in bfloat16."""
+        count = items.shape[1]
+        assert count == self.length
+        return FromKept.apply(self, rounded, items + self.core.positions[:count], *self.parameters)
+
+    def gradient(self, slope: Float[Tensor, "B M H"], rounded: bool) -> tuple[Tensor, list[Tensor]]:
+        """Gradient of the items and of `parameters`, from that of the representations."""
+        slope, items = slope.contiguous(), torch.empty_like(self.out)
+        sizes = [p.numel() for p in self.parameters]
+        found = torch.empty(sum(sizes))
+        self.library.gradient(
+            ctypes.byref(self.shape),
+            self.weights,
+            self.places,
+            FLOATS(self.core.norm.weight.data_ptr()),
+            FLOATS(slope.data_ptr()),
+            FLOATS(items.data_ptr()),
+            FLOATS(found.data_ptr()),
+            ctypes.c_long(len(found)),
+            ctypes.c_int(rounded),
+        )
+        pieces = found.split(sizes)
+        return items, [piece.view(p.shape) for piece, p in zip(pieces, self.parameters, strict=True)]
+
+
+class FromKept(torch.autograd.Function):
+    """Representations that a rollout computed, as a function of its items and weights."""
+
+    @staticmethod
+    def forward(ctx: Any, kept: KeptTransformer, rounded: bool, items: Tensor, *weights: Tensor) -> Tensor:
+        """What is kept."""
+        ctx.kept, ctx.rounded = kept, rounded
+        return kept.out.view_as(kept.out)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Any, ...]:
+        """By the kernel, from the same rollout."""
+        items, weights = ctx.kept.gradient(slopes[0], ctx.rounded)
+        return None, None, items, *weights
