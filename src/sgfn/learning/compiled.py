@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, Past, stacked
 from sgfn.learning.compilation import KEPT, MOST_KEPT, NotCompilableError, compiled
 from sgfn.learning.general import BatchDraws, GeneralBackend
-from sgfn.learning.letters import KeptLetters, letters_fit, make_letters
+from sgfn.learning.kept_letters import KeptLetters, make_letters
 from sgfn.learning.replay import rebuild
 from sgfn.learning.rollout import LogReward
 from sgfn.learning.trajectory_scorer import TrajectoryScorer
@@ -29,7 +28,7 @@ class CompiledBackend(Backend):
         super().__init__(general.setup)
         self.general, self.env, self.device = general, general.env, general.setup.device
         self.before = general.sequences
-        if general.sequences is None and isinstance(self.env, SequenceEnv) and letters_fit(self.env, general.nets):
+        if general.sequences is None:
             general.sequences = make_letters(self.env, general.nets, self.device)
         self.learns_noise = self.config.dynamics.mode == "batch"
         setup = general.setup

@@ -13,9 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.sequence import SequenceEnv
-from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.compilation import compiled
-from sgfn.learning.kernels.cpu_transformer import KeptTransformer, transformer_fits
 from sgfn.learning.rollout import RolloutSteps, behaviour, draw
 from sgfn.nets.encoders import SequenceReader
 from sgfn.nets.heads import FlowNets
@@ -110,69 +108,3 @@ class CompiledLetters:
         last = state.index_select(1, (position - 1).clamp(min=0))[:, 0]
         item = torch.where(position == 0, tokens.begin, tokens.token(last))
         return tokens.core.step_static(item, memory, position)
-
-
-class KeptLetters(CompiledLetters):
-    """The same with the transformer by a kernel for CPUs, which keeps what the gradient of this batch reads."""
-
-    def __init__(self, env: SequenceEnv, nets: FlowNets, device: torch.device) -> None:
-        super().__init__(env, nets, device)
-        self.rows = env.horizon + nets.reads_final
-        self.kept: KeptTransformer | None = None
-        self.made: Tensor | None = None  # outcomes of the last rollout
-
-    def whole_rollout(
-        self, clock: Float[Tensor, "T 2 B W"], explore: float, temperature: float | Tensor
-    ) -> RolloutSteps | None:
-        """All steps of a batch, kept for `representations`."""
-        found = super().whole_rollout(clock, explore, temperature)
-        self.made = None if found is None else found.realised
-        return found
-
-    def representations(self, batch: Trajectories) -> Float[Tensor, "B N H"] | None:
-        """Representations of all states that are scored, with gradients, where these are the last rollout; else None.
-
-        Weights must be those of the rollout, so that they are given once.
-        """
-        made, self.made = self.made, None
-        if made is None or batch.realised is not made or self.kept is None:
-            return None
-        letters = batch.states[:, -1, : self.rows - 1]
-        begin = self.tokens.begin.expand(self.batch, 1, -1)
-        return self.kept.representations(torch.cat([begin, self.tokens.token(letters)], 1))
-
-    def _start(self) -> Memory:
-        """The representation of the empty prefix."""
-        if self.kept is None:
-            self.kept = KeptTransformer(self.tokens.core, self.batch, self.rows)
-        self.kept.start()
-        return (self.kept.letter(self.tokens.begin.expand(self.batch, -1), 0),)
-
-    def _next(self, position: int, memory: Memory, more: list[Tensor]) -> Memory:
-        """The representation of the prefix with the last letter."""
-        assert self.kept is not None
-        return (self.kept.letter(more[0], position),) if position < self.rows else ()
-
-    def _letter(
-        self,
-        position: Int[Tensor, " 1"],
-        state: Int[Tensor, "B S"],
-        clock: Float[Tensor, "2 B W"],
-        explore: float,
-        temperature: float | Tensor | None,
-        memory: Memory,
-    ) -> tuple[Tensor, ...]:
-        """Intention, outcome and next state at a position, and the embedding of the letter that was written."""
-        action, outcome, after = super()._letter(position, state, clock, explore, temperature, memory)
-        return action, outcome, after, self.tokens.token(after.index_select(1, position)[:, 0])
-
-    def _read(self, position: Int[Tensor, " 1"], state: Int[Tensor, "B S"], memory: Memory) -> Tensor:
-        """The representation that the kernel computed."""
-        return memory[0]
-
-
-def make_letters(env: SequenceEnv, nets: FlowNets, device: torch.device) -> CompiledLetters:
-    """Rollouts letter by letter, by the kernel for CPUs where it fits."""
-    assert isinstance(nets.encoder, SequenceReader)
-    kept = device.type == "cpu" and transformer_fits(nets.encoder.tokens.core)
-    return (KeptLetters if kept else CompiledLetters)(env, nets, device)

@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import mmap
 import os
 import platform
 import shutil
@@ -10,8 +11,15 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
 from torch._inductor.runtime.cache_dir_utils import cache_dir
 
+FLOATS = ctypes.c_void_p
+LANES = 16
+"""Widths are multiples of so many entries."""
+LARGE_PAGE = 2**21
 FLAGS = ("-O3", "-march=native", "-std=gnu++17", "-fopenmp", "-shared", "-fPIC", "-fno-math-errno")
 
 
@@ -31,7 +39,8 @@ def library(name: str) -> ctypes.CDLL | None:
 def _built(compiler: str, source: Path) -> Path:
     """The shared library of a source, compiled where it is not there yet; processes never see half of one."""
     about = subprocess.run([compiler, "--version"], check=True, capture_output=True).stdout + _processor()
-    key = hashlib.sha256(source.read_bytes() + about + repr(FLAGS).encode()).hexdigest()[:24]
+    read = b"".join(path.read_bytes() for path in (source, *sorted(source.parent.glob("*.h"))))
+    key = hashlib.sha256(read + about + repr(FLAGS).encode()).hexdigest()[:24]
     target = Path(cache_dir()) / "sgfn" / f"{source.stem}-{key}.so"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,3 +56,28 @@ def _processor() -> bytes:
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
     told = sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))})
     return "\n".join([platform.machine(), *told]).encode()
+
+
+class Matrix(ctypes.Structure):
+    """A weight [outputs, inputs] by address and strides."""
+
+    _fields_ = [("at", FLOATS), ("row", ctypes.c_long), ("column", ctypes.c_long)]
+
+
+def matrix(weight: Float[Tensor, "A B"]) -> Matrix:
+    """A weight as kernels read it, however it lies in memory."""
+    return Matrix(weight.data_ptr(), weight.stride(0), weight.stride(1))
+
+
+def at(tensor: Tensor) -> ctypes.c_void_p:
+    """The address of a tensor's entries."""
+    return FLOATS(tensor.data_ptr())
+
+
+def in_large_pages(count: int) -> Float[Tensor, " N"]:
+    """Zeros in large pages where the system has some: rows of a letter lie far apart, and small pages of all of them
+    are more than a processor can find quickly."""
+    room = mmap.mmap(-1, 4 * count + LARGE_PAGE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        room.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(room, dtype=torch.float32)[:count]

@@ -13,13 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sgfn.learning.kernels.cpp import library
+from sgfn.learning.kernels.cpp import FLOATS, LANES, Matrix, at, in_large_pages, library, matrix
 from sgfn.nets.transformer import Block, CausalTransformer
 
-LANES = 16
-"""Widths are multiples of so many entries."""
 SOURCE = "cpu_transformer"
-FLOATS = ctypes.c_void_p
 
 
 class Shape(ctypes.Structure):
@@ -29,12 +26,6 @@ class Shape(ctypes.Structure):
         (name, ctypes.c_int)
         for name in ("batch", "length", "width", "heads", "layers", "threads", "cached", "spare")
     ]
-
-
-class Matrix(ctypes.Structure):
-    """A weight [outputs, inputs] by address and strides."""
-
-    _fields_ = [("at", FLOATS), ("row", ctypes.c_long), ("column", ctypes.c_long)]
 
 
 VECTORS = (
@@ -84,13 +75,14 @@ class KeptTransformer:
         assert found is not None
         self.library, self.core, self.batch, self.length = found, core, batch, length
         h, cached = core.width, length + -length % LANES
-        sizes = {"start": h, "read": 3 * h, "mixed": h, "middle": h, "wide": 4 * h}
-        self.kept = [{name: torch.zeros(batch, length, n) for name, n in sizes.items()} for _ in core.blocks]
-        self.end = torch.zeros(batch, length, h)
-        packs = dict(zip(PACKED, (3 * h, h, 4 * h, 4 * h), strict=True))
-        for block in self.kept:
-            block |= {name: torch.zeros(batch, cached, h) for name in ("keys", "values")}
-            block |= {name: torch.empty(h * n) for name, n in packs.items()}
+        rows = {"start": h, "read": 3 * h, "mixed": h, "middle": h, "wide": 4 * h}
+        sizes = {name: batch * length * n for name, n in rows.items()}
+        sizes |= {"keys": batch * cached * h, "values": batch * cached * h}
+        sizes |= dict(zip(PACKED, (3 * h * h, h * h, 4 * h * h, 4 * h * h), strict=True))
+        count = len(core.blocks)
+        pieces = in_large_pages(count * sum(sizes.values()) + batch * length * h).split([*sizes.values()] * count + [batch * length * h])
+        self.kept = [dict(zip(sizes, pieces[i * len(sizes) : (i + 1) * len(sizes)], strict=True)) for i in range(count)]
+        self.end = pieces[-1]
         self.out = torch.zeros(batch, length, h)
         self.shape = Shape(batch, length, h, core.heads, len(self.kept), 1, cached, 0)
         self.places = (BlockKept * (len(self.kept) + 1))(
@@ -110,7 +102,7 @@ class KeptTransformer:
             assert isinstance(block, Block)
             vectors = [block.get_parameter(name).data_ptr() for name in VECTORS]
             matrices = [block.get_parameter(name) for name in MATRICES]
-            return BlockWeights(*vectors, *(Matrix(m.data_ptr(), m.stride(0), m.stride(1)) for m in matrices))
+            return BlockWeights(*vectors, *(matrix(m) for m in matrices))
 
         return (BlockWeights * len(self.core.blocks))(*map(of, self.core.blocks))
 
@@ -129,12 +121,12 @@ class KeptTransformer:
             ctypes.byref(self.shape),
             self.weights,
             self.places,
-            FLOATS(item.data_ptr()),
+            at(item),
             ctypes.c_long(item.stride(0)),
-            FLOATS(self.core.positions[position].data_ptr()),
-            FLOATS(norm.weight.data_ptr()),
-            FLOATS(norm.bias.data_ptr()),
-            FLOATS(out.data_ptr()),
+            at(self.core.positions[position]),
+            at(norm.weight),
+            at(norm.bias),
+            at(out),
             ctypes.c_long(out.stride(0)),
             ctypes.c_int(position),
         )
@@ -155,10 +147,10 @@ class KeptTransformer:
             ctypes.byref(self.shape),
             self.weights,
             self.places,
-            FLOATS(self.core.norm.weight.data_ptr()),
-            FLOATS(slope.data_ptr()),
-            FLOATS(items.data_ptr()),
-            FLOATS(found.data_ptr()),
+            at(self.core.norm.weight),
+            at(slope),
+            at(items),
+            at(found),
             ctypes.c_long(len(found)),
             ctypes.c_int(rounded),
         )
