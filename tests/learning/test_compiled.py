@@ -29,6 +29,8 @@ LONG = {"motif__length": 20}
 CASES = {
     "mlp": ("motif", LONG),
     "transformer": ("motif", LONG | TRANSFORMER),
+    "transformer by a kernel": ("motif", LONG | TRANSFORMER | {"net__heads": 1}),
+    "published by a kernel": ("motif", LONG | TRANSFORMER | {"net__heads": 1, "form": "published", "objective": "db"}),
     "detailed balance": ("motif", LONG | TRANSFORMER | {"objective": "db"}),
     "subtb": ("motif", LONG | {"objective": "subtb"}),
     "kl": ("motif", LONG | {"objective": "kl"}),

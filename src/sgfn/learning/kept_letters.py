@@ -1,7 +1,9 @@
 """Rollouts on a CPU that keep what the gradient of their own batch reads: networks by kernels in C++, the rest compiled.
 
 A kernel represents the prefix that a letter was added to; heads, exploration, noise and the next state are one compiled
-function, as in `learning.letters`. An update on the same batch then needs no second pass through the network.
+function, as in `learning.letters`. An update on the same batch then needs no second pass through the network. After
+`torch.set_float32_matmul_precision("medium")` products of the gradient are in bfloat16, which torch means by it; scores
+and losses never are.
 """
 
 from abc import abstractmethod
@@ -61,7 +63,8 @@ class KeptLetters(CompiledLetters):
         made, self.made = self.made, None
         if made is None or batch.realised is not made or self.kept is None:
             return None
-        return self.kept.representations(self.items(batch.states[:, -1, : self.rows - 1]))
+        rounded = torch.get_float32_matmul_precision() == "medium"
+        return self.kept.representations(self.items(batch.states[:, -1, : self.rows - 1]), rounded=rounded)
 
     def _start(self) -> Memory:
         """The representation of the empty prefix."""
