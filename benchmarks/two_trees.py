@@ -38,7 +38,8 @@ class Tree:
         paths = os.pathsep.join([str(path / "src"), str(home), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, "-m", f"benchmarks.speed_peers.{module}", "--serve"]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, cwd=home, env={**os.environ, "PYTHONPATH": paths}, text=True, **pipes)
+        settings = {"GOMP_SPINCOUNT": "3000", "PYTHONPATH": paths}  # threads wait as those of the command `sgfn` do
+        self.process = subprocess.Popen(command, cwd=home, env={**os.environ, **settings}, text=True, **pipes)
         self._read()
         self.ask(do="prepare", job=job)
 

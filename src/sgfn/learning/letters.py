@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from sgfn.envs.sequence import SequenceEnv
-from sgfn.learning.compilation import compiled
+from sgfn.learning.compilation import CompiledSteps
 from sgfn.learning.rollout import RolloutSteps, behaviour, draw
 from sgfn.nets.encoders import SequenceReader
 from sgfn.nets.heads import FlowNets
@@ -82,7 +82,7 @@ class CompiledLetters:
             ) -> tuple[Tensor, ...]:
                 return self._letter(position, state, clock, explore, heat if fixed is None else fixed, memory)
 
-            self._functions[explore, fixed] = compiled(letter, self.device)
+            self._functions[explore, fixed] = CompiledSteps(letter, self.device)
         return self._functions[explore, fixed]
 
     def _letter(
