@@ -170,7 +170,9 @@ def test_what_cannot_be_compiled_is_told_and_runs_without(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("changes", "steps", "wanted"), [
     (TRANSFORMER, 2_000, "compile"),
     (TRANSFORMER, 1_999, "eager"),
-    ({}, 100_000, "eager"),
+    ({}, 10_000, "compile"),
+    ({}, 9_999, "eager"),
+    ({"net__hidden": 20}, 100_000, "eager"),
 ])  # fmt: skip
 def test_auto_compiles_where_it_saves_time(
     changes: dict[str, object], steps: int, wanted: str, monkeypatch: pytest.MonkeyPatch

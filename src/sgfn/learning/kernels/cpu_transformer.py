@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from sgfn.learning.kernels.cpp import FLOATS, LANES, Matrix, at, in_large_pages, library, matrix
-from sgfn.nets.transformer import Block, CausalTransformer
+from sgfn.nets.transformer import CausalTransformer
 
 SOURCE = "cpu_transformer"
 
@@ -79,32 +79,27 @@ class KeptTransformer:
         sizes = {name: batch * length * n for name, n in rows.items()}
         sizes |= {"keys": batch * cached * h, "values": batch * cached * h}
         sizes |= dict(zip(PACKED, (3 * h * h, h * h, 4 * h * h, 4 * h * h), strict=True))
-        count = len(core.blocks)
-        pieces = in_large_pages(count * sum(sizes.values()) + batch * length * h).split([*sizes.values()] * count + [batch * length * h])
-        self.kept = [dict(zip(sizes, pieces[i * len(sizes) : (i + 1) * len(sizes)], strict=True)) for i in range(count)]
-        self.end = pieces[-1]
+        count, end = len(core.blocks), batch * length * h
+        *room, self.end = in_large_pages(count * sum(sizes.values()) + end).split([*sizes.values()] * count + [end])
+        self.kept = [dict(zip(sizes, room[i * len(sizes) :], strict=False)) for i in range(count)]
         self.out = torch.zeros(batch, length, h)
         self.shape = Shape(batch, length, h, core.heads, len(self.kept), 1, cached, 0)
         self.places = (BlockKept * (len(self.kept) + 1))(
             *(BlockKept(*(block[name].data_ptr() for name in (*KEPT, *PACKED))) for block in self.kept),
             BlockKept(start=self.end.data_ptr()),
         )
+        blocks = [block.get_parameter(name) for block in core.blocks for name in (*VECTORS, *MATRICES)]
+        self.parameters = [*blocks, core.norm.weight, core.norm.bias]  # in the kernel's order
         self.weights = self._weights()
 
-    @property
-    def parameters(self) -> list[Tensor]:
-        """Weights in the kernel's order: of each block, then of the last normalisation."""
-        blocks = [block.get_parameter(name) for block in self.core.blocks for name in (*VECTORS, *MATRICES)]
-        return [*blocks, self.core.norm.weight, self.core.norm.bias]
-
     def _weights(self) -> Any:
-        def of(block: nn.Module) -> BlockWeights:
-            assert isinstance(block, Block)
-            vectors = [block.get_parameter(name).data_ptr() for name in VECTORS]
-            matrices = [block.get_parameter(name) for name in MATRICES]
-            return BlockWeights(*vectors, *(matrix(m) for m in matrices))
-
-        return (BlockWeights * len(self.core.blocks))(*map(of, self.core.blocks))
+        """Where the weights of all blocks are now."""
+        each, found = len(VECTORS) + len(MATRICES), []
+        for i in range(len(self.core.blocks)):
+            vectors = self.parameters[i * each : i * each + len(VECTORS)]
+            matrices = self.parameters[i * each + len(VECTORS) : (i + 1) * each]
+            found.append(BlockWeights(*(v.data_ptr() for v in vectors), *(matrix(m) for m in matrices)))
+        return (BlockWeights * len(found))(*found)
 
     def start(self) -> None:
         """Take the present weights; a letter at position 0 comes next."""
