@@ -49,7 +49,9 @@ def two_trees_long_table() -> str:
         pairs = [(row[rate], row[f"times_{rate}"], row[f"range_{rate}"]) for rate in LONG_RATES]
         cells = [cell for rate, times, (low, high) in pairs for cell in (f"{rate:.1f}", f"{times:.2f} [{low}, {high}]")]
         lines.append("| " + " | ".join([LONG_NETWORKS[row["cell"]], LONG_WAYS[row["who"]], *cells]) + " |")
-    about = f"{result['machine']['device']}, torch {result['machine']['torch']}; {result['rounds']} turns of 2 s of each"
+    about = (
+        f"{result['machine']['device']}, torch {result['machine']['torch']}; {result['rounds']} turns of 2 s of each"
+    )
     note = f"`{result['command']}`; {about}; mean load of the machine over five minutes {result['load']}."
     return "\n".join([*lines, "", f"Medians over turns [lowest, highest]. {note}"])
 
@@ -146,4 +148,9 @@ def real_line() -> str:
     )
 
 
-TABLES = {"speed-real": real_table, "two-trees-long": two_trees_long_table, "growth": growth_table, "speed-real-line": real_line}
+TABLES = {
+    "speed-real": real_table,
+    "two-trees-long": two_trees_long_table,
+    "growth": growth_table,
+    "speed-real-line": real_line,
+}

@@ -138,6 +138,7 @@ def test_letters_are_those_of_the_plain_rollout(task: str) -> None:
     for name in ("intended", "realised", "states", "valid"):
         assert_close(getattr(found, name), getattr(plain, name))
     other = CompiledLetters(env, nets, CPU).whole_rollout(draws.clock.flip(0), draws.explore, 0.7)
+    assert other is not None
     assert not torch.equal(other.intended, plain.intended)
     made = CompiledLetters(env, nets, CPU)
     assert made.whole_rollout(draws.clock, draws.explore, 0.7) is not None

@@ -59,9 +59,9 @@ def _with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
 class CompiledSteps:
     """A function of tensors to a tuple of tensors, without gradients, for many calls: compiled, then called directly.
 
-    What torch.compile does before and behind compiled code takes a tenth of a millisecond a call, as long as a letter of
-    a small network. At the first call it is seen which arguments the compiled code reads, and which of its results are
-    returned; later calls leave the rest out. Where that cannot be told, calls are those of `compiled`.
+    What torch.compile does before and behind compiled code takes a tenth of a millisecond a call, as long as a letter
+    of a small network. At the first call it is seen which arguments the compiled code reads, and which of its results
+    are returned; later calls leave the rest out. Where that cannot be told, calls are those of `compiled`.
     """
 
     def __init__(self, function: Callable[..., Any], device: torch.device) -> None:

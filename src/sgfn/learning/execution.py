@@ -16,8 +16,9 @@ COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
 saves two milliseconds a step on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
 COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cpu, mlp": 10_000, "cuda": 100_000, "cuda, large": 30_000}
 """The same where scores are computed: on a CPU it saves a tenth of a second and more a step of a transformer of 50
-letters, and some 10 ms of an MLP that a kernel takes (another is faster uncompiled); on a GPU it takes 30 to 90 s where nothing was compiled before and saves .3 to 1 ms, in large batches 1 to
-4 ms, beside uncompiled steps in a CUDA graph (benchmarks/results/speed_real_cuda.json)."""
+letters, and some 10 ms of an MLP that a kernel takes (another is faster uncompiled); on a GPU it takes 30 to 90 s where
+nothing was compiled before and saves .3 to 1 ms, in large batches 1 to 4 ms, beside uncompiled steps in a CUDA graph
+(benchmarks/results/speed_real_cuda.json)."""
 LARGE = 16_384
 """States of a batch (trajectories x steps) from which it is large in this."""
 WIDEST_COMPILED = 1024

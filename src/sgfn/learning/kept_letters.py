@@ -1,4 +1,4 @@
-"""Rollouts on a CPU that keep what the gradient of their own batch reads: networks by kernels in C++, the rest compiled.
+"""Rollouts on a CPU that keep what the gradient of their batch reads: networks by kernels in C++, the rest compiled.
 
 A kernel represents the prefix that a letter was added to; heads, exploration, noise and the next state are one compiled
 function, as in `learning.letters`. An update on the same batch then needs no second pass through the network. After
@@ -140,9 +140,11 @@ class MLPLetters(KeptLetters):
 def make_letters(env: object, nets: FlowNets, device: torch.device) -> CompiledLetters | None:
     """Rollouts letter by letter, by a kernel for CPUs where one fits; None where they are not made so."""
     cpu = device.type == "cpu"
-    if isinstance(env, SequenceEnv) and letters_fit(env, nets):
+    if not isinstance(env, SequenceEnv):
+        return None
+    if letters_fit(env, nets):
         assert isinstance(nets.encoder, SequenceReader)
         kept = cpu and transformer_fits(nets.encoder.tokens.core)
         return (TransformerLetters if kept else CompiledLetters)(env, nets, device)
-    plain = cpu and nets.join is None and isinstance(env, SequenceEnv) and env.intends_outcomes
-    return MLPLetters(env, nets, device) if plain and mlp_fits(env, nets.encoder) else None
+    plain = cpu and nets.join is None and env.intends_outcomes and mlp_fits(env, nets.encoder)
+    return MLPLetters(env, nets, device) if plain else None

@@ -23,8 +23,7 @@ class Shape(ctypes.Structure):
     """Sizes, as the kernel reads them."""
 
     _fields_ = [
-        (name, ctypes.c_int)
-        for name in ("batch", "length", "width", "heads", "layers", "threads", "cached", "spare")
+        (name, ctypes.c_int) for name in ("batch", "length", "width", "heads", "layers", "threads", "cached", "spare")
     ]
 
 
