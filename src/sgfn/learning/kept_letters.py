@@ -78,18 +78,9 @@ class KeptLetters(CompiledLetters):
         assert self.kept is not None
         return (self.kept.letter(more[0], position),) if position < self.rows else ()
 
-    def _letter(
-        self,
-        position: Int[Tensor, " 1"],
-        state: Int[Tensor, "B S"],
-        clock: Float[Tensor, "2 B W"],
-        explore: float,
-        temperature: float | Tensor | None,
-        memory: Memory,
-    ) -> tuple[Tensor, ...]:
-        """Intention, outcome and next state at a position, and what the kernel reads of the letter that was written."""
-        action, outcome, after = super()._letter(position, state, clock, explore, temperature, memory)
-        return action, outcome, after, self.item(after.index_select(1, position)[:, 0])
+    def _more(self, position: Int[Tensor, " 1"], after: Int[Tensor, "B S"]) -> Memory:
+        """What the kernel reads of the letter that was written."""
+        return (self.item(after.index_select(1, position)[:, 0]),)
 
     def _read(self, position: Int[Tensor, " 1"], state: Int[Tensor, "B S"], memory: Memory) -> Tensor:
         """The representation that the kernel computed."""

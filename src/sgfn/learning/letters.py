@@ -94,13 +94,18 @@ class CompiledLetters:
         temperature: float | Tensor | None,
         memory: Memory,
     ) -> tuple[Tensor, ...]:
-        """Intention, outcome and next state at a position."""
+        """Intention, outcome and next state at a position, and `_more`."""
         env = self.env
         log_policy = self.nets.log_policy_of(self._read(position, state, memory), state)
         heat = 1.0 if temperature is None else temperature
         action = draw(behaviour(log_policy, env.legal(state), explore, heat), clock[0, :, : env.actions])
         outcome = env.operator(state).sample(action, clock[1, :, : env.outcomes])
-        return action, outcome, env.apply(state, outcome)
+        after = env.apply(state, outcome)
+        return action, outcome, after, *self._more(position, after)
+
+    def _more(self, position: Int[Tensor, " 1"], after: Int[Tensor, "B S"]) -> Memory:
+        """What a letter gives beside its step, from the next state."""
+        return ()
 
     def _read(self, position: Int[Tensor, " 1"], state: Int[Tensor, "B S"], memory: Memory) -> Tensor:
         """Representation by a transformer of what is written: its last item is read, the others are remembered."""

@@ -127,12 +127,7 @@ static void gradient_as(const Shape& s, const Layer* layers, float* const* sums,
         free(rows);
         free(active);
 #pragma omp barrier
-#pragma omp for schedule(static)
-        for (long i = 0; i < size / W; i++) {
-            Lanes sum = load(every + i * W);
-            for (int other = 1; other < many; other++) sum += load(every + size * other + i * W);
-            store(found + i * W, sum);
-        }
+        add_parts(every, size, many, found);
     }
     free(packs);
     free(every);

@@ -301,3 +301,13 @@ template <class Kind> struct Worker {
         add_rows(slope, m, outputs, bias_slope);
     }
 };
+
+// Sums of as many arrays as threads found, which share the work
+static inline void add_parts(const float* parts, long size, int many, float* found) {
+#pragma omp for schedule(static)
+    for (long i = 0; i < size / W; i++) {
+        Lanes sum = load(parts + i * W);
+        for (int other = 1; other < many; other++) sum += load(parts + size * other + i * W);
+        store(found + i * W, sum);
+    }
+}

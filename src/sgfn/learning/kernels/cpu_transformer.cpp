@@ -301,12 +301,7 @@ static void gradient_as(const Shape& s, const Block* blocks, const Kept* kept, c
         }
         free(mixed_slope);
 #pragma omp barrier
-#pragma omp for schedule(static)
-        for (long i = 0; i < size / W; i++) {
-            Lanes sum = load(all_found + i * W);
-            for (int other = 1; other < many; other++) sum += load(all_found + size * other + i * W);
-            store(found + i * W, sum);
-        }
+        add_parts(all_found, size, many, found);
     }
     free(room);
     free(all_found);
