@@ -64,8 +64,9 @@ class CompiledSteps:
     are returned; later calls leave the rest out. Where that cannot be told, calls are those of `compiled`.
     """
 
-    def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
-        self.function, self.device, self.options = function, device, LEAN | OPTIONS[device.type]
+    def __init__(self, function: Callable[..., Any], device: torch.device, **more: Any) -> None:
+        """`more` are further options of the compiler."""
+        self.function, self.device, self.options = function, device, LEAN | OPTIONS[device.type] | more
         self.inner: Callable[..., Any] | None = None
         self.seen: tuple[tuple[Any, ...], tuple[Any, ...]] = (), ()
         self.whole = torch.compile(_with_own_code(function), backend=self._backend, fullgraph=True, dynamic=False)
@@ -76,7 +77,7 @@ class CompiledSteps:
         if self.direct is not None:
             return self.direct(*args)
         found = self.whole(*args)
-        self.direct = self._shortened(args, found) or compiled(self.function, self.device)
+        self.direct = self._shortened(args, found) or compiled(self.function, self.device, **self.options)
         return found
 
     def _backend(self, graph: Any, inputs: list[Any]) -> Callable[..., Any]:

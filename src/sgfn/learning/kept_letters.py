@@ -21,6 +21,9 @@ from sgfn.learning.rollout import RolloutSteps
 from sgfn.nets.encoders import MLP, SequenceReader
 from sgfn.nets.heads import FlowNets
 
+MOST_ALONE = 8192
+"""Entries of the laws of a letter up to which one thread makes them: a guess, as two threads meet in microseconds."""
+
 
 class KeptLetters(CompiledLetters):
     """Rollouts whose representations are kept until they are asked for."""
@@ -77,6 +80,10 @@ class KeptLetters(CompiledLetters):
         """The representation of the prefix with the last letter."""
         assert self.kept is not None
         return (self.kept.letter(more[0], position),) if position < self.rows else ()
+
+    def _options(self) -> dict[str, int]:
+        """One thread for few laws, which another would wait for longer than it helps."""
+        return {"cpp.threads": 1} if self.batch * self.env.actions <= MOST_ALONE else {}
 
     def _more(self, position: Int[Tensor, " 1"], after: Int[Tensor, "B S"]) -> Memory:
         """What the kernel reads of the letter that was written."""

@@ -82,8 +82,12 @@ class CompiledLetters:
             ) -> tuple[Tensor, ...]:
                 return self._letter(position, state, clock, explore, heat if fixed is None else fixed, memory)
 
-            self._functions[explore, fixed] = CompiledSteps(letter, self.device)
+            self._functions[explore, fixed] = CompiledSteps(letter, self.device, **self._options())
         return self._functions[explore, fixed]
+
+    def _options(self) -> dict[str, int]:
+        """Further options of the compiler."""
+        return {}
 
     def _letter(
         self,
