@@ -106,7 +106,7 @@ def test_an_mlp_letter_by_letter_encodes_all_prefixes(activation: str, layers: i
 def test_rollouts_are_those_of_the_networks_and_are_given_once(
     encoder: str, stop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(letters_module, "CompiledSteps", lambda function, *_: function)
+    monkeypatch.setattr(letters_module, "CompiledSteps", lambda function, *_, **__: function)
     env = SequenceEnv(length=9, alphabet="ACGT", noise=UniformSlip(alpha=0.3), stop=stop)
     nets = FlowNets(env, NetConfig(encoder=encoder, hidden=32, layers=2, heads=2), joint_backward=True)  # reads the end
     scrambled(nets)
