@@ -195,7 +195,7 @@ def searches_table() -> str:
 
 
 def development_table() -> str:
-    """Means of the best score and of the 100 best on made-up landscapes, splice sites and CRX: what settings come from."""
+    """Means of the best score and of the 100 best on the landscapes that settings are chosen on."""
     games = rows_of("design_development.json")
     cells, lines = list(dict.fromkeys(game["cell"] for game in games)), []
     for (method,), own in groups(games, ("method",)).items():

@@ -21,6 +21,15 @@ TASKS = {
     "ehrlich": "Ehrlich, {vocab} letters, length {length}",
 }
 JAX, OURS = ("jax", "jax-loop"), ("ours", "uncompiled", "eager")
+LONG_TREES = "two_trees_long_cpu.json"
+LONG_RATES = ("updates_per_second", "updates_per_core_second")
+LONG_NETWORKS = {"protein50": "transformer 128 x 3, 8 heads", "protein50-mlp": "MLP 256 x 2"}
+LONG_WAYS = {
+    "before": "at d22a10e",
+    "eager": "eager",
+    "compile": "compiled",
+    "compile-bf16": "compiled, gradient's products in bfloat16",
+}
 INTRODUCTION = """\
 Measured on long sequences, large alphabets and transformers: 25 % slips and a noise model to learn, trajectory balance
 in the marginal form (cells without noise are for those who have none). JAX is our own scan of the same networks and
@@ -35,6 +44,24 @@ def real_table() -> str:
     results = {kind: read_results(f"speed_real_{kind}.json") for kind in MACHINES if _exists(f"speed_real_{kind}.json")}
     tables = [table_of(kind, result) for kind, result in results.items()]
     return "\n\n".join([INTRODUCTION, *tables]) if tables else ""
+
+
+def two_trees_long_table() -> str:
+    """Updates per second of 50 residues at commit d22a10e and now; empty where they were not measured."""
+    if not _exists(LONG_TREES):
+        return ""
+    result = read_results(LONG_TREES)
+    heads = ["network", "steps", "updates/s", "times before", "updates/core-s", "times before"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in result["rows"]:
+        pairs = [(row[rate], row[f"times_{rate}"], row[f"range_{rate}"]) for rate in LONG_RATES]
+        cells = [cell for rate, times, (low, high) in pairs for cell in (f"{rate:.1f}", f"{times:.2f} [{low}, {high}]")]
+        lines.append("| " + " | ".join([LONG_NETWORKS[row["cell"]], LONG_WAYS[row["who"]], *cells]) + " |")
+    about = (
+        f"{result['machine']['device']}, torch {result['machine']['torch']}; {result['rounds']} turns of 2 s of each"
+    )
+    note = f"`{result['command']}`; {about}; mean load of the machine over five minutes {result['load']}."
+    return "\n".join([*lines, "", f"Medians over turns [lowest, highest]. {note}"])
 
 
 def _exists(name: str) -> bool:
@@ -129,4 +156,9 @@ def real_line() -> str:
     )
 
 
-TABLES = {"speed-real": real_table, "growth": growth_table, "speed-real-line": real_line}
+TABLES = {
+    "speed-real": real_table,
+    "two-trees-long": two_trees_long_table,
+    "growth": growth_table,
+    "speed-real-line": real_line,
+}

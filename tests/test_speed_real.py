@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from benchmarks import figures_speed_real, scaling, speed_real
+from benchmarks import figures_speed_real, scaling, speed_real, two_trees
 from benchmarks.contest import DEFAULT, Job
+from benchmarks.speed_peers import either_tree
 from benchmarks.speed_peers.ours import settings
 
 from sgfn.landscapes.tasks import make_task
@@ -27,6 +28,16 @@ def test_a_cell_is_the_task_that_its_job_describes(name: str) -> None:
         assert config.noise.alpha == (0.25 if cell.noisy else 0.0)
         assert model_kind(env, config.dynamics) == "shared"  # as in the JAX scan
         assert device == "cpu" or chunk % replayed(cell.length) == 0  # whole replays of a captured graph
+
+
+def test_both_trees_train_what_the_contest_trains() -> None:
+    for name in two_trees.LONG:
+        job = cast(Job, {**DEFAULT, **CELLS[f"cpu-{name}"][1].job(64, "cpu")})
+        assert either_tree.settings(job) == settings(job)
+    turns = [{"before": (2.0, 1.0), "compile": (8.0, 2.0)}, {"before": (1.0, 1.0), "compile": (5.0, 3.0)}]
+    found = two_trees.long_row("protein50", "compile", turns)
+    assert (found["updates_per_second"], found["times_updates_per_second"]) == (6.5, 4.5)
+    assert found["range_updates_per_core_second"] == [2.0, 3.0]
 
 
 def test_sizes_of_a_file_are_not_measured_again() -> None:
@@ -60,6 +71,7 @@ def test_the_table_shows_the_faster_way_of_jax_and_what_failed() -> None:
 def test_nothing_is_claimed_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures_speed_real, "RESULTS", tmp_path)
     assert (figures_speed_real.real_table(), figures_speed_real.growth_table()) == ("", "")
+    assert figures_speed_real.two_trees_long_table() == ""
 
 
 def test_slopes_are_exponents_and_cut_off_studies_are_balanced() -> None:

@@ -125,8 +125,6 @@ def test_what_a_preset_left_is_not_the_users(tmp_path: Path) -> None:
         sgfn.train("grid", demo.with_(net__layers=7), tmp_path / "run", device="cpu")
     told = r"^--net\.encoder, --net\.hidden do nothing here: .*; --optim\.lr does nothing"
     with pytest.raises(ValueError, match=told):
-        ValueError, match=r"^--net\.encoder, --net\.hidden do nothing here: .*; --optim\.lr does nothing"
-    ):
         refuse_unread("grid", demo, TrainConfig())
 
 

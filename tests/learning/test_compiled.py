@@ -13,7 +13,7 @@ from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning import compiled as compiled_module
 from sgfn.learning import letters as letters_module
 from sgfn.learning import trainer as trainer_module
-from sgfn.learning.compilation import NotCompilableError
+from sgfn.learning.compilation import CompiledSteps, NotCompilableError
 from sgfn.learning.compiled import CompiledBackend
 from sgfn.learning.execution import choose, stepper
 from sgfn.learning.letters import CompiledLetters, letters_fit
@@ -30,6 +30,8 @@ CASES = {
     "mlp": ("motif", LONG),
     "noise model by state": ("motif", LONG | {"dynamics__model": "full"}),
     "transformer": ("motif", LONG | TRANSFORMER),
+    "transformer by a kernel": ("motif", LONG | TRANSFORMER | {"net__heads": 1}),
+    "published by a kernel": ("motif", LONG | TRANSFORMER | {"net__heads": 1, "form": "published", "objective": "db"}),
     "detailed balance": ("motif", LONG | TRANSFORMER | {"objective": "db"}),
     "subtb": ("motif", LONG | {"objective": "subtb"}),
     "kl": ("motif", LONG | {"objective": "kl"}),
@@ -50,8 +52,9 @@ def as_it_is(function: Callable[..., object], *_: object, **__: object) -> Calla
 
 @pytest.fixture
 def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (compiled_module, letters_module, trainer_module):
+    for module in (compiled_module, trainer_module):
         monkeypatch.setattr(module, "compiled", as_it_is)
+    monkeypatch.setattr(letters_module, "CompiledSteps", as_it_is)
 
 
 def trained(task: Task, *, compiling: bool, steps: int = 3, objective: object = None) -> Trainer:
@@ -136,6 +139,7 @@ def test_letters_are_those_of_the_plain_rollout(task: str) -> None:
     for name in ("intended", "realised", "states", "valid"):
         assert_close(getattr(found, name), getattr(plain, name))
     other = CompiledLetters(env, nets, CPU).whole_rollout(draws.clock.flip(0), draws.explore, 0.7)
+    assert other is not None
     assert not torch.equal(other.intended, plain.intended)
     made = CompiledLetters(env, nets, CPU)
     assert made.whole_rollout(draws.clock, draws.explore, 0.7) is not None
@@ -150,8 +154,8 @@ def refused(*_: object, **__: object) -> Callable[..., object]:
 
 
 def test_what_cannot_be_compiled_is_told_and_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (compiled_module, letters_module):
-        monkeypatch.setattr(module, "compiled", refused)
+    monkeypatch.setattr(compiled_module, "compiled", refused)
+    monkeypatch.setattr(letters_module, "CompiledSteps", refused)
     task = make_task("motif", TrainConfig().with_(**SMALL | LONG | TRANSFORMER | {"steps": 5000}))
     trainer = Trainer(task, CPU)
     before = trainer.state()["self.generator"].clone()
@@ -168,7 +172,9 @@ def test_what_cannot_be_compiled_is_told_and_runs_without(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("changes", "steps", "wanted"), [
     (TRANSFORMER, 2_000, "compile"),
     (TRANSFORMER, 1_999, "eager"),
-    ({}, 100_000, "eager"),
+    ({}, 10_000, "compile"),
+    ({}, 9_999, "eager"),
+    ({"net__hidden": 20}, 100_000, "eager"),
 ])  # fmt: skip
 def test_auto_compiles_where_it_saves_time(
     changes: dict[str, object], steps: int, wanted: str, monkeypatch: pytest.MonkeyPatch
@@ -183,3 +189,30 @@ def test_a_landscape_made_from_ours_is_not_compiled_unasked() -> None:
     own = type("Own", (type(landscape),), {})
     assert own.traceable
     assert "traceable" not in vars(own)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own modules
+def test_steps_are_called_directly_where_arguments_and_results_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, rows, wrapped = torch.randn(3, 3), torch.randn(4, 3), []
+
+    def code(weight: Tensor, second: Tensor, first: Tensor) -> list[Tensor]:
+        return [first @ weight, second - first]
+
+    def moved(first: Tensor, none: None, second: Tensor) -> tuple[Tensor, ...]:
+        return second - first, first @ weight
+
+    def fake(function: object, backend: Callable[..., Callable[..., list[Tensor]]], **_: object) -> object:
+        inner = backend(None, [])  # graphs read constants too, and give results in an order of their own
+        return lambda first, none, second: (wrapped.append(1), tuple(reversed(inner(weight, second, first))))[1]
+
+    monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", lambda *_, **__: code)
+    monkeypatch.setattr(torch, "compile", fake)
+    monkeypatch.setattr("sgfn.learning.compilation.compiled", as_it_is)
+    steps = CompiledSteps(moved, CPU)
+    for change in (0.0, 1.0, 2.0):
+        assert_close(steps(rows + change, None, rows), moved(rows + change, None, rows))
+        weight.mul_(1.5)  # in place, as optimisers do
+    assert len(wrapped) == 1  # later calls were direct
+    same = CompiledSteps(moved, CPU)
+    same(rows, None, rows)
+    assert same.direct is moved  # one tensor in two places tells nothing

@@ -13,7 +13,7 @@ import sgfn
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning import compiled as compiled_module
-from sgfn.learning import execution
+from sgfn.learning import execution, kept_letters
 from sgfn.learning import letters as letters_module
 from sgfn.learning import trainer as trainer_module
 from sgfn.learning.compiled import CompiledBackend
@@ -75,8 +75,14 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions themselves in the place of compiled ones, and recorded operations in that of CUDA graphs."""
-    for module in (compiled_module, letters_module, trainer_module):
-        monkeypatch.setattr(module, "compiled", lambda function, *_, **__: function)
+    for module, name in (
+        (compiled_module, "compiled"),
+        (trainer_module, "compiled"),
+        (letters_module, "CompiledSteps"),
+    ):
+        monkeypatch.setattr(module, name, lambda function, *_, **__: function)
+    for name in ("mlp_fits", "transformer_fits"):  # kernels of CPUs, which look at what they are given
+        monkeypatch.setattr(kept_letters, name, lambda *_: False)
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", RecordedGraph)
     monkeypatch.setattr(execution, "beside", lambda _: nullcontext())

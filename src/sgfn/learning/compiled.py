@@ -8,13 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Episodes, Trajectories
 from sgfn.learning import dynamics
 from sgfn.learning.backend import Backend, Learned, LogRewards, Past, UnscoredBatch, stacked
 from sgfn.learning.compilation import KEPT, MOST_KEPT, NotCompilableError, compiled
 from sgfn.learning.general import BatchDraws, GeneralBackend, rewarded
-from sgfn.learning.letters import CompiledLetters, letters_fit
+from sgfn.learning.kept_letters import KeptLetters, make_letters
 from sgfn.learning.replay import rebuild
 from sgfn.learning.rollout import LogReward
 from sgfn.learning.trajectory_scorer import TrajectoryScorer
@@ -29,8 +28,8 @@ class CompiledBackend(Backend):
         super().__init__(general.setup)
         self.general, self.env, self.device = general, general.env, general.setup.device
         self.before = general.sequences
-        if general.sequences is None and isinstance(self.env, SequenceEnv) and letters_fit(self.env, general.nets):
-            general.sequences = CompiledLetters(self.env, general.nets, self.device)
+        if general.sequences is None:
+            general.sequences = make_letters(self.env, general.nets, self.device)
         self.learns_noise = self.config.dynamics.mode == "batch"
         setup = general.setup
         self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]
@@ -38,6 +37,7 @@ class CompiledBackend(Backend):
         kept = KEPT if self.config.batch * self.env.horizon <= MOST_KEPT else {}
         self.log_reward = self._reward() or setup.task.log_reward
         self.losses = compiled(self._losses, self.device, **kept)
+        self.losses_of_read = compiled(self._losses_of_read, self.device, **kept)
         self.past_losses = compiled(self._past_losses, self.device, **kept)
         self.past_noise_loss = compiled(self._past_noise_loss, self.device)
         self.apply = compiled(self._apply, self.device)
@@ -62,11 +62,18 @@ class CompiledBackend(Backend):
     ) -> tuple[Episodes, Learned]:
         """Update on a batch."""
         own, whole = rewarded(batch.rollouts, log_rewards)
-        total, loss, nll, *parts = self.losses(beta, *self.tensors(whole))
+        total, loss, nll, *parts = self._scored(beta, whole)
         parameters = [p for optimiser in self.optimisers for p in optimiser.parameters]
         self.apply(rate, *torch.autograd.grad(total, parameters, materialize_grads=True))
         found = parts[0].detach() if parts else None
         return own, Learned(loss=loss.detach(), noise_loss=nll.detach(), parts=found, pending=None)
+
+    def _scored(self, beta: Float[Tensor, ""], batch: Trajectories) -> tuple[Tensor, ...]:
+        """Losses of a batch, from representations that its rollout kept where it did."""
+        rollouts = self.general.sequences
+        read = rollouts.representations(batch) if isinstance(rollouts, KeptLetters) else None
+        known = self.tensors(batch)
+        return self.losses(beta, *known) if read is None else self.losses_of_read(beta, read, *known)
 
     def try_out(self, generator: torch.Generator, temperature: float | Tensor, beta: Float[Tensor, ""]) -> None:
         """Compile loss and rollouts by one batch that changes nothing; raises `NotCompilableError` where it fails."""
@@ -74,7 +81,7 @@ class CompiledBackend(Backend):
         copy.set_state(generator.get_state())
         try:
             _, batch = self.general.collect(self.general.nets, self.draw(copy, temperature), self.log_reward)
-            total, *_ = self.losses(beta, *self.tensors(batch))
+            total, *_ = self._scored(beta, batch)
             torch.autograd.grad(total, self.optimisers[0].parameters, materialize_grads=True)
             self._try_past(batch, beta)
         except Exception as error:
@@ -141,11 +148,15 @@ class CompiledBackend(Backend):
 
     def _losses(self, beta: Tensor, *known: Tensor) -> tuple[Tensor, ...]:
         """The sum of both losses, each of them, and what is logged."""
+        return self._losses_of_read(beta, None, *known)
+
+    def _losses_of_read(self, beta: Tensor, read: Tensor | None, *known: Tensor) -> tuple[Tensor, ...]:
+        """The same, of states whose representations are given."""
         batch = self._trajectories(*known)
         with torch.set_grad_enabled(self.learns_noise):
             thoughts, kernel = self._noise(batch)
             nll = dynamics.negative_log_likelihood(kernel, batch, self.own)
-        scorer = TrajectoryScorer(self.general.nets, thoughts)
+        scorer = TrajectoryScorer(self.general.nets, thoughts, read)
         scores, raised = self.general.scored(scorer, batch, beta, kernel)
         found = explain(self.setup.objective, scores, raised)
         loss = found.loss.mean()

@@ -10,15 +10,18 @@ from torch import Tensor
 from sgfn.config import Accelerate
 from sgfn.config.checks import one_of
 from sgfn.learning.compilation import NotCompilableError, compiler_missing
+from sgfn.learning.kernels.cpu_mlp import mlp_fits
 from sgfn.learning.learner import Learner
+from sgfn.learning.trainer import Trainer
 
 COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Steps of a run from which compiling saves time where scores are in a table, by device. It takes half a minute, and
 saves two milliseconds a step on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
-COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cuda": 100_000, "cuda, large": 30_000}
-"""The same where scores are computed: on a CPU it saves a tenth of a second a step of a transformer (an MLP is faster
-uncompiled); on a GPU it takes 30 to 90 s where nothing was compiled before and saves .3 to 1 ms, in large batches 1 to
-4 ms, beside uncompiled steps in a CUDA graph (benchmarks/results/speed_real_cuda.json)."""
+COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cpu, mlp": 10_000, "cuda": 100_000, "cuda, large": 30_000}
+"""The same where scores are computed: on a CPU it saves a tenth of a second and more a step of a transformer of 50
+letters, and some 10 ms of an MLP that a kernel takes (another is faster uncompiled); on a GPU it takes 30 to 90 s where
+nothing was compiled before and saves .3 to 1 ms, in large batches 1 to 4 ms, beside uncompiled steps in a CUDA graph
+(benchmarks/results/speed_real_cuda.json)."""
 LARGE = 16_384
 """States of a batch (trajectories x steps) from which it is large in this."""
 WIDEST_COMPILED = 1024
@@ -81,8 +84,10 @@ def _pays(learner: Learner, kind: str) -> bool:
         return narrow and config.steps >= COMPILE_FROM_STEPS[kind]
     if kind == "cuda" and config.batch * learner.env.horizon >= LARGE:
         kind = "cuda, large"
-    suits = kind != "cpu" or config.net.encoder == "transformer"
-    return suits and config.steps >= COMPILE_LONG_FROM_STEPS[kind]
+    if kind == "cpu" and config.net.encoder != "transformer":
+        enough = config.steps >= COMPILE_LONG_FROM_STEPS["cpu, mlp"]
+        return enough and isinstance(learner, Trainer) and mlp_fits(learner.env, learner.nets.encoder)
+    return config.steps >= COMPILE_LONG_FROM_STEPS[kind]
 
 
 def _default_without_compiling(learner: Learner) -> str:

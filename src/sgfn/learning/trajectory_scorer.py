@@ -15,14 +15,22 @@ from sgfn.noise.operators import Kernel
 class TrajectoryScorer:
     """Scores the states of a batch of trajectories, in their order, with the thoughts that go with them."""
 
-    def __init__(self, nets: FlowNets, thoughts: Float[Tensor, "B N W"] | None) -> None:
-        self.nets, self.thoughts = nets, thoughts
+    def __init__(
+        self,
+        nets: FlowNets,
+        thoughts: Float[Tensor, "B N W"] | None,
+        read: Float[Tensor, "B N H"] | None = None,
+    ) -> None:
+        """`read` are the states' representations, where they are known."""
+        self.nets, self.thoughts, self.read = nets, thoughts, read
         self.log_z, self.reads_final = nets.log_z, nets.reads_final
 
     def heads(self, state: Int[Tensor, "B N S"]) -> Heads:
         """Outputs of all heads, for the first N states of each trajectory."""
         thought = None if self.thoughts is None else self.thoughts[:, : state.shape[1]]
-        return self.nets.heads_along(state, thought)
+        if self.read is None:
+            return self.nets.heads_along(state, thought)
+        return self.nets.heads_of(self.read[:, : state.shape[1]], state, thought)
 
 
 class CachedActor:

@@ -80,8 +80,8 @@ PROXIES: Registry[ProxyEntry] = Registry(
     ),
 )
 AUTO, DESIGN = "auto", "design"
-"""Names of choices among kinds: the least error out of fold; and `ensemble`, or as `auto` where it does not suit. Plates
-from ensembles turn out better than those from whatever predicts best: their members differ where nobody has looked."""
+"""Names of choices among kinds: the least error out of fold; and `ensemble`, or as `auto` where it does not suit.
+Plates of ensembles turn out better than those of whatever predicts best: members differ where nobody has looked."""
 
 
 def check_kind(kind: str) -> None:

@@ -1,0 +1,83 @@
+"""Kernels in C++ for CPUs: compiled once for this processor, kept where torch keeps what it compiles."""
+
+import ctypes
+import hashlib
+import mmap
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+FLOATS = ctypes.c_void_p
+LANES = 16
+"""Widths are multiples of so many entries."""
+LARGE_PAGE = 2**21
+FLAGS = ("-O3", "-march=native", "-std=gnu++17", "-fopenmp", "-shared", "-fPIC", "-fno-math-errno")
+
+
+@cache
+def library(name: str) -> ctypes.CDLL | None:
+    """The compiled `NAME.cpp` of this folder; None where it cannot be compiled, as without GCC."""
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None or not sys.platform.startswith("linux"):
+        return None
+    source = Path(__file__).with_name(f"{name}.cpp")
+    try:
+        return ctypes.CDLL(str(_built(compiler, source)))
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _built(compiler: str, source: Path) -> Path:
+    """The shared library of a source, compiled where it is not there yet; processes never see half of one."""
+    about = subprocess.run([compiler, "--version"], check=True, capture_output=True).stdout + _processor()
+    read = b"".join(path.read_bytes() for path in (source, *sorted(source.parent.glob("*.h"))))
+    key = hashlib.sha256(read + about + repr(FLAGS).encode()).hexdigest()[:24]
+    target = Path(cache_dir()) / "sgfn" / f"{source.stem}-{key}.so"
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_suffix(f".{os.getpid()}")
+        subprocess.run([compiler, *FLAGS, str(source), "-o", str(part)], check=True, capture_output=True)
+        part.replace(target)
+    return target
+
+
+def _processor() -> bytes:
+    """What tells processors apart that do not understand each other's code."""
+    listed = Path("/proc/cpuinfo")
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
+    told = sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))})
+    return "\n".join([platform.machine(), *told]).encode()
+
+
+class Matrix(ctypes.Structure):
+    """A weight [outputs, inputs] by address and strides."""
+
+    _fields_ = [("at", FLOATS), ("row", ctypes.c_long), ("column", ctypes.c_long)]
+
+
+def matrix(weight: Float[Tensor, "A B"]) -> Matrix:
+    """A weight as kernels read it, however it lies in memory."""
+    return Matrix(weight.data_ptr(), weight.stride(0), weight.stride(1))
+
+
+def at(tensor: Tensor) -> ctypes.c_void_p:
+    """The address of a tensor's entries."""
+    return FLOATS(tensor.data_ptr())
+
+
+def in_large_pages(count: int) -> Float[Tensor, " N"]:
+    """Zeros in large pages where the system has some: rows of a letter lie far apart, and small pages of all of them
+    are more than a processor can find quickly."""
+    room = mmap.mmap(-1, 4 * count + LARGE_PAGE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        room.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(room, dtype=torch.float32)[:count]

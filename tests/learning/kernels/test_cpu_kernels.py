@@ -1,0 +1,143 @@
+"""Kernels for CPUs beside the networks that they stand for: representations, gradients, whole rollouts."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from sgfn.config import DynamicsConfig, NetConfig
+from sgfn.envs.sequence import SequenceEnv
+from sgfn.learning import letters as letters_module
+from sgfn.learning.kept_letters import KeptLetters, make_letters
+from sgfn.learning.kernels import cpp
+from sgfn.learning.kernels.cpp import library
+from sgfn.learning.kernels.cpu_mlp import KeptMLP
+from sgfn.learning.kernels.cpu_transformer import KeptTransformer, transformer_fits
+from sgfn.learning.letters import CompiledLetters
+from sgfn.learning.rollout import act, no_reward, rollout_draws
+from sgfn.learning.trajectory_scorer import CachedActor, TrajectoryScorer
+from sgfn.nets.dynamics import make_noise_model
+from sgfn.nets.encoders import MLP
+from sgfn.nets.heads import FlowNets
+from sgfn.nets.prefixes import encode_along
+from sgfn.nets.transformer import CausalTransformer
+from sgfn.noise import UniformSlip
+
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.skipif(library("cpu_mlp") is None, reason="no C++ compiler")
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+def scrambled(module: torch.nn.Module) -> None:
+    """Weights with no structure left, biases and scales of normalisation too."""
+    generator = torch.Generator().manual_seed(3)
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.4 if parameter.ndim < 2 else 1.0, generator=generator)
+        if parameter.ndim == 2:
+            parameter.data.mul_(parameter.shape[-1] ** -0.5)
+
+
+def gradients(found: Tensor, module: torch.nn.Module, *more: Tensor) -> list[Tensor]:
+    """Gradients of a weighed sum, by all weights that have one."""
+    weights = torch.linspace(-1.0, 2.0, found.numel()).view(found.shape).cos()
+    parameters = [*module.parameters(), *more]
+    return list(torch.autograd.grad((found * weights).sum(), parameters, materialize_grads=True))
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(("width", "heads", "length", "batch"), [(16, 1, 3, 1), (32, 2, 18, 5), (96, 3, 35, 9)])
+def test_a_transformer_letter_by_letter_is_the_full_pass(width: int, heads: int, length: int, batch: int) -> None:
+    core = CausalTransformer(width=width, layers=2, heads=heads, length=length + 1)
+    scrambled(core)
+    items = torch.randn(batch, length, width, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    kept = KeptTransformer(core, batch, length)
+    kept.start()
+    for t in range(length):
+        kept.letter(items[:, t].detach(), t)
+    full, found = core(items), kept.representations(items)
+    assert_close(found, full, rtol=1e-4, atol=1e-5)
+    wanted = gradients(full, core, items)
+    for one, two in zip(wanted, gradients(found, core, items), strict=True):
+        assert_close(two, one, rtol=1e-3, atol=1e-4 * float(one.abs().max()))
+    rounded = gradients(kept.representations(items, rounded=True), core, items)
+    gaps = [float((two - one).norm() / one.norm()) for one, two in zip(wanted, rounded, strict=True)]
+    assert 1e-4 < max(gaps) < 0.02  # bfloat16 has eight binary digits
+    core.blocks[0].get_parameter("attention.read.weight").data.mul_(1.1)
+    kept.start()
+    assert not torch.allclose(kept.letter(items[:, 0].detach(), 0), full[:, 0], atol=1e-3)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(("activation", "layers", "width"), [("relu", 1, 16), ("gelu", 2, 48), ("silu", 3, 32)])
+@pytest.mark.parametrize("stop", [False, True])
+def test_an_mlp_letter_by_letter_encodes_all_prefixes(activation: str, layers: int, width: int, stop: bool) -> None:
+    env = SequenceEnv(length=70, alphabet="ACGT", noise=UniformSlip(alpha=0.1), stop=stop)
+    encoder = MLP(env.features, width, layers, activation)
+    scrambled(encoder)
+    batch = act(env, lambda s: torch.zeros(len(s), env.actions), no_reward, rollout_draws(env, 5, torch.Generator()))
+    kept, letters = KeptMLP(encoder, env, 5, 70), batch.states[:, -1]
+    kept.start()
+    for t in range(70):
+        kept.letter(letters[:, t - 1], t)
+    full, found = encode_along(encoder, env, batch.states[:, :-1]), kept.representations(letters[:, :-1])
+    assert_close(found, full, rtol=1e-4, atol=1e-4)
+    wanted = gradients(full.contiguous(), encoder)
+    for one, two in zip(wanted, gradients(found, encoder), strict=True):
+        assert_close(two, one, rtol=1e-3, atol=1e-4 * float(one.abs().max()))
+    rounded = gradients(kept.representations(letters[:, :-1], rounded=True), encoder)
+    gap = max(float((two - one).norm() / one.norm()) for one, two in zip(wanted, rounded, strict=True))
+    assert gap < 0.02
+    assert layers == 1 or gap > 1e-5
+    others = kept.representations(letters[:, :-1].flip(0))
+    assert not torch.allclose(gradients(others, encoder)[0], wanted[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("encoder", ["transformer", "mlp"])
+@pytest.mark.parametrize("stop", [False, True])
+def test_rollouts_are_those_of_the_networks_and_are_given_once(
+    encoder: str, stop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_module, "CompiledSteps", lambda function, *_, **__: function)
+    env = SequenceEnv(length=9, alphabet="ACGT", noise=UniformSlip(alpha=0.3), stop=stop)
+    nets = FlowNets(env, NetConfig(encoder=encoder, hidden=32, layers=2, heads=2), joint_backward=True)  # reads the end
+    scrambled(nets)
+    draws = rollout_draws(env, 6, torch.Generator().manual_seed(0))
+    made = make_letters(env, nets, CPU)
+    assert isinstance(made, KeptLetters)
+    actor = CachedActor(nets, make_noise_model(env, DynamicsConfig()), made.whole_rollout)
+    plain, batch = act(env, nets.log_policy, no_reward, draws), act(env, actor, no_reward, draws)
+    for name in ("states", "valid"):
+        assert torch.equal(getattr(batch, name), getattr(plain, name))
+    assert torch.equal(batch.intended[batch.valid], plain.intended[plain.valid])  # what padding means is never read
+    assert made.representations(plain) is None  # not the tensors that it made
+    again = act(env, actor, no_reward, draws)
+    read = made.representations(again)
+    assert made.representations(again) is None
+    full = TrajectoryScorer(nets, None).heads(batch.states)
+    kept = TrajectoryScorer(nets, None, read).heads(batch.states)
+    assert_close(kept.log_flow, full.log_flow, rtol=1e-4, atol=1e-4)
+    assert_close(kept.log_policy, full.log_policy, rtol=1e-4, atol=1e-4)
+
+
+def test_what_the_kernels_do_not_take_is_left_to_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = SequenceEnv(length=9, alphabet="ACGT", noise=UniformSlip(alpha=0.3))
+    narrow = FlowNets(env, NetConfig(encoder="transformer", hidden=32, layers=1, heads=4))  # heads of 8 entries
+    assert type(make_letters(env, narrow, CPU)) is CompiledLetters
+    assert make_letters(env, FlowNets(env, NetConfig(hidden=20, layers=1)), CPU) is None
+    own = FlowNets(env, NetConfig(hidden=32), encoder=torch.nn.Linear(env.features, 32))
+    assert make_letters(env, own, CPU) is None
+    assert not transformer_fits(CausalTransformer(width=16, layers=1, heads=1, length=2).double())
+    monkeypatch.setattr(cpp.shutil, "which", lambda _: None)
+    library.cache_clear()
+    assert make_letters(env, FlowNets(env, NetConfig(hidden=32, layers=1)), CPU) is None
+    monkeypatch.undo()
+    library.cache_clear()
