@@ -34,6 +34,15 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
+SHARED = ("cluster", "server")
+"""Fixtures that take seconds to begin: a cluster, and a process that commands are forked from."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let tests that share such a fixture follow each other, so that of several workers one alone begins it."""
+    items.sort(key=lambda item: [name not in getattr(item, "fixturenames", ()) for name in SHARED])
+
+
 def pytest_collection_finish() -> None:
     """What is there when tests begin stays: the collector of garbage need not look through it again and again."""
     gc.collect()
