@@ -267,9 +267,8 @@ def _import_everything() -> None:
             import_module(module.name)
 
     torch.set_num_threads(1)
-    import_module("matplotlib.layout_engine").ConstrainedLayoutEngine.execute = lambda self, figure: (
-        None
-    )  # half its time
+    import_module("matplotlib.layout_engine").ConstrainedLayoutEngine.execute = lambda self, figure: None
+    import_module("matplotlib.axis").Axis.draw = lambda self, renderer: None  # ticks take half the time of a picture
     with contextlib.redirect_stderr(io.StringIO()):
         for verb in sgfn.cli.commands.COMMANDS:  # the parser remembers what it has once found out about a command
             sgfn.cli.commands.main([*verb.split(), "--no-such-flag"])

@@ -23,7 +23,7 @@ RUNNING: list[tuple[ExitStack, Any]] = []
 
 @pytest.fixture
 def cluster() -> Any:
-    """A cluster with one node of two CPUs, connected; tests add nodes of their own. The next test that asks has it too."""
+    """A cluster with a node of two CPUs, connected, also for the next test that asks; tests add nodes of their own."""
     if not RUNNING:
         running = ExitStack()
         RUNNING.append((running, running.enter_context(started())))
@@ -43,7 +43,7 @@ def started() -> Iterator[Any]:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End the cluster as soon as the next test does not ask for it: its processes take time also when nothing is done."""
+    """End the cluster as soon as the next test does not ask for it: its processes take time also when idle."""
     if RUNNING and "cluster" not in getattr(nextitem, "fixturenames", ()):
         RUNNING.pop()[0].close()
 
