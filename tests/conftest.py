@@ -34,6 +34,15 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
+SHARED = ("cluster", "server")
+"""Fixtures that take seconds to begin: a cluster, and a process that commands are forked from."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let tests that share such a fixture follow each other, so that of several workers one alone begins it."""
+    items.sort(key=lambda item: [name not in getattr(item, "fixturenames", ()) for name in SHARED])
+
+
 def pytest_collection_finish() -> None:
     """What is there when tests begin stays: the collector of garbage need not look through it again and again."""
     gc.collect()
@@ -46,10 +55,11 @@ PICTURES = ("picture", "page", "report", "logo", "figure", "benchmarks", "exampl
 
 @pytest.fixture(autouse=True, scope="module")
 def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Pictures that no test looks at are not laid out, which takes as long as drawing them."""
+    """Pictures that no test looks at are not laid out and have no ticks, which take as long as all else."""
     with pytest.MonkeyPatch.context() as patch:
         if not any(part in request.path.stem for part in PICTURES):
             patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda self, figure: None)
+            patch.setattr("matplotlib.axis.Axis.draw", lambda self, renderer: None)
         yield
 
 

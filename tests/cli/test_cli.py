@@ -320,6 +320,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "zero": (["train", "grid", "--steps", "0"], r"steps must lie in \[1, 1e\+09\], got 0$"),
     "negative": (["train", "grid", "--seed", "-1"], r"seed must lie in \[0, 2\.14748e\+09\], got -1$"),
     "huge": (["train", "grid", "--steps", "9" * 400], r"steps must lie in \[1, 1e\+09\], got 9+$"),
+    "a constraint by its flag": (["train", "words", "--gc", "2:3"], r"--gc must be LOW:HIGH with .*, got '2:3'$"),
     "too much noise": (["tasks", "grid", "--noise.alpha", "1"], r"noise\.alpha must lie in \[0, 1\), got 1\.0$"),
     "unknown flag": (["train", "grid", "--bogus", "3"], r"Unrecognized options: --bogus"),
     "nearly a flag": (["train", "grid", "--optim.rl", "3"], r"Unrecognized options: --optim\.rl"),

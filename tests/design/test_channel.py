@@ -254,12 +254,14 @@ def test_channels_are_listed_and_told(capsys: pytest.CaptureFixture[str]) -> Non
     listed = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert listed["storage-goldman"]["deletion"] == 0.005
     assert main(["noise"]) == 0
-    assert all(name in capsys.readouterr().out or name for name in listed)
+    shown = capsys.readouterr().out
+    assert all(f"\n{name}: {row['about']}\n" in shown for name, row in listed.items())  # a line each, at any width
+    assert max(map(len, shown.splitlines())) <= 100
     for name in ("epcr-taq", "nnk", "microchip"):
         assert main(["noise", name]) == 0
         assert listed[name]["source"] in capsys.readouterr().out
     assert main(["noise", "taq"]) == 2
-    assert capsys.readouterr().err.startswith("sgfn: noise.preset 'taq' is unknown: choose from")
+    assert capsys.readouterr().err.startswith("sgfn: NAME 'taq' is unknown: choose from")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def indel(name: str, content: Content, *says: str, file: str = "n.csv", flags: s
 
 
 NAMES = [
-    *(row(f"noise: {name}", ["noise", name], "noise.preset", "choose from") for name in UNKNOWN if name[0] != "-"),
+    *(row(f"noise: {name}", ["noise", name], "NAME", "choose from") for name in UNKNOWN if name[0] != "-"),
     row("noise: two names", "noise nnk microchip", "microchip"),
     row("noise: an unknown flag", "noise --jsn", "jsn"),
     row("noise: a flag of another verb", "noise --noise.alpha 0.1", "noise.alpha"),

@@ -32,7 +32,7 @@ def rows_of(verb: str) -> Iterator[Row]:
     base = {"base": "words" if verb == "order" else "grid"} if SUBJECTS[verb] == ["run"] else {}
     for name, kind in dict(numbers(COMMANDS[verb][0])).items():
         if name not in known:
-            flag, value, piece = f"--{name.replace('_', '-')}", WRONG[kind], name.partition("_")[0]
+            flag, value, piece = f"--{name.replace('_', '-')}", WRONG[kind], name.removeprefix("constraints.").partition("_")[0]
             yield row(f"{verb} {flag} {value}", [verb, *SUBJECTS[verb], f"{flag}={value}"], piece, **base)
 
 

@@ -49,14 +49,25 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_a_full_device_is_told(bases: Bases, tmp_path: Path) -> None:
+FULL = """
+import os
+os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+from sgfn.cli.commands import main
+raise SystemExit(main("evaluate run --samples 8 --json --device cpu".split()))
+"""
+
+
+def test_a_full_device_is_told(server: ForkServer, bases: Bases, tmp_path: Path) -> None:
     bases.lay("grid", tmp_path)
-    ended = shell("sgfn evaluate run --samples 8 --json --device cpu > /dev/full", tmp_path)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "No space left" in one_line(ended.stderr)
+    ended = server.run(["-c", FULL], tmp_path)
+    assert (ended.code, ended.out) == (2, "")
+    assert "No space left" in one_line(ended.err)
+    alone = shell("sgfn data list --json > /dev/full", tmp_path)
+    assert (alone.returncode, alone.stdout) == (2, "")
+    assert "No space left" in one_line(alone.stderr)
 
 
 def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
-    ended = shell("sgfn tasks --json | head -c 1; echo ' ' ${PIPESTATUS[0]}", tmp_path)
+    ended = shell("sgfn data list --json | head -c 1; echo ' ' ${PIPESTATUS[0]}", tmp_path)
     assert ended.stderr == ""
     assert ended.stdout.split()[-1] in ("0", str(128 + signal.SIGPIPE))

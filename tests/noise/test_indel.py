@@ -1,5 +1,6 @@
 """Insertions and deletions: the pair model, whole orders and their values against enumeration by hand."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -183,6 +184,10 @@ def test_a_preset_errs_as_often_as_it_says_on_dna_and_rna() -> None:
         assert float(wrong.mean() + noise.deletion.mean()) == pytest.approx(0.1, abs=1e-9)
         assert float(noise.substitution[0, 2]) == pytest.approx(4 * 0.1 * 0.321)
     assert make_noise(NoiseConfig(preset="microchip"), "ACGU", 9).summary == preset_noise("microchip").summary
+    for config in (NoiseConfig(kind="uniform", preset="microchip"), NoiseConfig(kind="hidden", preset="microchip")):
+        with pytest.raises(ValueError, match=r"^noise.preset is given and noise.kind is '(uniform|hidden)'"):
+            make_noise(config, "ACGU", 9)
+    assert replace(NoiseConfig(), preset="microchip") == NoiseConfig(preset="microchip", kind="indel")
     for wrong, message in (("nnk", "is a library"), ("microchp", "did you mean 'microchip'")):
         with pytest.raises(ValueError, match=message):
             preset_noise(wrong)

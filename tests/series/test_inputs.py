@@ -206,6 +206,18 @@ def test_too_many_words_are_refused(tmp_path: Path) -> None:
         read(many, tmp_path)
 
 
+def test_a_table_of_sequences_is_no_series(tmp_path: Path) -> None:
+    sequences = [f"ACG{a}T{b}" for a in "ACGT" for b in "ACGT"]
+    for name, words in (("variant", sequences), ("sequence", [f"MKV{word}" for word in sequences])):
+        frame = pd.DataFrame({name: words, "score": range(16)})
+        with pytest.raises(ValueError, match=rf"column '{name}' holds sequences and .*\(--ignore {name}\)$"):
+            read_panel(frame, Columns())
+        assert len(read_panel(frame, Columns(ignore=(name,))).panel.series[0].values) == 16
+    read_panel(pd.DataFrame({"seq": ["rising", "falling"] * 8, "score": range(16)}), Columns())  # words
+    dated = pd.date_range("2024-01-01", periods=16)
+    read_panel(pd.DataFrame({"variant": sequences, "ds": dated, "y": range(16)}), Columns())
+
+
 def test_later_words_are_aligned_with_those_learned(tmp_path: Path) -> None:
     learned = read("ds,y,sky\n2020-01-01,1,sun\n2020-01-02,2,rain\n", tmp_path).panel
     later = read("ds,y,sky\n2020-01-01,1,snow\n2020-01-02,2,rain\n", tmp_path).panel

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,21 @@ STORE = 80 * 2**20
 """Bytes of each node's object store: the least that Ray takes."""
 
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
-    """A cluster with one node of two CPUs, connected; tests add nodes of their own."""
+RUNNING: list[tuple[ExitStack, Any]] = []
+"""The cluster that runs now, with what ends it."""
+
+
+@pytest.fixture
+def cluster() -> Any:
+    """A cluster with a node of two CPUs, connected, also for the next test that asks; tests add nodes of their own."""
+    if not RUNNING:
+        running = ExitStack()
+        RUNNING.append((running, running.enter_context(started())))
+    return RUNNING[0][1]
+
+
+@contextmanager
+def started() -> Iterator[Any]:
     ray = ray_module()
     from ray.cluster_utils import Cluster
 
@@ -27,6 +40,12 @@ def cluster() -> Iterator[Any]:
         yield found
     found.shutdown()
     assert not ray.is_initialized()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the cluster as soon as the next test does not ask for it: its processes take time also when idle."""
+    if RUNNING and "cluster" not in getattr(nextitem, "fixturenames", ()):
+        RUNNING.pop()[0].close()
 
 
 def collect(ray: Any, jobs: list[Job], needs: Any, **how: Any) -> dict[str, list[Event]]:

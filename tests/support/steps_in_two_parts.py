@@ -46,7 +46,7 @@ STAND_INS: dict[str, Any] = {
 
 def compare(changes: dict[str, Any]) -> dict[str, float]:
     """A few steps of both kinds, traced but left as they are: the compiler's own part is tested elsewhere."""
-    plain, other = (Trainer(tiny_task(small(**changes)), torch.device("cpu")) for _ in range(2))
+    plain, other = (Trainer(tiny_task(small(**changes), length=2), torch.device("cpu")) for _ in range(2))
     torch.compiler.reset()
     other.compile()
     for _ in range(4):

@@ -16,13 +16,14 @@ from sgfn.cli.channel import DesignChannel, run_channel
 from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
-from sgfn.cli.forecast import Forecast, by_flags, run_forecast
+from sgfn.cli.forecast import Forecast, by_series_flags, run_forecast
 from sgfn.cli.interruptions import whole_interruptions
 from sgfn.cli.library import DesignLibrary, run_library
 from sgfn.cli.noise import NoiseList, run_noise
 from sgfn.cli.order import Order, run_order
 from sgfn.cli.parsing import (
     UsageError,
+    by_flags,
     check_channel,
     check_choices,
     check_numbers,
@@ -429,7 +430,7 @@ def main(words: list[str] | None = None) -> int:
     except MemoryError:
         return fail(out_of_memory(words))
     except (UsageError, ValueError) as error:
-        return fail(by_flags(str(error)) if words[:1] == ["forecast"] else str(error))
+        return fail(by_series_flags(str(error)) if words[:1] == ["forecast"] else by_flags(str(error)))
     except BrokenPipeError:
         silence(sys.stdout)  # whoever read our output has gone: say nothing more
         return 0

@@ -110,10 +110,10 @@ def run_forecast(args: Forecast) -> None:
     out.print(f"page with fan charts and calibration: {folder / 'report.html'}", soft_wrap=True)
 
 
-def by_flags(text: str) -> str:
+def by_series_flags(text: str) -> str:
     """A message with the fields of series as `sgfn forecast` calls their flags.
 
-    >>> by_flags("series.time_col is here; --series.horizon there; series.csv, line 3")
+    >>> by_series_flags("series.time_col is here; --series.horizon there; series.csv, line 3")
     '--time-col is here; --horizon there; series.csv, line 3'
     """
     return FIELD.sub(lambda found: f"--{found[1].replace('_', '-')}", text)

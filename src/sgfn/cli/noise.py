@@ -7,6 +7,7 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from sgfn.cli.tables import out, print_json
+from sgfn.config.checks import one_of
 from sgfn.config.shell import command
 from sgfn.noise.presets import CHANNELS, ChannelPreset, channel_preset, substitution_rows
 
@@ -25,20 +26,20 @@ def run_noise(args: NoiseList) -> None:
     """`sgfn noise`."""
     if args.name is None:
         return print_json([preset.to_json() for preset in CHANNELS.values()]) if args.json else print_channels()
+    one_of("NAME", args.name, CHANNELS)
     preset = channel_preset(args.name)
     return print_json(preset.to_json()) if args.json else print_channel(preset)
 
 
 def print_channels() -> None:
-    """Print all channels, as a table."""
-    table = Table(box=None, header_style="bold")
-    for label in ("preset", "errors/kb", "substituted", "inserted", "deleted"):
-        table.add_column(label, no_wrap=True)
-    table.add_column("what it is")
+    """Print all channels, as a table of rates and, below it, a line about each."""
+    table = Table("preset", "errors/kb", "substituted", "inserted", "deleted", box=None, header_style="bold")
     for preset in CHANNELS.values():
         name = f"{preset.name} (library)" if preset.residues else preset.name
-        table.add_row(name, *rates_of(preset), preset.about)
+        table.add_row(name, *rates_of(preset))
     out.print(table)
+    for preset in CHANNELS.values():
+        out.print(f"{preset.name}: {preset.about}", soft_wrap=True)
     out.print("rates are per base; use: --noise.preset NAME; source and all rates of one: sgfn noise NAME")
     out.print("a library is no channel of orders: sgfn design library chooses codons")
 

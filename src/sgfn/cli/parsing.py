@@ -91,6 +91,17 @@ def read_parent(value: str) -> str:
         raise UsageError(str(error)) from None
 
 
+def by_flags(text: str) -> str:
+    """A message that begins with a field of the constraints, with their fields as their flags are called.
+
+    >>> by_flags("constraints.max_run must be 3"), by_flags("config.json: constraints.gc is unknown")
+    ('--max-run must be 3', 'config.json: constraints.gc is unknown')
+    """
+    if not text.startswith("constraints."):
+        return text
+    return re.sub(r"(?<![\w./-])constraints\.([a-z_]+)", lambda found: f"--{found[1].replace('_', '-')}", text)
+
+
 def flag_value(words: list[str], name: str) -> str | None:
     """The value given to a flag, if any."""
     return next(iter(flag_values(words, f"--{name}")), None)

@@ -12,11 +12,15 @@ DynamicsMode = Literal["batch", "replay", "known"]
 DynamicsModel = Literal["auto", "shared", "positional", "full"]
 
 
+class NotGiven(str):
+    """A default that can be told from the same word given by a user."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoiseConfig:
     """How the environment turns what is intended into what happens."""
 
-    kind: str = "uniform"
+    kind: str = NotGiven("uniform")
     """`uniform` slip; `confusion` matrix from a file; `position`: a slip rate for each position, from a file;
     `hidden`: each episode draws its own slip rate, which the agent never sees; `indel`: letters are skipped or written
     twice as well; or `module:Noise`, yours."""
@@ -53,7 +57,7 @@ class NoiseConfig:
             in_range(f"noise.{name}", getattr(self, name), 0.0, 1.0, open_high=True)
         in_range("noise.scale", self.scale, 0.0, 1e6)
         in_range("noise.spare", self.spare, 0, 1000)
-        if self.preset is not None and self.kind == "uniform":
+        if self.preset is not None and isinstance(self.kind, NotGiven):
             object.__setattr__(self, "kind", "indel")
 
 

@@ -91,6 +91,6 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if literals and isinstance(value, str):
         one_of(where, value, get_args(literals[0]))
         return value
-    if options[0] in (int, str, bool) and type(value) is options[0]:
+    if (options[0] in (int, bool) and type(value) is options[0]) or (options[0] is str and isinstance(value, str)):
         return value
     raise ValueError(f"{where} has the wrong type: {quoted(value)}")

@@ -130,7 +130,8 @@ def _change_noise(designer: Designer, given: Mapping[str, Any]) -> None:
         designer.noise, designer.noise_settings = made, None
         return
     own = designer.noise_settings or noise_config(designer.noise) or NoiseConfig(alpha=0.0)
-    _make_noise(designer, replace(own, **given))
+    kind = {"kind": "indel"} if given.get("preset") else {}
+    _make_noise(designer, replace(own, **{**kind, **given}))
 
 
 def _constraints(config: ConstraintsConfig) -> Constraints | None:

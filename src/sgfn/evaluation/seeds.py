@@ -20,7 +20,7 @@ class SeedInterval:
     count: int
 
 
-def low_middle_high(values: Float[np.ndarray, "S *rest"]) -> Float[np.ndarray, "3 *rest"]:
+def low_middle_high(values: Float[np.ndarray, " S *rest"]) -> Float[np.ndarray, " 3 *rest"]:
     """Lower end, median and upper end over seeds: quartiles, or the range of few seeds; nan values are left out."""
     ends = (0.25, 0.75) if len(values) >= FEW else (0.0, 1.0)
     return np.nanquantile(values, [ends[0], 0.5, ends[1]], axis=0)

@@ -104,7 +104,7 @@ class SummedRows(torch.autograd.Function):
         return None, code.transpose(1, 2) @ later
 
 
-def _ones(rows: Float[Tensor, "N *rest"]) -> Float[Tensor, "N N"]:
+def _ones(rows: Float[Tensor, " N *rest"]) -> Float[Tensor, "N N"]:
     return torch.ones(rows.shape[0], rows.shape[0], dtype=rows.dtype, device=rows.device)
 
 

@@ -153,8 +153,8 @@ def _contract(law: Float64[Tensor, "A V"], values: Float64[Tensor, "M R"], vocab
 
 
 def read_scores(
-    noise: Indel, length: int, scores: Float64[Tensor, "N *C"], failed: float
-) -> list[Float64[Tensor, "M *C"]]:
+    noise: Indel, length: int, scores: Float64[Tensor, " N *C"], failed: float
+) -> list[Float64[Tensor, " M *C"]]:
     """Scores of all that may be written, by its number of letters: with the flank behind it, or those of a failure."""
     vocab, found = noise.vocab, []
     for m in range(length + 1):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import matplotlib as mpl
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -38,6 +39,7 @@ def save(figure: Figure, path: Path) -> Path:
     kind = kind_of(path, PICTURES, "pictures")
     undated = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
     drawn = io.BytesIO()  # a full disk is told by us, not by whatever a drawing library makes of it
+    fix_places(figure)
     with any_sign():
         figure.savefig(drawn, dpi="figure", format=kind[1:], metadata=undated[kind])
     with replacing(path) as aside:
@@ -117,13 +119,18 @@ def add_legend(axes: Axes, columns: int = 1) -> None:
     axes.legend(loc="upper left", ncols=columns, columnspacing=1.0, handlelength=1.7, handletextpad=0.6, **options)
 
 
-def lay_out(figure: Figure) -> Figure:
-    """Fix the places of all panels, then raise the upper end of each by the height of its legend."""
+def fix_places(figure: Figure) -> None:
+    """Find the places of all panels, once: a figure that keeps its engine, even "none", is drawn twice to be saved."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        with any_sign():
+        with any_sign(), mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
             engine.execute(figure)
-    figure.set_layout_engine("none")  # once is enough: it takes as long as drawing
+            figure.set_layout_engine(None)
+
+
+def lay_out(figure: Figure) -> Figure:
+    """Fix the places of all panels, then raise the upper end of each by the height of its legend."""
+    fix_places(figure)
     for axes in figure.axes:
         if legend := axes.get_legend():
             share = legend.get_window_extent().height / axes.bbox.height + 0.02

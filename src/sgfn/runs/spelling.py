@@ -112,7 +112,7 @@ def _among(letters: UInt8[np.ndarray, "*any"], wanted: bytes) -> Bool[np.ndarray
     return found
 
 
-def _where(condition: Bool[np.ndarray, "N *rest"], byte: int) -> UInt8[np.ndarray, "N 1 *rest"]:
+def _where(condition: Bool[np.ndarray, " N *rest"], byte: int) -> UInt8[np.ndarray, " N 1 *rest"]:
     """A byte where something holds, padding elsewhere."""
     return np.where(condition, byte, 0).astype(np.uint8)[:, None]
 

@@ -12,6 +12,8 @@ NO_TIME = ""
 """Name of the time column where a table has none: its rows are steps."""
 ROW_NUMBERS = ("", "unnamed: 0", "rownames")
 """Names of columns that only number the rows, as other programs write them."""
+SEQUENCES = {"any": r"[ACGTU]{5,}|[acgtu]{5,}", "named": r"[A-Z]{5,}|[acgtu]{5,}"}
+"""Words that are sequences, in a column of any name and in one that is named so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +77,22 @@ def found_columns(table: SeriesTable, wanted: Columns) -> Found:
         if (name := search(table, free)) is not None:
             found[role] = name
             free = [other for other in free if other != name]
+    if found.get("time_col") == NO_TIME and (name := sequence_column(table, free)) is not None:
+        what = f"column {name!r} holds sequences and no column holds times: sgfn design propose takes such measurements"
+        raise table.problem(f"{what}; if rows are steps in their order, leave it out (--ignore {name})")
     rows = tuple(name for name in free if name.lower() in ROW_NUMBERS)
     columns = replace(wanted, **found, ignore=(*wanted.ignore, *rows))
     return Found(columns=columns, notice=told(found))
+
+
+def sequence_column(table: SeriesTable, free: list[str]) -> str | None:
+    """A column of sequences: words of five letters and more, of DNA or RNA, or of residues where it is named so."""
+    for name in free:
+        words = table.words(name)
+        known = SEQUENCES["named" if name.lower() in ("sequence", "seq") else "any"]
+        if words is not None and words.str.fullmatch(known).all():
+            return name
+    return None
 
 
 def without_copies(table: SeriesTable, columns: Columns) -> tuple[SeriesTable, int]:

@@ -83,7 +83,7 @@ class _Rows:
         )
 
 
-def spread(rows: Float64[np.ndarray, "R *rest"], at: Int64[np.ndarray, " R"], count: int) -> np.ndarray:
+def spread(rows: Float64[np.ndarray, " R *rest"], at: Int64[np.ndarray, " R"], count: int) -> np.ndarray:
     """Rows put at their places among `count`, nan elsewhere."""
     wide = np.full((count, *rows.shape[1:]), np.nan)
     wide[at] = rows

@@ -27,7 +27,7 @@ def check_levels(levels: Sequence[float]) -> None:
         raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
 
 
-def laid_into(supports: Sequence[Support], values: Float64[np.ndarray, "W *rest"]) -> Float64[np.ndarray, "W *rest"]:
+def laid_into(supports: Sequence[Support], values: Float64[np.ndarray, " W *rest"]) -> Float64[np.ndarray, " W *rest"]:
     """Values of windows laid into the support of each; no support given is any number."""
     if all(one == REAL for one in supports):
         return values
@@ -77,7 +77,7 @@ class Forecast(ABC):
         check_levels(levels)
         return self.inside(self.plain_quantiles(np.array(levels, dtype=np.float64)))
 
-    def inside(self, values: Float64[np.ndarray, "W *rest"]) -> Float64[np.ndarray, "W *rest"]:
+    def inside(self, values: Float64[np.ndarray, " W *rest"]) -> Float64[np.ndarray, " W *rest"]:
         """Values laid into the support of each window's series."""
         return laid_into(self.supports, values)
 

@@ -47,7 +47,7 @@ class QuantileLaw:
         return QuantileLaw(values=mean[..., None] + deviation[..., None] * NODES)
 
     @staticmethod
-    def of_samples(samples: Float64[np.ndarray, "N *batch"]) -> "QuantileLaw":
+    def of_samples(samples: Float64[np.ndarray, " N *batch"]) -> "QuantileLaw":
         """Laws of samples: quantiles that are samples themselves."""
         return QuantileLaw(values=np.moveaxis(np.quantile(samples, GRID, axis=0, method="inverted_cdf"), 0, -1))
 
@@ -105,7 +105,7 @@ class QuantileLaw:
         return QuantileLaw(values=ordered(self.at_scores(factors[..., None] * NODES)))
 
 
-def pooled(values: Float64[np.ndarray, "M *batch Q"], weights: Float64[np.ndarray, "M *batch"]) -> QuantileLaw:
+def pooled(values: Float64[np.ndarray, " M *batch Q"], weights: Float64[np.ndarray, " M *batch"]) -> QuantileLaw:
     r"""Laws whose quantile functions are the weighted means of those of M members, $q = \sum_m w_m q_m$.
 
     Reference: Lichtendahl, Grushka-Cockayne and Winkler (2013), Is it better to average probabilities or quantiles?,

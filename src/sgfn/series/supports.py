@@ -81,7 +81,7 @@ def find_support(values: Float64[np.ndarray, " N"]) -> Support:
     return NAMED["nonnegative"]
 
 
-def supports_of(setting: str, series: list[Float64[np.ndarray, "_"]]) -> list[Support]:
+def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[Support]:
     """Support of each series: the given one, or what the values suggest where the setting is `auto`.
 
     Whether values are whole and at most one is decided for all series together, as they measure the same kind of thing;

@@ -35,7 +35,7 @@ CASES = {
     "many actions": ("bits", {"bits__length": 8, "bits__k": 4, "bits__modes": 4, "noise__alpha": 0.3}, 1.0),
     "many actions, not exploring": ("bits", {"bits__length": 8, "bits__k": 4, "bits__modes": 4, "explore": 0.0}, 2.0),
 }
-BATCH = 37  # not a multiple of the rows of a program
+BATCH = 19  # not a multiple of the rows of a program
 
 
 def compare_rollouts(name: str, changes: dict[str, object], temperature: float | torch.Tensor) -> dict[str, object]:
@@ -106,13 +106,13 @@ def compare_gradients(batch: int, most: int, **changes: object) -> dict[str, flo
 
 
 GRADIENT_CASES = {
-    "kept": (37, 1024, {}),
-    "shared": (37, 1, {}),
+    "kept": (19, 1024, {}),
+    "shared": (19, 1, {}),
     "crowded": (70, 1, {}),  # more rollouts than there are prefixes of three letters
-    "kl, kept": (37, 1024, {"objective": "kl", "dynamics__mode": "known"}),
-    "kl, shared": (37, 1, {"objective": "kl", "dynamics__mode": "known"}),
-    "detailed balance": (37, 1024, {"objective": "db"}),
-    "blind": (37, 1024, {"form": "blind", "dynamics__mode": "known"}),
+    "kl, kept": (19, 1024, {"objective": "kl", "dynamics__mode": "known"}),
+    "kl, shared": (19, 1, {"objective": "kl", "dynamics__mode": "known"}),
+    "detailed balance": (19, 1024, {"objective": "db"}),
+    "blind": (19, 1024, {"form": "blind", "dynamics__mode": "known"}),
 }
 
 

@@ -115,7 +115,7 @@ def first_rows(env: TabulatedEnv, levels: int, device: torch.device) -> Int[Tens
     return torch.arange(sum(env.level_sizes[:levels]), device=device)[:, None]
 
 
-def look_up(table: Float[Tensor, "M *rest"], state: Int[Tensor, "*batch 1"]) -> Tensor:
+def look_up(table: Float[Tensor, " M *rest"], state: Int[Tensor, " *batch 1"]) -> Tensor:
     """Rows of a table by state; finished states, which only padded steps ask for, read the last row.
 
     `gather` sends gradients back by atomic adds; plain indexing would sort the batch first.
