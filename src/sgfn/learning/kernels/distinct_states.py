@@ -61,6 +61,6 @@ def each_once(
     return rows_at(function(distinct[:, None]), place)
 
 
-def rows_at(table: Float[Tensor, "M *rest"], place: Int[Tensor, "*batch"]) -> Float[Tensor, "..."]:
+def rows_at(table: Float[Tensor, "M ..."], place: Int[Tensor, "*batch"]) -> Float[Tensor, "..."]:
     """Rows of a table where numbers point to, with gradients by addition."""
     return table.index_select(0, place.flatten()).view(*place.shape, *table.shape[1:])
