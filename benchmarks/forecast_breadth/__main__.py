@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.common import RESULTS, add_cluster, each_cell, positive, rounded, write_results
 from benchmarks.forecast_breadth.methods import ENSEMBLE, MEMBERS, METHODS, OURS, Quantiles, SkippedError, ensemble
-from benchmarks.forecast_breadth.panel import HALVES, DataSet, Half, halves, load, provenance
+from benchmarks.forecast_breadth.panel import PARTS, DataSet, Half, halves, load, provenance
 from benchmarks.forecast_breadth.table import CLASSICAL, breadth_table
 from sgfn.config.files import read_json
 from sgfn.evaluation.metrics import forecast as metrics
@@ -47,6 +47,9 @@ CHOSEN = {
     "validation": "Nothing was chosen on this half. It is scored once per release: here for the third time; "
     f"`{FIRST}` and `{SECOND}` are those before, whose misses were known when sgfn was changed afterwards. AutoARIMA "
     "is among the rivals since the third.",
+    "fresh": "Nothing was chosen on this part, which was drawn by a rule (benchmarks/forecast_breadth/fresh.py) and "
+    "scored once. All of it are short single series; some are near relatives of others (deaths, mdeaths and fdeaths; "
+    "qgas and gas; sunspotarea and sunspots).",
 }
 ORDER = (*(name for name in CLASSICAL if name != "AutoARIMA"), *OURS, "AutoARIMA", ENSEMBLE, "lightgbm")
 """Order in which the methods of a data set are run; the ensemble reads what others left."""
@@ -121,7 +124,7 @@ def kept(path: Path) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure what is not there yet, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=HALVES, default="development")
+    parser.add_argument("--half", choices=PARTS, default="development")
     parser.add_argument("--methods", nargs="+", choices=[*METHODS, ENSEMBLE], default=list(ORDER))
     parser.add_argument("--data", nargs="+", help="data sets of the half; all by default")
     parser.add_argument("--jobs", type=positive, default=1)

@@ -29,6 +29,8 @@ Law = Callable[["History", int], Grid]
 INTERVALS = sorted({round(abs(200 * level - 100), 6) for level in GRID} - {0.0})
 REFIT, REFIT_LONG = 1.1, 1.25
 """Growth of the history after which a model is fitted again; that of a long history, of which it reads the end."""
+QUICK, QUICK_VALUES = ("AutoTheta", "log AutoTheta", "MSTL", "log MSTL"), 600
+"""Models that are fitted again at each origin, in milliseconds, of histories of up to so many values."""
 LONG = 1_000
 """Values from which on a history is long."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
@@ -209,9 +211,8 @@ class Refitted:
             return self._quantiles(read, history, horizon)
 
     def _quantiles(self, read: Values, history: History, horizon: int) -> Grid:
-        grown = len(history.values) > (REFIT_LONG if self.fitted >= LONG else REFIT) * self.fitted
         try:
-            if self.model is None or grown:
+            if self.model is None or self._is_old(history):
                 self.model = MODELS[self.name](history).fit(read)
                 self.fitted, self.read = len(history.values), len(read)
                 found = self.model.predict(h=horizon, level=INTERVALS)
@@ -223,6 +224,12 @@ class Refitted:
         except FAILURES:  # a model that fails on odd data must not stop the others
             return naive_law(history, horizon)
         return np.stack([np.asarray(found[quantile_name(level)], dtype=np.float64) for level in GRID], axis=1)
+
+    def _is_old(self, history: History) -> bool:
+        """Whether the model should be fitted again."""
+        if self.name in QUICK and len(history.values) <= QUICK_VALUES:
+            return len(history.values) > self.fitted
+        return len(history.values) > (REFIT_LONG if self.fitted >= LONG else REFIT) * self.fitted
 
     def _ahead(self, read: Values, history: History) -> int:
         """Values to leave out at the beginning, so that a fitted model meets its season at the phase of its fit."""
