@@ -164,7 +164,8 @@ class SeriesConfig:
     def check_reach(self, longest: int) -> None:
         """Raise where a setting asks for more steps than the longest series has: nothing could be learned of it."""
         if longest < self.horizon + 2:
-            needed = f"a horizon of {self.horizon} needs {self.horizon + 2} or more; take a shorter horizon"
+            fix = "take a shorter horizon" if self.horizon > 1 and longest > 2 else "give more values"
+            needed = f"a horizon of {self.horizon} needs {self.horizon + 2} or more; {fix}"
             raise ValueError(f"no window to learn from: the longest series has {longest} steps, {needed}")
         has = f"the {longest:,} steps of the longest series"
         require(self.season < longest, "series.season", f"be below {has} (1 is none)", self.season)
