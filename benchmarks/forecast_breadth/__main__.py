@@ -41,12 +41,16 @@ PROTOCOL = (
 POOLED = "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds."
 """What to know where rows have no seconds of their own."""
 FIRST, SECOND = "sgfn, first scoring", "sgfn, second scoring"
+EARLIER = (
+    "Rows of sgfn are of the state before its network learned from the windows of the weights in its last steps, and "
+    "before weights were shrunk towards inverse losses: this half was not run again."
+)
 CHOSEN = {
     "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on "
-    "this half: its figures flatter sgfn.",
+    f"this half: its figures flatter sgfn. {EARLIER}",
     "validation": "Nothing was chosen on this half. It is scored once per release: here for the third time; "
     f"`{FIRST}` and `{SECOND}` are those before, whose misses were known when sgfn was changed afterwards. AutoARIMA "
-    "is among the rivals since the third.",
+    f"is among the rivals since the third. {EARLIER}",
     "fresh": "Nothing was chosen on this part, which was drawn by a rule (benchmarks/forecast_breadth/fresh.py) and "
     "scored once. All of it are short single series; some are near relatives of others (deaths, mdeaths and fdeaths; "
     "qgas and gas; sunspotarea and sunspots).",
