@@ -210,7 +210,7 @@ def test_spreads_follow_windows_that_have_ended(fitted: Forecaster) -> None:
 
 OWN = {
     "counts": (lambda rng: rng.poisson(1.2, 60), "count"),
-    "shares": (lambda rng: rng.beta(2, 3, 60).round(4), "unit"),
+    "shares": (lambda rng: rng.beta(0.8, 1.0, 60).round(4), "unit"),
     "amounts": (lambda rng: rng.gamma(2, 30, 60).round(2), "nonnegative"),
     "balances": (lambda rng: np.cumsum(rng.normal(0, 3, 60)).round(2), "real"),
 }
