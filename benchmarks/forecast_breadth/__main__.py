@@ -51,9 +51,11 @@ CHOSEN = {
     "validation": "Nothing was chosen on this half. It is scored once per release: here for the third time; "
     f"`{FIRST}` and `{SECOND}` are those before, whose misses were known when sgfn was changed afterwards. AutoARIMA "
     f"is among the rivals since the third. {EARLIER}",
-    "fresh": "Nothing was chosen on this part, which was drawn by a rule (benchmarks/forecast_breadth/fresh.py) and "
-    "scored once. All of it are short single series; some are near relatives of others (deaths, mdeaths and fdeaths; "
-    "qgas and gas; sunspotarea and sunspots).",
+    "fresh": "Nothing was chosen on this part, which was drawn by a rule (benchmarks/forecast_breadth/fresh.py). "
+    f"`{FIRST}` is what nobody had seen. It showed two defects, which were mended: a harvest that grew below one was "
+    "taken for a proportion (guinearice), and a law of logarithms had immense quantiles (sunspotarea); rows of sgfn "
+    "were then measured again, and flatter it. All are short single series; some are near relatives of others (deaths, "
+    "mdeaths and fdeaths; qgas and gas; sunspotarea and sunspots).",
 }
 ORDER = (*(name for name in CLASSICAL if name != "AutoARIMA"), *OURS, "AutoARIMA", ENSEMBLE, "lightgbm")
 """Order in which the methods of a data set are run; the ensemble reads what others left."""

@@ -51,6 +51,8 @@ REMEMBERED = 100
 """Values, from the end, that the empirical law counts."""
 BEYOND = 3.0
 """How far quantiles may lie outside the range of the history, in widths of that range."""
+HIGH = 0.9
+"""Share of the highest value from which on the last one is near it."""
 FAILURES = (ValueError, ArithmeticError, LookupError, RuntimeError, TypeError, AssertionError, np.linalg.LinAlgError)
 """Errors of a model's fit after which seasonal naive stands in for it."""
 NEEDS = (
@@ -165,7 +167,8 @@ def forecasts(
         before = with_moved(values[:cut], moved[at] if moved else {})
         history = History(values=filled(before), seasons=here, whole=whole, of_many=of_many)
         if not left_out(name, history):
-            found[at] = sane(fits.setdefault(here, Refitted(name))(history, horizon), history, horizon)
+            quantiles = fits.setdefault(here, Refitted(name))(history, horizon)
+            found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
     return found
 
 
@@ -178,13 +181,26 @@ def logarithmic(law: Law) -> Law:
     return found
 
 
-def sane(quantiles: Grid, history: History, horizon: int) -> Grid:
+def room_above(name: str, values: Values) -> float:
+    """How far quantiles of a law may lie above the range of a history, in widths of that range.
+
+    Exponentials of wide laws of logarithms are immense: they have `BEYOND` only where the last value is near the
+    highest, as in what grows.
+
+    >>> [room_above("log AutoARIMA", np.array(values)) for values in ([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])]
+    [3.0, 1.0]
+    """
+    grows = not name.startswith(LOG) or values[-1] >= HIGH * values.max()
+    return BEYOND if grows else 1.0
+
+
+def sane(quantiles: Grid, history: History, horizon: int, above: float = BEYOND) -> Grid:
     """Quantiles in order and near the range of the history; those of seasonal naive where a model broke down."""
     if not np.isfinite(quantiles).all():
         quantiles = naive_law(history, horizon)
     low, high = history.values.min(), history.values.max()
-    room = BEYOND * max(high - low, 1e-9 * max(abs(low), abs(high)))
-    return ordered(np.clip(quantiles, low - room, high + room))
+    width = max(high - low, 1e-9 * max(abs(low), abs(high)))
+    return ordered(np.clip(quantiles, low - BEYOND * width, high + above * width))
 
 
 class Refitted:
