@@ -75,7 +75,8 @@ def halves() -> dict[Half, list[str]]:
     found: dict[Half, list[str]] = {half: [] for half in HALVES}
     for turn, name in enumerate(order):
         found[HALVES[turn % 2]].append(name)
-    return {half: sorted(names) for half, names in found.items()} | {"fresh": sorted(FRESH)}
+    found["fresh"] = list(FRESH)
+    return {half: sorted(names) for half, names in found.items()}
 
 
 def _group(name: str) -> tuple[int, int, str, str]:

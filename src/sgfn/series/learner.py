@@ -150,7 +150,7 @@ class ForecastLearner(Learner):
             return schedule(self.index, self.config.steps, optim)
         if not self.late:
             return schedule(self.index, self.turn, optim)
-        return schedule(self.index - self.turn, self.config.steps - self.turn, optim)
+        return schedule(torch.sub(self.index, self.turn), self.config.steps - self.turn, optim)
 
     @torch.no_grad()
     def _begin_refresh(self) -> None:

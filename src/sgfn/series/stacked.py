@@ -206,7 +206,7 @@ class StackedForecaster:
         learned = np.array([cut < self.lengths[number] for number, cut in cuts], dtype=bool)
         found = np.empty((len(cuts), self.data.plan.horizon, len(GRID)))
         for before in (True, False):
-            rows = np.flatnonzero(learned == before)
+            rows = np.flatnonzero(learned == before).tolist()
             found[rows] = self._by_network(panel, [cuts[row] for row in rows], None, before=before)
         return found
 
