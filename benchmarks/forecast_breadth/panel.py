@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import pandas as pd
 
+from benchmarks.forecast_breadth.fresh import FRESH
 from benchmarks.forecast_breadth.recipes import RECIPES, SEASONS, Recipe
 from sgfn.config.files import read_json
 from sgfn.landscapes.tfbind8_tables import sha256
@@ -20,8 +21,11 @@ from sgfn.series.protocol import Origin, rolling_origins
 
 DATA = Path(__file__).parent.parent / "data" / "breadth"
 PROVENANCE = DATA / "provenance.json"
-Half = Literal["development", "validation"]
-HALVES: tuple[Half, ...] = get_args(Half)
+Half = Literal["development", "validation", "fresh"]
+PARTS: tuple[Half, ...] = get_args(Half)
+HALVES = PARTS[:2]
+"""The two halves of the panel; the third part was drawn later, by the rule of `fresh`."""
+EVERY = RECIPES | FRESH
 MOST_WINDOWS = 6
 """Most test windows of one series."""
 MOST_TESTED = 60
@@ -64,12 +68,14 @@ class DataSet:
 def halves() -> dict[Half, list[str]]:
     """Names of the two halves: of like size, frequency and kind, in the order of a hash, every second one.
 
-    The turn goes on from group to group, so that the halves have the same number of data sets.
+    The turn goes on from group to group, so that the halves have the same number of data sets. The fresh part has its
+    own rule.
     """
     order = sorted(RECIPES, key=lambda name: (*_group(name), hashlib.sha256(name.encode()).hexdigest()))
     found: dict[Half, list[str]] = {half: [] for half in HALVES}
     for turn, name in enumerate(order):
         found[HALVES[turn % 2]].append(name)
+    found["fresh"] = list(FRESH)
     return {half: sorted(names) for half, names in found.items()}
 
 
@@ -95,7 +101,7 @@ def read_checked(name: str) -> bytes:
 
 def load(name: str) -> DataSet:
     """A data set with its test windows."""
-    recipe = RECIPES[name]
+    recipe = EVERY[name]
     frame = pd.read_csv(io.BytesIO(read_checked(name)), dtype={"unique_id": str}, parse_dates=["ds"])
     panel = read_panel(frame, Columns()).panel
     return DataSet(name=name, recipe=recipe, panel=panel, origins=test_windows(panel, recipe.horizon))

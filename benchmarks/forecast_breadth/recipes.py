@@ -39,6 +39,7 @@ SHORT_HORIZONS = {"A": 4, "Q": 4, "M": 6}
 """Horizon of short series, where the usual one would leave too little to learn from."""
 LICENCES = {
     "AER": "GPL-2 or GPL-3",
+    "MASS": "GPL-2 or GPL-3",
     "DAAG": "GPL-3",
     "Ecdat": "GPL-2 or later",
     "HistData": "GPL",
@@ -89,11 +90,14 @@ def _recipe(member: str, rows: Rows, freq: str, kind: str, about: str, *, short:
     return Recipe(member=member, rows=rows, freq=freq, kind=kind, about=about, horizon=horizon)
 
 
-def _ts(member: str, freq: str, kind: str, about: str, *, short: bool = False) -> Recipe:
+def plain_series(member: str, freq: str, kind: str, about: str, *, short: bool = False) -> Recipe:
+    """Recipe of a member that is one plain series of R."""
     steps = {"A": 1, "Q": 4, "M": 12}[freq]
     rows = partial(decimal_time, name=member.split("/")[1], steps=steps)
     return _recipe(member, rows, freq, kind, about, short=short)
 
+
+_ts = plain_series
 
 RECIPES: dict[str, Recipe] = {
     # yearly

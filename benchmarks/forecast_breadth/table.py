@@ -123,15 +123,19 @@ def breadth_table(rows: Sequence[Row], classical: Sequence[str] | None = None) -
 
 
 def breadth_tables() -> str:
-    """The tables of both halves, as far as they were measured, for the page."""
+    """The tables of both halves and of the fresh part, as far as they were measured, for the page."""
     parts = []
-    for half in ("development", "validation"):
+    for half, words in {
+        "development": "development half",
+        "validation": "validation half",
+        "fresh": "fresh part",
+    }.items():
         path = RESULTS / f"forecast_breadth_{half}.json"
         if not path.is_file():
-            parts.append(f"The {half} half: not measured yet.")
+            parts.append(f"The {words}: not measured yet.")
             continue
         found = read_results(path.name)
-        parts.append(f"The {half} half. {' '.join(found['notes'])}\n\n{breadth_table(found['rows'])}")
+        parts.append(f"The {words}. {' '.join(found['notes'])}\n\n{breadth_table(found['rows'])}")
     return "\n\n".join(parts)
 
 

@@ -83,7 +83,7 @@ ROWS = [
     simulated("noise in words", "words --noise.alpha some", "noise.alpha"),
     simulated("noise of an unknown kind", "words --noise.kind unifrom", "noise.kind"),
     simulated("gc in words", "words --gc some", "gc"),
-    simulated("runs of none", "words --max-run 0", "max_run"),
+    simulated("runs of none", "words --max-run 0", "--max-run"),
     simulated("a table without a file", "table", "--table.file"),
     simulated("a function without a name", "callable", "--callable.function"),
     simulated("an unknown task with a dash", "words-8", "words-8"),

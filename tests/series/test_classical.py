@@ -45,6 +45,16 @@ def test_nothing_after_the_origin_is_read(name: str) -> None:
     assert np.abs(first[1] - second[1]).max() > 1
 
 
+@pytest.mark.parametrize("name", ["AutoTheta", "MSTL"])
+def test_quick_models_are_fitted_at_each_origin_of_short_histories(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    values, cuts = wave(), [60, 63]
+    both, later = (forecasts(name, values, some, 6, [(12,)] * len(some)) for some in (cuts, cuts[1:]))
+    np.testing.assert_array_equal(both[1], later[0])
+    monkeypatch.setattr(classical, "QUICK_VALUES", 0)
+    kept = forecasts(name, values, cuts, 6, [(12,)] * 2)
+    assert np.abs(kept[1] - later[0]).max() > 1e-3
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["constant", "zeros", "one", "short", "jump"])
 def test_odd_histories_have_finite_laws_or_none(name: str, kind: str) -> None:

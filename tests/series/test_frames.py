@@ -1,5 +1,6 @@
 """The long format: what is read, what is told, and one line for everything that is wrong."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -252,6 +253,14 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
             "line 3, column 'ds': 2020-01-01 of series 'y' is on line 2 already; name",
         ),
         ("unique_id,ds,y\na,2020-01-01,1\na,2020-01-01,2\n", "of series 'a' is on line 2 already; remove one"),
+        (
+            "ds,y\n2023-10-29 01:00,1\n2023-10-29 02:00,2\n2023-10-29 02:00,3\n",
+            "is on line 3 already; name .*; where clocks went back, write offsets .* or universal time",
+        ),
+        (
+            "sequence,score\n" + "".join(f"{a}{b}GT,0.{i}\n" for i, (a, b) in enumerate(product("ACGT", "ACGT"))),
+            "column 'sequence': 16 of 16 rows have words of their own here, and no column has times: a table of seq",
+        ),
         (
             "unique_id,ds,y\na,2020-01-01,1\n,2020-01-01,2\n",
             "line 3, column 'unique_id': the name of the series is empty",

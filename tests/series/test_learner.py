@@ -56,6 +56,28 @@ def advance(learner: ForecastLearner, steps: int) -> ForecastLearner:
     return learner
 
 
+def test_last_steps_learn_from_the_windows_of_the_weights_and_the_ones_before_do_not() -> None:
+    """What is judged on those windows is the network before it learned from them; a run goes on as it would have."""
+    pool = {"series__laws": "seasonal naive,network", "series__refresh": 0.5, "series__folds": 2}
+    changed = WAVE.copy()
+    changed[170:] = 3.0 * WAVE[170:] + 5.0
+    one, other = (advance(learner_of(values, **pool), 6) for values in (WAVE, changed))
+    assert one.data.training.series[0].values.shape[0] < 170 < len(one.data.known.series[0])
+    assert not differ(one.before.state_dict(), other.before.state_dict())
+    assert differ(one.best.state_dict(), other.best.state_dict())
+    assert differ(one.best.state_dict(), one.before.state_dict())
+    part = advance(learner_of(**pool), 4)
+    resumed = learner_of(**pool)
+    resumed.load(part.state())
+    assert not differ(advance(resumed, 2).state(), one.state())
+
+
+def test_without_a_refresh_nothing_is_held_twice() -> None:
+    plain = learner_of(series__laws="seasonal naive,network")
+    assert plain.before is plain.best
+    assert "before" not in plain.modules()
+
+
 def differ(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> list[str]:
     assert one.keys() == other.keys()
     return [name for name in one if not torch.equal(one[name], other[name])]

@@ -16,7 +16,7 @@ from sgfn.series.forecaster import Forecaster
 from sgfn.series.path_scores import chained, evenly
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
-from sgfn.series.stack_plan import held_back, network_left_out, with_effort
+from sgfn.series.stack_plan import REFRESH, held_back, network_left_out, with_effort
 from sgfn.series.supports import NAMED
 from sgfn.series.windows import Windows
 
@@ -166,7 +166,8 @@ def test_short_series_have_no_network_and_effort_decides_its_size() -> None:
     assert held_back(SeriesConfig(horizon=12), [3000])[0] >= 12
     assert with_effort(usual, [60]).steps == 1
     assert with_effort(usual, [5000]).steps < usual.steps
-    assert with_effort(usual.with_(series__effort="best"), [5000]) == usual.with_(series__effort="best")
+    best = usual.with_(series__effort="best")
+    assert with_effort(best, [5000]) == best.with_(series__refresh=REFRESH)
     assert with_effort(usual.with_(steps=7), [5000]).steps == 7
 
 
@@ -209,7 +210,7 @@ def test_spreads_follow_windows_that_have_ended(fitted: Forecaster) -> None:
 
 OWN = {
     "counts": (lambda rng: rng.poisson(1.2, 60), "count"),
-    "shares": (lambda rng: rng.beta(2, 3, 60).round(4), "unit"),
+    "shares": (lambda rng: rng.beta(0.8, 1.0, 60).round(4), "unit"),
     "amounts": (lambda rng: rng.gamma(2, 30, 60).round(2), "nonnegative"),
     "balances": (lambda rng: np.cumsum(rng.normal(0, 3, 60)).round(2), "real"),
 }

@@ -27,6 +27,13 @@ def test_the_data_says_where_values_lie(values: np.ndarray, name: str) -> None:
     assert find_support(values[:5]) == REAL  # too few to say
 
 
+def test_what_grows_below_one_may_grow_past_it() -> None:
+    """Thirty values from .26 to .65, as a rice harvest in megatonnes, are no proportions: it came to 1.5."""
+    harvest = 0.26 * 1.032 ** np.arange(30)
+    assert find_support(harvest).name == "nonnegative"
+    assert find_support(np.where(np.arange(30) % 9 == 0, 1.0, harvest)).name == "unit"  # on the bound again and again
+
+
 def test_series_of_a_panel_share_what_they_measure() -> None:
     """One series with fractions: none are counts. One with losses: the others still never fall below zero."""
     assert [one.name for one in supports_of("auto", [COUNTS, PRICES])] == ["nonnegative", "nonnegative"]

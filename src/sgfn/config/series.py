@@ -103,6 +103,9 @@ class SeriesConfig:
     recall: float = 8.0
     """Horizons over which the forecaster remembers how far it was off, to widen or narrow its law; 0 leaves the law as
     it was learned."""
+    refresh: float = 0.0
+    """Share of the steps, at the end, in which the network learns from the windows that the weights of a pool were
+    learned on, too, and holds nothing out; 0 never does. Set by the effort where the network is part of a pool."""
     spare: int = 0
     """Steps at the end of each series that are kept from training, for a backtest."""
     spares: str = ""
@@ -139,6 +142,7 @@ class SeriesConfig:
         in_range("series.patience", self.patience, 1, 10**9)
         in_range("series.average", self.average, 0.0, 1.0, open_high=True)
         in_range("series.recall", self.recall, 0.0, 1e6)
+        in_range("series.refresh", self.refresh, 0.0, 1.0, open_high=True)
         in_range("series.spare", self.spare, 0, 10**9)
         if self.spares:
             whole = all(word.strip().isdecimal() and len(word.strip()) < 10 for word in self.spares.split(","))
@@ -160,7 +164,8 @@ class SeriesConfig:
     def check_reach(self, longest: int) -> None:
         """Raise where a setting asks for more steps than the longest series has: nothing could be learned of it."""
         if longest < self.horizon + 2:
-            needed = f"a horizon of {self.horizon} needs {self.horizon + 2} or more; take a shorter horizon"
+            fix = "take a shorter horizon" if self.horizon > 1 and longest > 2 else "give more values"
+            needed = f"a horizon of {self.horizon} needs {self.horizon + 2} or more; {fix}"
             raise ValueError(f"no window to learn from: the longest series has {longest} steps, {needed}")
         has = f"the {longest:,} steps of the longest series"
         require(self.season < longest, "series.season", f"be below {has} (1 is none)", self.season)

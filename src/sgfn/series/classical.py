@@ -29,6 +29,8 @@ Law = Callable[["History", int], Grid]
 INTERVALS = sorted({round(abs(200 * level - 100), 6) for level in GRID} - {0.0})
 REFIT, REFIT_LONG = 1.1, 1.25
 """Growth of the history after which a model is fitted again; that of a long history, of which it reads the end."""
+QUICK, QUICK_VALUES = ("AutoTheta", "log AutoTheta", "MSTL", "log MSTL"), 600
+"""Models that are fitted again at each origin, in milliseconds, of histories of up to so many values."""
 LONG = 1_000
 """Values from which on a history is long."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
@@ -49,6 +51,8 @@ REMEMBERED = 100
 """Values, from the end, that the empirical law counts."""
 BEYOND = 3.0
 """How far quantiles may lie outside the range of the history, in widths of that range."""
+HIGH = 0.9
+"""Share of the highest value from which on the last one is near it."""
 FAILURES = (ValueError, ArithmeticError, LookupError, RuntimeError, TypeError, AssertionError, np.linalg.LinAlgError)
 """Errors of a model's fit after which seasonal naive stands in for it."""
 NEEDS = (
@@ -163,7 +167,8 @@ def forecasts(
         before = with_moved(values[:cut], moved[at] if moved else {})
         history = History(values=filled(before), seasons=here, whole=whole, of_many=of_many)
         if not left_out(name, history):
-            found[at] = sane(fits.setdefault(here, Refitted(name))(history, horizon), history, horizon)
+            quantiles = fits.setdefault(here, Refitted(name))(history, horizon)
+            found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
     return found
 
 
@@ -176,13 +181,26 @@ def logarithmic(law: Law) -> Law:
     return found
 
 
-def sane(quantiles: Grid, history: History, horizon: int) -> Grid:
+def room_above(name: str, values: Values) -> float:
+    """How far quantiles of a law may lie above the range of a history, in widths of that range.
+
+    Exponentials of wide laws of logarithms are immense: they have `BEYOND` only where the last value is near the
+    highest, as in what grows.
+
+    >>> [room_above("log AutoARIMA", np.array(values)) for values in ([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])]
+    [3.0, 1.0]
+    """
+    grows = not name.startswith(LOG) or values[-1] >= HIGH * values.max()
+    return BEYOND if grows else 1.0
+
+
+def sane(quantiles: Grid, history: History, horizon: int, above: float = BEYOND) -> Grid:
     """Quantiles in order and near the range of the history; those of seasonal naive where a model broke down."""
     if not np.isfinite(quantiles).all():
         quantiles = naive_law(history, horizon)
     low, high = history.values.min(), history.values.max()
-    room = BEYOND * max(high - low, 1e-9 * max(abs(low), abs(high)))
-    return ordered(np.clip(quantiles, low - room, high + room))
+    width = max(high - low, 1e-9 * max(abs(low), abs(high)))
+    return ordered(np.clip(quantiles, low - BEYOND * width, high + above * width))
 
 
 class Refitted:
@@ -209,9 +227,8 @@ class Refitted:
             return self._quantiles(read, history, horizon)
 
     def _quantiles(self, read: Values, history: History, horizon: int) -> Grid:
-        grown = len(history.values) > (REFIT_LONG if self.fitted >= LONG else REFIT) * self.fitted
         try:
-            if self.model is None or grown:
+            if self.model is None or self._is_old(history):
                 self.model = MODELS[self.name](history).fit(read)
                 self.fitted, self.read = len(history.values), len(read)
                 found = self.model.predict(h=horizon, level=INTERVALS)
@@ -223,6 +240,12 @@ class Refitted:
         except FAILURES:  # a model that fails on odd data must not stop the others
             return naive_law(history, horizon)
         return np.stack([np.asarray(found[quantile_name(level)], dtype=np.float64) for level in GRID], axis=1)
+
+    def _is_old(self, history: History) -> bool:
+        """Whether the model should be fitted again."""
+        if self.name in QUICK and len(history.values) <= QUICK_VALUES:
+            return len(history.values) > self.fitted
+        return len(history.values) > (REFIT_LONG if self.fitted >= LONG else REFIT) * self.fitted
 
     def _ahead(self, read: Values, history: History) -> int:
         """Values to leave out at the beginning, so that a fitted model meets its season at the phase of its fit."""

@@ -31,6 +31,9 @@ class SeriesData:
     panel: Panel
     """The whole panel, with the steps that are kept from training."""
     training: Panel
+    """What the network learns from, until the weights of a pool can be learned on the rest."""
+    known: Panel
+    """All that may be learned from."""
     plan: Plan
     bins: Bins
 
@@ -72,12 +75,13 @@ def series_data(panel: Panel, config: SeriesConfig) -> SeriesData:
     lengths = [len(series) - steps for series, steps in zip(panel.series, kept, strict=True)]
     held = held_back(config, lengths) if min(lengths) > 0 else kept
     training = before_end(panel, tuple(map(sum, zip(kept, held, strict=True))))
+    known = before_end(panel, kept) if any(held) else training
     plan = plan_for(training, config)
     windows = Windows(training, plan)
     cuts = windows.cuts()
     some = torch.linspace(0, len(cuts) - 1, min(BINNED, len(cuts))).round().long()
     bins = Bins.fit(windows.targets(cuts[some]).flatten(), config.bins)
-    return SeriesData(panel=panel, training=training, plan=plan, bins=bins)
+    return SeriesData(panel=panel, training=training, known=known, plan=plan, bins=bins)
 
 
 def before_end(panel: Panel, kept: tuple[int, ...]) -> Panel:

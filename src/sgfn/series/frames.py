@@ -28,6 +28,10 @@ from sgfn.series.times import Times, snapped, step_named
 __all__ = ["Columns", "Reading", "panel_of", "read_panel"]
 
 ZERO = np.timedelta64(0, "ns")
+FEW_NAMES, NAMES_PART = 8, 0.25
+"""Different words, and share of the rows, from which on a column without times beside it names things, not states."""
+NIGHT = (0.5, 3.5)
+"""Hours of the night in which clocks are put back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +207,13 @@ class _Reader:
     def indicators(self, column: str, words: pd.Series) -> Indicators:
         """Indicators of a column of words, unless it has too many of them."""
         count = words[words != ""].nunique()
+        if self.columns.time_col == NO_TIME and count >= max(FEW_NAMES, NAMES_PART * len(words)):
+            what = f"{count:,} of {len(words):,} rows have words of their own here, and no column has times"
+            fix = (
+                "a table of sequences or names is no series; give times by --time-col (time_col in Python), leave the "
+            )
+            fix += "column out by --ignore, or learn sequences by `sgfn train table`"
+            raise self.table.problem(f"{what}: {fix}", column=column)
         if count > MOST_LEVELS:
             row = int(np.flatnonzero(words != "")[0])
             what = f"{words.iloc[row][:40]!r} is not a number, and the column has {count:,} different words"
@@ -327,6 +338,8 @@ class _Reader:
         near = "" if self.named else self.table.nearest(self.columns.id_col)
         fix = "remove one of them" if self.named else f"name each series in a column {self.columns.id_col!r}"
         fix += f", or choose {near!r} with --id-col (id_col in Python)" if near else ""
+        if in_the_night(stamps[order]) and in_the_night(stamps[[again]]):
+            fix += "; where clocks went back, write offsets (02:00+02:00, then 02:00+01:00) or universal time"
         raise self.table.problem(f"{what}; {fix}", again, self.columns.time_col)
 
     def check_values(self, name: str, values: Float64[np.ndarray, " R"], row: int, column: str) -> None:
@@ -335,6 +348,16 @@ class _Reader:
         if seen < self.shortest:
             has = f"series {name!r} has {plural(seen, 'value', 'values')}, {self.shortest} are needed"
             raise self.table.problem(f"{has}; add some or remove the series", row, column)
+
+
+def in_the_night(stamps: Shaped[np.ndarray, " R"]) -> bool:
+    """Whether stamps have times of day, and some lie in the hours of the night when clocks are put back.
+
+    >>> [in_the_night(np.array([stamp], dtype="datetime64[ns]")) for stamp in ("2023-10-29T02:30", "2023-10-29")]
+    [True, False]
+    """
+    hour = (stamps - stamps.astype("datetime64[D]")) / np.timedelta64(1, "h")
+    return bool(((hour >= NIGHT[0]) & (hour < NIGHT[1])).any())
 
 
 def some_series(names: list[str], *, verb: bool = True) -> str:

@@ -68,7 +68,11 @@ class ForecastLearner(Learner):
         self.settings, self.bins = self.config.series, task.series.bins.to(device)
         self.windows = Windows(self.data.training, self.data.plan, device)
         self.cuts = self.windows.cuts()
+        self.turn = round((1 - self.settings.refresh) * self.config.steps)
+        self.refreshed = Windows(self.data.known, self.data.plan, device) if self.refreshes else self.windows
+        self.refreshed_cuts = self.refreshed.cuts() if self.refreshes else self.cuts
         self.nets, self.average, self.best = (self._networks() for _ in range(3))
+        self.before = self._networks() if self.refreshes else self.best
         self.steps = [self._optimiser(net) for net in self._each(self.nets)]
         self.scores = torch.full((self.settings.members,), torch.inf, device=device)
         self.losses = torch.zeros_like(self.scores)
@@ -115,22 +119,56 @@ class ForecastLearner(Learner):
         """Whether networks are so narrow that training on one thread is fastest."""
         return self.config.net.hidden <= ONE_THREAD_WIDTH
 
+    @property
+    def refreshes(self) -> bool:
+        """Whether the last steps learn from windows that the steps before them left to the weights of a pool."""
+        return self.data.known is not self.data.training and 0 < self.turn < self.config.steps
+
+    @property
+    def late(self) -> bool:
+        """Whether the next step is one of the last, which learn from all windows and hold nothing out."""
+        return self.refreshes and self.done >= self.turn
+
     def step(self) -> None:
         """Train each member on one batch of windows, and at intervals evaluate all on their held-out windows."""
-        rate = schedule(self.index, self.config.steps, self.config.optim)
+        if self.refreshes and self.done == self.turn:
+            self._begin_refresh()
+        rate = self._rate()
         for member, falls in enumerate(self.falls.tolist()):
             if falls < FALLS:
                 self.losses[member] = self._learn(member, rate * RATE_FACTOR**falls)
-        if (self.done + 1) % self.settings.check == 0 or self.done + 1 == self.config.steps:
+        last = self.done + 1 in (self.config.steps, self.turn if self.refreshes else 0)
+        if last or ((self.done + 1) % self.settings.check == 0 and not self.late):
             self._keep_best()
         self.record(self.losses.mean())
         self.index += 1.0
 
+    def _rate(self) -> Tensor:
+        """Factor of the learning rate: it falls until the turn, and again in the last steps."""
+        optim = self.config.optim
+        if not self.refreshes:
+            return schedule(self.index, self.config.steps, optim)
+        if not self.late:
+            return schedule(self.index, self.turn, optim)
+        return schedule(torch.sub(self.index, self.turn), self.config.steps - self.turn, optim)
+
+    @torch.no_grad()
+    def _begin_refresh(self) -> None:
+        """Keep the members as they are for the weights of a pool, and go on from them with all windows."""
+        self.before.load_state_dict(self.best.state_dict())
+        self.nets.load_state_dict(self.best.state_dict())
+        self.average.load_state_dict(self.best.state_dict())
+        for member in self.steps:
+            member.reset_first_moment()
+        self.falls.zero_()
+        self.waited.zero_()
+
     def _learn(self, member: int, rate: Tensor) -> Tensor:
-        rows = torch.randint(len(self.cuts), (self.config.batch,), generator=self.generator, device=self.device)
-        cuts = self.cuts[rows]
+        all_cuts = self.refreshed_cuts if self.late else self.cuts
+        rows = torch.randint(len(all_cuts), (self.config.batch,), generator=self.generator, device=self.device)
+        cuts = all_cuts[rows]
         inputs, bins, seen = self._batch(cuts)
-        batch = inputs, bins, seen & ~self.holds_out(member, cuts)
+        batch = inputs, bins, seen if self.late else seen & ~self.holds_out(member, cuts)
         net, drop = (
             self._each(self.nets)[member],
             partial(dropout, share=self.settings.dropout, generator=self.generator),
@@ -170,9 +208,10 @@ class ForecastLearner(Learner):
         return self.bins.measured(log_law.exp(), deviation / inputs.unit).clamp(min=1e-30).log()
 
     def _batch(self, cuts: Int[Tensor, "B 2"]) -> Batch:
-        targets = self.windows.targets(cuts)
+        windows = self.refreshed if self.late else self.windows
+        targets = windows.targets(cuts)
         seen = ~targets.isnan()
-        return self.windows.inputs(cuts), torch.where(seen, self.bins.index(targets), self.bins.count), seen
+        return windows.inputs(cuts), torch.where(seen, self.bins.index(targets), self.bins.count), seen
 
     def _hidden(self, batch: int) -> Bool[Tensor, "B M"] | None:
         if self.settings.hide == 0.0:
@@ -219,7 +258,7 @@ class ForecastLearner(Learner):
             score = -torch.inf if batch is None else self._score(average, batch)
             if math.isnan(score):
                 self.raise_non_finite({}, self.done)
-            if batch is None or score < self.scores[member]:
+            if batch is None or self.late or score < self.scores[member]:
                 best.load_state_dict(average.state_dict())
                 self.scores[member], self.waited[member] = score, 0
             else:
@@ -257,13 +296,16 @@ class ForecastLearner(Learner):
         return float(torch.stack(learned).mean())
 
     @torch.no_grad()
-    def member_laws(self, inputs: Inputs) -> Float64[Tensor, "M W H K"]:
-        """Marginal law of each step before the measurement error, by member."""
-        parts = []
+    def member_laws(self, inputs: Inputs, *, before: bool = False) -> Float64[Tensor, "M W H K"]:
+        """Marginal law of each step before the measurement error, by member.
+
+        With `before`, by members as they were when nothing had been learned of the windows for a pool's weights.
+        """
+        parts, members = [], self._each(self.before) if before else self.members
         for some in torch.arange(len(inputs.unit)).split(BLOCK):
             here = inputs[some].to(self.device)
             nothing = torch.full((len(some), self.data.plan.horizon), self.bins.count, device=self.device)
-            found = [net.log_law(net(here, nothing)).double().exp() for net in self.members]
+            found = [net.log_law(net(here, nothing)).double().exp() for net in members]
             parts.append(torch.stack(found).cpu())
         return torch.cat(parts, 1)
 
@@ -304,7 +346,8 @@ class ForecastLearner(Learner):
 
     def modules(self) -> dict[str, nn.Module]:
         """Networks in training, running means of their weights, and the best of these, for checkpoints."""
-        return {"nets": self.nets, "average": self.average, "best": self.best}
+        found: dict[str, nn.Module] = {"nets": self.nets, "average": self.average, "best": self.best}
+        return found | ({"before": self.before} if self.refreshes else {})
 
     def optimisers(self) -> dict[str, Optimiser]:
         """The optimiser of each member by name, for checkpoints."""

@@ -93,7 +93,7 @@ def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2
 
     These are steps after its training data, all steps of a series it was not trained on, and those it held out.
     """
-    known = {series.name: (number, series) for number, series in enumerate(learner.data.training.series)}
+    known = {series.name: (number, series) for number, series in enumerate(learner.refreshed.panel.series)}
     same_stamps = {
         series.name: _same_stamps(series, known[series.name][1])
         for series in windows.panel.series

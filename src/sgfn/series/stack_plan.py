@@ -31,6 +31,8 @@ WINDOWS_PER_STEP = 18
 """One step for this many windows to learn from, between those limits."""
 USUAL_ROWS = 96
 """Rows of a window (context and horizon) up to which the most steps are made; of longer windows fewer are."""
+REFRESH = 0.2
+"""Share of the network's steps, at the end, that learn from the windows of the weights, too."""
 FALLING_RATE = {"optim__lr": 3e-3, "optim__final": 0.1}
 """Learning rate of few steps: larger at first than the preset's, and a tenth at the end."""
 
@@ -146,9 +148,10 @@ def with_effort(config: TrainConfig, lengths: Sequence[int]) -> TrainConfig:
         return config
     if network_left_out(series, parts):
         return config.with_(steps=1, series__members=1)
-    if series.effort == "best":
-        return config
-    sizes = {"steps": network_steps(series, parts), "series__members": 1} | FALLING_RATE
+    sizes: dict[str, Any] = {"series__refresh": REFRESH}
+    if series.effort != "best":
+        steps = round(network_steps(series, parts) / (1 - REFRESH))
+        sizes |= {"steps": steps, "series__members": 1} | FALLING_RATE
     mine, preset = asdict(config), asdict(usual)
     return config.with_(**{name: size for name, size in sizes.items() if _at(mine, name) == _at(preset, name)})
 

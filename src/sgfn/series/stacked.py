@@ -171,7 +171,7 @@ class StackedForecaster:
         bank = self.bank(panel)
         scale = np.array([bank.scale(cut) for cut in cuts])
         scale = np.maximum(scale, LEAST_SCALE * np.median(scale)) if len(scale) else scale
-        return Evidence(quantiles=self.quantiles(panel, cuts, "weights"), truth=truth, scale=scale)
+        return Evidence(quantiles=self.quantiles(panel, cuts, "weights", judged=True), truth=truth, scale=scale)
 
     def quantiles(
         self,
@@ -182,31 +182,44 @@ class StackedForecaster:
         *,
         windows: Windows | None = None,
         block: Block | None = None,
+        judged: bool = False,
     ) -> Float64[np.ndarray, "M N H Q"]:
         """Quantiles of each law for each window, nan where a law does not fit, or is none of the given names.
 
         Progress is told by a phase's name. `windows` are those of the panel, where the caller has them; `block` says
-        which part of more windows these are.
+        which part of more windows these are. Where laws are `judged`, the network is as it was before it learned from
+        windows of the training part.
         """
         found, bank, block = [], self.bank(panel), block or Block(before=0, windows=len(cuts))
         for at, name in enumerate(self.names):
             if names is not None and name not in names:
                 found.append(np.full((len(cuts), self.data.plan.horizon, len(GRID)), np.nan))
             elif name == NETWORK:
-                found.append(self._by_network(panel, cuts, windows))
+                found.append(self._judged(panel, cuts) if judged else self._by_network(panel, cuts, windows))
             else:
                 tell = self._told(phase, block.before * len(self.names) + at * len(cuts), block.windows)
                 found.append(bank.quantiles(name, cuts, tell, block.seasons))
         return np.stack(found)
 
-    def _by_network(self, panel: Panel, cuts: Sequence[Cut], windows: Windows | None) -> Float64[np.ndarray, "N H Q"]:
+    def _judged(self, panel: Panel, cuts: Sequence[Cut]) -> Float64[np.ndarray, "N H Q"]:
+        """Quantiles of the network's law by a network that has not learned from the windows, as a forecaster has it."""
+        learned = np.array([cut < self.lengths[number] for number, cut in cuts], dtype=bool)
+        found = np.empty((len(cuts), self.data.plan.horizon, len(GRID)))
+        for before in (True, False):
+            rows = np.flatnonzero(learned == before).tolist()
+            found[rows] = self._by_network(panel, [cuts[row] for row in rows], None, before=before)
+        return found
+
+    def _by_network(
+        self, panel: Panel, cuts: Sequence[Cut], windows: Windows | None, *, before: bool = False
+    ) -> Float64[np.ndarray, "N H Q"]:
         """Quantiles of the network's law, which reads the same values that the other laws do."""
         plan, bank = self.data.plan, self.bank(panel)
-        found = network_quantiles(self.learner, windows or Windows(panel, plan), cuts)
+        found = network_quantiles(self.learner, windows or Windows(panel, plan), cuts, before=before)
         if changed := [at for at, cut in enumerate(cuts) if bank.moved(*cut)]:
             some = [cuts[at] for at in changed]
             places = [(number, cut) for number, (_, cut) in enumerate(some)]
-            found[changed] = network_quantiles(self.learner, Windows(bank.as_read(some), plan), places)
+            found[changed] = network_quantiles(self.learner, Windows(bank.as_read(some), plan), places, before=before)
         return found
 
     @property
@@ -419,11 +432,16 @@ def start_of(series: Series, cut: int) -> int:
 # The network in the stack
 
 
-def network_quantiles(learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut]) -> Float64[np.ndarray, "N H Q"]:
-    """Quantiles of the network's law at the levels of the grid, in units of the data."""
+def network_quantiles(
+    learner: ForecastLearner, windows: Windows, cuts: Sequence[Cut], *, before: bool = False
+) -> Float64[np.ndarray, "N H Q"]:
+    """Quantiles of the network's law at the levels of the grid, in units of the data.
+
+    With `before`, of the network before it learned from the windows for the weights.
+    """
     if not cuts:
         return np.empty((0, learner.data.plan.horizon, len(GRID)))
     inputs = windows.inputs(torch.tensor(cuts))
-    law = learner.member_laws(inputs).mean(0)
+    law = learner.member_laws(inputs, before=before).mean(0)
     scaled = learner.data.bins.quantile(law, torch.from_numpy(GRID))
     return (scaled * inputs.unit[:, None, None] + inputs.reference[..., None]).numpy()

@@ -10,6 +10,8 @@ from sgfn.config.series import parse_support
 Values = Float64[np.ndarray, "*batch"]
 ENOUGH = 8
 """Least number of observed values from which a bounded support is inferred."""
+NEAR_END = 0.2
+"""Distance from 0 and 1 within which proportions must have been to show that these are bounds."""
 LARGEST_COUNT = 2.0**53
 """Numbers above it are whole whatever they count."""
 
@@ -64,10 +66,10 @@ NAMED = {
 def find_support(values: Float64[np.ndarray, " N"]) -> Support:
     """Support that values suggest: counts, proportions, not below zero, or any number.
 
-    Values between 0 and 1 are proportions only if they fill more than a tenth of that range, or lie on its upper end
-    more than once; one or two different values say nothing of a bound, but zero and one alone are counts.
+    Values between 0 and 1 are proportions only if they show a bound: they lie on 1 more than once, or fill the range
+    and came back from its upper end. What grew from .3 to .6 may grow on; zero and one alone are counts.
 
-    >>> some = [0.0, 3.0, 1.0], [0.2, 0.9], [0.5, 7.1], [-1.0, 2.0]
+    >>> some = [0.0, 3.0, 1.0], [0.05, 0.95], [0.5, 7.1], [-1.0, 2.0]
     >>> [find_support(np.array(values * 4)).name for values in some]
     ['count', 'unit', 'nonnegative', 'real']
     """
@@ -76,9 +78,19 @@ def find_support(values: Float64[np.ndarray, " N"]) -> Support:
         return REAL
     if (seen == np.rint(seen)).all() and seen.max() < LARGEST_COUNT:
         return NAMED["count"]
-    if seen.max() <= 1 and (np.ptp(seen) > 0.1 or (seen == 1).sum() > 1):
+    if seen.max() <= 1 and ((seen == 1).sum() > 1 or came_back(seen)):
         return NAMED["unit"]
     return NAMED["nonnegative"]
+
+
+def came_back(values: Float64[np.ndarray, " N"]) -> bool:
+    """Whether values between 0 and 1 have been near both ends, and fell to the lower half after the upper end.
+
+    >>> [came_back(np.array(values)) for values in ([0.05, 0.95, 0.4], [0.05, 0.4, 0.95], [0.3, 0.95, 0.4])]
+    [True, False, False]
+    """
+    top = np.flatnonzero(values >= 1 - NEAR_END)
+    return bool(values.min() <= NEAR_END and len(top) > 0 and values[top[0] :].min() <= 0.5)
 
 
 def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[Support]:

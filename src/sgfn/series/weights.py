@@ -3,11 +3,14 @@ r"""Weights of several laws in one: least quantile loss on windows that came lat
 .. math:: \min_w \; \frac{L(w)}{L(w_0)} + \frac{12 \lambda}{n}\,\mathrm{KL}(w \,\|\, w_0), \qquad
     L(w) = \overline{\sum_\tau \rho_\tau\big(y - \textstyle\sum_m w_m q_{m\tau}\big) / s}
 
-over n values whose errors are divided by the scale s of their window; $w_0$ is the prior, equal weights at first. A law
-that does not fit a window is left out of it, and the other weights are divided by their sum.
+over n values whose errors are divided by the scale s of their window, with $w_0 \propto v_m (L_m / L(v))^{-4}$: the
+prior v, equal weights at first, times a power of each law's own loss. Weights of least loss alone follow the noise of a
+handful of windows, those of the power ignore how laws complete each other; one is shrunk towards the other. A law that
+does not fit a window is left out of it, and the other weights are divided by their sum.
 
 Reference: Yao, Vehtari, Simpson and Gelman (2018), Using stacking to average Bayesian predictive distributions,
-Bayesian Analysis 13:917 (there by the log score; here by the quantile loss, which the forecast is judged by).
+Bayesian Analysis 13:917 (there by the log score; here by the quantile loss, which the forecast is judged by); Bates
+and Granger (1969), The combination of forecasts, OR 20:451 (weights by the inverse of errors).
 """
 
 from dataclasses import dataclass, replace
@@ -20,8 +23,10 @@ from sgfn.series.quantile_laws import GRID
 
 DECILES = np.flatnonzero(np.isclose(GRID * 10 % 1, 0) | np.isclose(GRID * 10 % 1, 1))
 """Places of the levels .1, ..., .9 in the grid: the loss is over them."""
-STRENGTH = 0.5
-"""Weight of the prior, in dozens of values."""
+STRENGTH = 4.0
+"""Weight of what weights are shrunk towards, in dozens of values."""
+POWER, LEAST_RATIO = 4.0, 0.01
+"""Power of a law's inverse loss in what weights are shrunk towards; least loss, relative to the pool's, that counts."""
 DOZEN = 12
 MOST_LOSS = 4.0
 """Loss of a window, in those of the median window, above which it counts for no more."""
@@ -77,11 +82,12 @@ def shares(weights: Float64[np.ndarray, "M N"], fits: Bool[np.ndarray, "M N"]) -
 def learned_weights(
     evidence: Evidence, prior: Float64[np.ndarray, " M"], strength: float = STRENGTH
 ) -> Float64[np.ndarray, " M"]:
-    """Weights of least mean quantile loss, shrunk towards the prior; by Adam over their logarithms."""
+    """Weights of least mean quantile loss, shrunk towards those by inverse loss; by Adam over their logarithms."""
     there = prior > 0
     if not len(evidence.truth) or evidence.fits[there].any(1).sum() < 2:
         return prior
-    data, reference = _rows(tempered(evidence, prior), there), np.log(prior[there] / prior.sum())
+    data = _rows(tempered(evidence, prior), there)
+    reference = np.log(by_loss(data, prior[there] / prior.sum()))
     before = _loss(data, np.exp(reference))[0]
     values = int((~np.isnan(evidence.truth)).sum())
     if not before > 0:
@@ -138,6 +144,23 @@ def _rows(evidence: Evidence, there: Bool[np.ndarray, " M"]) -> _Rows:
         scale=evidence.scale[window],
         fits=evidence.fits[there][:, window],
     )
+
+
+def by_loss(data: _Rows, prior: Float64[np.ndarray, " M"]) -> Float64[np.ndarray, " M"]:
+    """The prior times a power of each law's inverse loss, relative to that of the pool on the values it forecasts."""
+    held = shares(np.repeat(prior[:, None], len(data.truth), 1), data.fits)
+    pool = _pinball(data, np.einsum("mr,mrq->rq", held, data.quantiles))
+    own = np.stack([_pinball(data, one) @ fits for one, fits in zip(data.quantiles, data.fits, strict=True)])
+    same = data.fits @ pool
+    ratio = np.divide(own, same, out=np.ones_like(own), where=same > 0)
+    found = prior * np.clip(ratio, LEAST_RATIO, 1 / LEAST_RATIO) ** -POWER
+    return found / found.sum()
+
+
+def _pinball(data: _Rows, quantiles: Float64[np.ndarray, "R Q"]) -> Float64[np.ndarray, " R"]:
+    """Mean quantile loss of each value."""
+    error, levels = data.truth[:, None] - quantiles, GRID[DECILES]
+    return np.maximum(levels * error, (levels - 1) * error).mean(1) / data.scale
 
 
 def _loss(data: _Rows, weights: Float64[np.ndarray, " M"]) -> tuple[float, Float64[np.ndarray, " M"]]:
