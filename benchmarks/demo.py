@@ -21,7 +21,9 @@ def main() -> None:
         config = PRESETS["demo"].with_(seed=seed)
         started = time.monotonic()
         (trainer,), _ = train_together("tfbind8", [config.with_(steps=args.steps or config.steps)], device)
-        rows.append({"preset": "demo", "seconds": round(time.monotonic() - started, 1), **measure(trainer)})
+        seen = (trainer.config.steps + 1) * config.batch  # one batch more to guess log Z
+        took = {"seconds": round(time.monotonic() - started, 1), "trajectories": seen}
+        rows.append({"preset": "demo", **took, **measure(trainer)})
         print(rows[-1], flush=True)
     write_results(args.out, "demo", device, rows)
 
