@@ -93,7 +93,11 @@ def tv_table(study: str) -> str:
         shown = [figure_of(chosen(here[cell], method=method), "tv", 4) for cell in cells]
         if shown != ["—"] * len(shown):
             body.append([f"`{method}`", *shown])
-    seeds = f"Medians and ranges over {len({row['seed'] for row in rows})} seeds."
+    counts = [
+        len(found) for cell in cells for method in methods_in(rows) if (found := chosen(here[cell], method=method))
+    ]
+    fewest, most = min(counts), max(counts)
+    seeds = f"Medians and ranges over {most if fewest == most else f'{fewest} to {most}'} seeds."
     header = ["method", *(f"exponent {beta:g}, {alpha:.0%} noise" for beta, alpha in cells)]
     return lines_of(header, body) + "\n\n" + seeds
 

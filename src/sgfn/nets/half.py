@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 from sgfn.envs.base import Env
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.nets.encoders import GRADIENTS, MLP
-from sgfn.nets.prefixes import MOST_CODED, first_layer, sums_prefixes
+from sgfn.nets.prefixes import MOST_CODED, sums_prefixes
 
 HALF_FROM = 65_536
 """States of a batch (trajectories x steps) from which a GPU reads and writes them in half precision."""
@@ -40,9 +40,13 @@ class HeadOutputs:
 
 
 def half_fits(encoder: nn.Module, env: Env, states: Int[Tensor, "B N S"]) -> bool:
-    """Whether states are evaluated in half precision: prefixes of sequences in a large batch on a GPU, by an MLP."""
+    """Whether states are evaluated in half precision: prefixes of sequences in a large batch on a GPU, by an MLP.
+
+    Codes of more than `MOST_CODED` numbers are summed in single precision instead, see `nets.prefixes`.
+    """
     large = states.is_cuda and states.shape[0] * states.shape[1] >= HALF_FROM
-    return large and type(encoder) is MLP and sums_prefixes(env) and half_takes(encoder)
+    coded = sums_prefixes(env) and env.features <= MOST_CODED
+    return large and coded and type(encoder) is MLP and half_takes(encoder)
 
 
 def half_takes(encoder: MLP) -> bool:
@@ -56,56 +60,48 @@ def half_outputs(
 ) -> Float[Tensor, "B N O"]:
     """Outputs of all heads, one after the other, at the first N states of trajectories."""
     first, *layers = encoder.linear
-    coded = env.features <= MOST_CODED
-    if coded:
-        spare = (0, -env.features % ALIGNED)
-        rows = pad(env.encode(states), spare).half()
-        weights = [pad(first.weight, spare), first.bias]
-    else:
-        rows, weights = first_layer(first, env, states), list[Tensor]()  # N B H
+    spare = (0, -env.features % ALIGNED)
+    rows = pad(env.encode(states), spare).half()
+    weights = [pad(first.weight, spare), first.bias]
     outputs = sum(head.out_features for head in heads)
     more = (0, 0, 0, -outputs % ALIGNED)
     weights += [tensor for layer in layers for tensor in (layer.weight, layer.bias)]
     weights += [pad(torch.cat([head.weight for head in heads]), more)]
     weights += [pad(torch.cat([head.bias for head in heads]), more[2:])]
-    found = HalfNet.apply(encoder.activation, not coded, rows.flatten(0, 1), *weights)
-    found = found.view(*rows.shape[:2], -1)[..., :outputs]
-    return found if coded else found.transpose(0, 1)
+    found = HalfNet.apply(encoder.activation, rows.flatten(0, 1), *weights)
+    return found.view(*rows.shape[:2], -1)[..., :outputs]
 
 
 class HalfNet(torch.autograd.Function):
-    """Layers with activations between them, on codes or on the sums of a first layer (`summed`)."""
+    """Layers with activations between them, on the codes of states."""
 
     @staticmethod
-    def forward(
-        ctx: Any, activation: nn.Module, summed: bool, rows: Float[Tensor, "M F"], *weights: Tensor
-    ) -> Float[Tensor, "M O"]:
+    def forward(ctx: Any, activation: nn.Module, rows: Float[Tensor, "M F"], *weights: Tensor) -> Float[Tensor, "M O"]:
         """Outputs in single precision; `weights` are weight and bias of each layer in turn."""
         halves = [weight.half() for weight in weights]
-        before = [rows.half()] if summed else []
-        read = [activation(before[0]) if summed else rows]
+        before, read = [], [rows]
         for weight, bias in zip(halves[:-2:2], halves[1:-2:2], strict=True):
             before.append(torch.addmm(bias, read[-1], weight.t()))
             read.append(activation(before[-1]))
-        ctx.activation, ctx.summed, ctx.layers = activation, int(summed), len(weights) // 2 - 1
+        ctx.activation, ctx.layers = activation, len(weights) // 2 - 1
         ctx.save_for_backward(*before, *read, *halves[::2])
         return wide_product(read[-1], halves[-2].t()) + weights[-1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
-        """Gradients of all weights, last to first, and of the sums where these are given."""
+        """Gradients of all weights, computed from the last to the first."""
         (gradient,), layers, slope = gradients, ctx.layers, GRADIENTS[type(ctx.activation)]
-        before, read, weights = _in_parts(list(ctx.saved_tensors), layers + ctx.summed, layers + 1)
+        before, read, weights = _in_parts(list(ctx.saved_tensors), layers, layers + 1)
         scale = LARGEST / gradient.abs().amax().clamp(min=1e-30)
         half, back = (gradient * scale).half(), scale.reciprocal()
         found = [wide_product(half.t(), read[-1]) * back, gradient.sum(0)]
         half = half @ weights[-1]
         for i in range(layers - 1, -1, -1):
-            half = slope(half, before[i + ctx.summed])
+            half = slope(half, before[i])
             found = [wide_product(half.t(), read[i]) * back, half.sum(0, dtype=torch.float32) * back, *found]
-            if i or ctx.summed:
+            if i:
                 half = half @ weights[i]
-        return None, None, slope(half, before[0]).float() * back if ctx.summed else None, *found
+        return None, None, *found
 
 
 def _in_parts(values: list[Tensor], first: int, second: int) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
