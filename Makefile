@@ -24,7 +24,7 @@ browser:
 	echo "no browser: install chromium or set SGFN_BROWSER to one, else tests of the page are skipped"
 
 demo: install
-	$(BIN)/sgfn train tfbind8 --preset demo --out $(DEMO) --overwrite
+	$(BIN)/sgfn train tfbind8 --preset table --out $(DEMO) --overwrite
 	$(BIN)/sgfn evaluate $(DEMO)
 	$(BIN)/sgfn sample $(DEMO) -n 2048 --out $(DEMO)/samples.csv --overwrite
 	$(BIN)/sgfn report $(DEMO) --html

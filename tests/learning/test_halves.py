@@ -191,3 +191,11 @@ def test_on_a_gpu_halves_are_captured(case: str) -> None:
         step(GraphedStep.WARMUP + 4)
     assert same_tensors(plain.state(), other.state())
     assert_close(quick.read_meters()["loss"], plain.read_meters()["loss"], rtol=2e-3, atol=1e-4)
+
+
+def test_parts_of_ones_own_are_not_captured_unasked() -> None:
+    """They may keep a state in Python, which a captured step would freeze."""
+    trainer = Trainer(task_of(), CPU)
+    assert trainer.halves
+    trainer.objective = lambda scores, batch: (scores.log_pf.sum(1) - batch.log_reward).square()
+    assert not trainer.halves

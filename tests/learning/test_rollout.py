@@ -251,3 +251,8 @@ def test_retrace_means_only_what_the_noise_allows(name: str, alpha: float) -> No
     assert allowed.all()
     if alpha > 0 and name != "grid-1D-4":
         assert not torch.equal(batch.intended[valid], batch.realised[valid])
+
+
+def test_no_trajectories_are_a_batch_too() -> None:
+    env = ENVS["grid-1D-4"](0.1)
+    assert play(env, random_table(env, 1), 0).intended.shape == (0, env.horizon)

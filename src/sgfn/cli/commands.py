@@ -83,7 +83,8 @@ class Train:
     out: Path | None = None
     """Run folder; by default runs/TASK."""
     preset: Preset = "none"
-    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories); published-...:
+    """Recipe to start from: demo (CPU, minutes), table (CPU, where states can be listed),
+    exact (GPU, to the floor), frugal (few trajectories); published-...:
     the budgets of Pan et al. (2023), to which the noise must be chosen."""
     resume: bool = False
     """Continue the run in the folder with its own configuration, to more --steps if you like."""
@@ -144,7 +145,8 @@ class Compare:
     out: Path | None = None
     """Folder of the comparison; by default runs/compare-TASK."""
     preset: Preset = "none"
-    """Recipe to start from: demo (CPU, minutes), exact (GPU, to the floor), frugal (few trajectories); published-...:
+    """Recipe to start from: demo (CPU, minutes), table (CPU, where states can be listed),
+    exact (GPU, to the floor), frugal (few trajectories); published-...:
     the budgets of Pan et al. (2023), to which the noise must be chosen."""
     samples: int = 2048
     """Samples drawn from each run for top-100 and modes."""

@@ -43,7 +43,16 @@ from sgfn.config.tasks import (
 
 Accelerate = Literal["auto", "eager", "compile", "graph"]
 Preset = Literal[
-    "none", "demo", "exact", "frugal", "published-tfbind8", "published-grid", "published-bits", "forecast", "explore"
+    "none",
+    "demo",
+    "table",
+    "exact",
+    "frugal",
+    "published-tfbind8",
+    "published-grid",
+    "published-bits",
+    "forecast",
+    "explore",
 ]
 
 

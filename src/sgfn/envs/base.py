@@ -216,8 +216,8 @@ def free_to_look(device: torch.device) -> bool:
 
 
 def all_known(flags: Bool[Tensor, "*batch"]) -> bool:
-    """Whether all are true, as far as a step is free to look."""
-    return free_to_look(flags.device) and bool(flags.all())
+    """Whether there are some and all are true, as far as a step is free to look."""
+    return free_to_look(flags.device) and flags.numel() > 0 and bool(flags.all())
 
 
 class Enumerable(Env):

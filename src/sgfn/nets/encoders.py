@@ -65,7 +65,8 @@ class StateTable(StateReader):
     def __init__(self, env: Env, config: NetConfig) -> None:
         super().__init__()
         if not isinstance(env, TabulatedEnv):
-            raise ValueError("net.encoder 'table' needs states that fit in a table, which this task has not: use mlp")
+            wanted = "states that can be listed, which those of this task cannot"
+            raise ValueError(f"net.encoder 'table' needs {wanted}: use --net.encoder mlp")
         self.env, self.width = env, config.hidden
         self.rows = nn.Parameter(torch.randn(env.num_states + env.num_objects, config.hidden) * config.hidden**-0.5)
 

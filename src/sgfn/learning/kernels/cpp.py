@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -44,9 +45,12 @@ def _built(compiler: str, source: Path) -> Path:
     target = Path(cache_dir()) / "sgfn" / f"{source.stem}-{key}.so"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_suffix(f".{os.getpid()}")
-        subprocess.run([compiler, *FLAGS, str(source), "-o", str(part)], check=True, capture_output=True)
-        part.replace(target)
+        with tempfile.TemporaryDirectory(dir=target.parent) as aside:
+            part = Path(aside) / target.name
+            subprocess.run([compiler, *FLAGS, str(source), "-o", str(part)], check=True, capture_output=True)
+            part.replace(target)
+    if target.stat().st_uid != os.getuid() or target.parent.stat().st_uid != os.getuid():
+        raise PermissionError(f"{target} is somebody else's")  # who could have put any code there
     return target
 
 
