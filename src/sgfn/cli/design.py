@@ -46,8 +46,8 @@ class ProposeFlags:
     kappa: float | None = None
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most; 3 by default."""
     proxy: str | None = None
-    """Kind of the proxy: `design`, the default, is an ensemble of networks, or as `auto` where lengths vary; `auto`
-    chooses by cross-validation."""
+    """Kind of the proxy: `design`, the default, is an ensemble of networks, or as `auto` where lengths vary beyond 12
+    letters; `auto` chooses by cross-validation."""
     distance: int | None = None
     """Least number of differences between two orders of a plate."""
     repeat: bool = False

@@ -54,8 +54,8 @@ class DesignConfig:
     kappa: float = KAPPA
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
     proxy: str = "design"
-    """Kind of the proxy: `design` an ensemble of networks, or as `auto` where lengths vary; `auto` chooses by
-    cross-validation."""
+    """Kind of the proxy: `design` an ensemble of networks, or as `auto` where lengths vary beyond 12 letters;
+    `auto` chooses by cross-validation."""
     distance: int = 1
     """Least number of differences between two orders of a plate."""
     repeat: bool = False
