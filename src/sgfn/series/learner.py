@@ -301,7 +301,7 @@ class ForecastLearner(Learner):
 
         With `before`, by members as they were when nothing had been learned of the windows for a pool's weights.
         """
-        parts, members = [], self._each(self.before) if before else self.members
+        parts, members = [], self._each(self.before) if before and self.done > self.turn else self.members
         for some in torch.arange(len(inputs.unit)).split(BLOCK):
             here = inputs[some].to(self.device)
             nothing = torch.full((len(some), self.data.plan.horizon), self.bins.count, device=self.device)
@@ -349,11 +349,25 @@ class ForecastLearner(Learner):
         found: dict[str, nn.Module] = {"nets": self.nets, "average": self.average, "best": self.best}
         return found | ({"before": self.before} if self.refreshes else {})
 
+    def load_networks(self, state: dict[str, Tensor]) -> None:
+        """Load the weights, and the turn where it has passed: what was learned after it stays learned.
+
+        Where it has not passed, the turn is that of the present number of steps, and no earlier than what is done.
+        """
+        super().load_networks(state)
+        done, passed = int(state["self.done"]), int(state.get("refresh.turn", self.turn))
+        if self.refreshes:
+            self.turn = passed if done > passed else max(self.turn, done)
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Continue from a saved state; one of an older version does not tell its turn."""
+        super().load({f"refresh.{name}": value for name, value in self.memory().get("refresh", {}).items()} | state)
+
     def optimisers(self) -> dict[str, Optimiser]:
         """The optimiser of each member by name, for checkpoints."""
         return {f"optimiser{member}": optimiser for member, optimiser in enumerate(self.steps)}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """State of early stopping and of the learning rates, for checkpoints, where its name is `judging`."""
+        """State of early stopping and of the learning rates (`judging`), and the turn, for checkpoints."""
         found = {"scores": self.scores, "losses": self.losses, "waited": self.waited, "falls": self.falls}
-        return {"judging": found}
+        return {"judging": found} | ({"refresh": {"turn": torch.tensor(self.turn)}} if self.refreshes else {})
