@@ -250,6 +250,7 @@ class ForecastLearner(Learner):
         """Keep each member's running mean of weights where it forecasts the held-out windows better than any before.
 
         A member that has not improved for `patience` evaluations goes back to its best weights and learns more slowly.
+        The last weights after the turn are kept as they are: they learned from those windows, whose score stays.
         """
         for member, batch in enumerate(self.held_out):
             if self.falls[member] >= FALLS:
@@ -260,7 +261,7 @@ class ForecastLearner(Learner):
                 self.raise_non_finite({}, self.done)
             if batch is None or self.late or score < self.scores[member]:
                 best.load_state_dict(average.state_dict())
-                self.scores[member], self.waited[member] = score, 0
+                self.scores[member], self.waited[member] = self.scores[member] if self.late else score, 0
             else:
                 self.waited[member] += 1
             if self.waited[member] >= self.settings.patience:
