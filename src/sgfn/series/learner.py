@@ -68,7 +68,7 @@ class ForecastLearner(Learner):
         self.settings, self.bins = self.config.series, task.series.bins.to(device)
         self.windows = Windows(self.data.training, self.data.plan, device)
         self.cuts = self.windows.cuts()
-        self.turn = round((1 - self.settings.refresh) * self.config.steps)
+        self.turn = round((1 - (self.settings.refresh or 0.0)) * self.config.steps)
         self.refreshed = Windows(self.data.known, self.data.plan, device) if self.refreshes else self.windows
         self.refreshed_cuts = self.refreshed.cuts() if self.refreshes else self.cuts
         self.nets, self.average, self.best = (self._networks() for _ in range(3))
