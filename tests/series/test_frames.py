@@ -90,7 +90,7 @@ def test_steps_and_ways_to_write_time(stamps: list[str], step: np.timedelta64 | 
 
 def test_words_that_come_again_are_a_covariate_where_there_are_no_times(tmp_path: Path) -> None:
     """Months by name, twice each: half as many words as rows, and none names a row."""
-    months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+    months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     panel = read("mon,y\n" + "".join(f"{mon},{at}\n" for at, mon in enumerate(months * 2)), tmp_path).panel
     assert len(panel.past_names) == len(months)
 
