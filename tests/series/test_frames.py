@@ -88,6 +88,13 @@ def test_steps_and_ways_to_write_time(stamps: list[str], step: np.timedelta64 | 
     assert len(panel.series[0]) == len(stamps) + (len(stamps) == 4) + ("00:15" in stamps[-1])
 
 
+def test_words_that_come_again_are_a_covariate_where_there_are_no_times(tmp_path: Path) -> None:
+    """Months by name, twice each: half as many words as rows, and none names a row."""
+    months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    panel = read("mon,y\n" + "".join(f"{mon},{at}\n" for at, mon in enumerate(months * 2)), tmp_path).panel
+    assert len(panel.past_names) == len(months)
+
+
 def test_separators_marks_and_packed_files(tmp_path: Path) -> None:
     semicolon = read("\ufeffds;y\r\n2020-01-01;1\r\n\r\n2020-01-02;NA\r\n2020-01-03;3\r\n", tmp_path).panel
     np.testing.assert_array_equal(semicolon.series[0].values, [1, np.nan, 3])

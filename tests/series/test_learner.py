@@ -36,6 +36,7 @@ TINY: dict[str, Any] = {
     "series__check": 2,
     "series__calendar": False,
 }
+POOL: dict[str, Any] = {"series__laws": "seasonal naive,network", "series__refresh": 0.5, "series__folds": 2}
 WAVE = np.sin(np.arange(200) / 3) + 0.3 * np.random.default_rng(0).normal(size=200)
 
 
@@ -58,18 +59,59 @@ def advance(learner: ForecastLearner, steps: int) -> ForecastLearner:
 
 def test_last_steps_learn_from_the_windows_of_the_weights_and_the_ones_before_do_not() -> None:
     """What is judged on those windows is the network before it learned from them; a run goes on as it would have."""
-    pool = {"series__laws": "seasonal naive,network", "series__refresh": 0.5, "series__folds": 2}
     changed = WAVE.copy()
     changed[170:] = 3.0 * WAVE[170:] + 5.0
-    one, other = (advance(learner_of(values, **pool), 6) for values in (WAVE, changed))
+    one, other = (advance(learner_of(values, **POOL), 6) for values in (WAVE, changed))
     assert one.data.training.series[0].values.shape[0] < 170 < len(one.data.known.series[0])
     assert not differ(one.before.state_dict(), other.before.state_dict())
     assert differ(one.best.state_dict(), other.best.state_dict())
     assert differ(one.best.state_dict(), one.before.state_dict())
-    part = advance(learner_of(**pool), 4)
-    resumed = learner_of(**pool)
+    part = advance(learner_of(**POOL), 4)
+    resumed = learner_of(**POOL)
     resumed.load(part.state())
     assert not differ(advance(resumed, 2).state(), one.state())
+
+
+def loaded(state: dict[str, torch.Tensor], **changes: Any) -> ForecastLearner:
+    learner = learner_of(**POOL | changes)
+    learner.load(state)
+    return learner
+
+
+def test_before_the_turn_the_windows_of_the_weights_are_judged_by_what_was_learned() -> None:
+    """Not by networks that wait for the turn with their initial weights."""
+    learner = advance(learner_of(**POOL), 2)
+    inputs = learner.data.inputs_at_ends()
+    for steps in (0, 1):  # before the turn, and at it
+        early = advance(learner, steps)
+        assert torch.equal(early.member_laws(inputs, before=True), early.member_laws(inputs))
+    assert not torch.equal(advance(learner, 3).member_laws(inputs, before=True), learner.member_laws(inputs))
+
+
+def test_more_steps_after_the_turn_are_late_and_the_turn_stays() -> None:
+    """What was learned of the windows of the weights cannot be unlearned; before the turn it moves with the steps."""
+    early, part = advance(learner_of(**POOL), 2), advance(learner_of(**POOL), 5)
+    more = loaded(part.state(), steps=14)
+    assert (more.turn, more.late) == (3, True)
+    assert not differ(advance(more, 9).before.state_dict(), part.before.state_dict())
+    only_networks = learner_of(**POOL, steps=14)
+    only_networks.load_networks(part.state())
+    assert only_networks.turn == 3
+    assert loaded(early.state(), steps=14).turn == 7
+    assert loaded(advance(early, 1).state(), steps=4).turn == 3  # the turn of 4 steps has passed: it comes next
+
+
+def test_a_run_that_does_not_tell_its_turn_goes_on() -> None:
+    part = advance(learner_of(**POOL), 4)
+    old = {name: value for name, value in part.state().items() if name != "refresh.turn"}
+    assert not differ(advance(loaded(old), 2).state(), advance(part, 2).state())
+
+
+def test_the_figure_of_held_out_windows_is_of_before_the_turn() -> None:
+    """In the last steps they are learned from: the loss on them is no figure of what is held out."""
+    at_turn = advance(learner_of(**POOL), 3)
+    wanted = at_turn.readings()["held_out"]
+    assert torch.equal(advance(at_turn, 3).readings()["held_out"], wanted)
 
 
 def test_without_a_refresh_nothing_is_held_twice() -> None:

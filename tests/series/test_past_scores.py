@@ -57,7 +57,7 @@ def says(monkeypatch: pytest.MonkeyPatch, learner: ForecastLearner, deviation: f
     below = torch.special.ndtr(learner.data.bins.edges / (deviation * learner.data.plan.spread**-1))
     law = torch.diff(below, prepend=ends, append=ends + 1)
 
-    def member_laws(inputs: Inputs) -> Tensor:
+    def member_laws(inputs: Inputs, *, before: bool = False) -> Tensor:
         return law.expand(2, len(inputs.unit), HORIZON, -1)
 
     monkeypatch.setattr(learner, "member_laws", member_laws)
@@ -159,3 +159,17 @@ def test_known_covariates_that_end_with_the_values_are_enough() -> None:
     made = Forecaster(Forecaster(**SETTINGS | changes).config.with_(**SMALL)).fit(panel(series(values, known=known)))
     short = panel(series(values, known=known[:300]))
     assert made.predict(short, origins=[("a", 296)], samples=2).paths.shape == (1, 2, HORIZON)
+
+
+def test_after_the_turn_the_past_is_judged_by_members_from_before_it() -> None:
+    """The last steps learn from all windows: what members held out before is then no past they did not learn from."""
+    values = np.random.default_rng(0).normal(size=2000)
+    learner = fitted(values, laws="seasonal-naive,network", refresh=0.5, steps=2, optim__lr=0.5).fitted
+    end = len(learner.data.training.series[0])
+    assert end < len(learner.data.known.series[0]) == 2000 - SPARE
+    windows, cuts = windows_of(learner), torch.tensor([[0, cut] for cut in range(8, 1996, 5)])
+    step = cuts[:, 1, None] + torch.arange(HORIZON)
+    assert torch.equal(unlearned(learner, windows, cuts)[0], (step >= end) | learner.holds_out(0, cuts))
+    found = scores(learner, windows, cuts).size
+    learner.best.load_state_dict(learner.before.state_dict())
+    np.testing.assert_array_equal(scores(learner, windows, cuts).size, found)

@@ -16,7 +16,7 @@ from sgfn.series.forecaster import Forecaster
 from sgfn.series.path_scores import chained, evenly
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
-from sgfn.series.stack_plan import REFRESH, held_back, network_left_out, with_effort
+from sgfn.series.stack_plan import REFRESH, held_back, network_left_out, network_steps, with_effort
 from sgfn.series.supports import NAMED
 from sgfn.series.windows import Windows
 
@@ -169,6 +169,15 @@ def test_short_series_have_no_network_and_effort_decides_its_size() -> None:
     best = usual.with_(series__effort="best")
     assert with_effort(best, [5000]) == best.with_(series__refresh=REFRESH)
     assert with_effort(usual.with_(steps=7), [5000]).steps == 7
+
+
+def test_a_refresh_that_was_given_is_kept() -> None:
+    """Nought too; its steps are then those that learn, with none added for the end."""
+    usual = PRESETS["forecast"].with_(series__horizon=12)
+    found = {share: with_effort(usual.with_(series__refresh=share), [5000]) for share in (None, 0.0, 0.5)}
+    assert [one.series.refresh for one in found.values()] == [REFRESH, 0.0, 0.5]
+    steps = network_steps(usual.series, [5000])
+    assert [one.steps for one in found.values()] == [round(steps / 0.8), steps, round(steps / 0.8)]
 
 
 def test_wrong_names() -> None:

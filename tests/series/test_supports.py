@@ -35,10 +35,18 @@ def test_what_grows_below_one_may_grow_past_it() -> None:
 
 
 def test_series_of_a_panel_share_what_they_measure() -> None:
-    """One series with fractions: none are counts. One with losses: the others still never fall below zero."""
+    """One series with fractions: none are counts. One with losses: the others still never fall below zero.
+
+    One that shows the bound of proportions shows it for another that stays in the middle, unless a value lies above it.
+    """
     assert [one.name for one in supports_of("auto", [COUNTS, PRICES])] == ["nonnegative", "nonnegative"]
     assert [one.name for one in supports_of("auto", [PRICES, CHANGES])] == ["nonnegative", "real"]
     assert [one.name for one in supports_of("auto", [COUNTS, COUNTS[:3]])] == ["count", "count"]
+    calm, grown = 0.5 + 0.1 * np.sin(np.arange(40) / 3), np.array([0.4, 1.2])
+    assert [one.name for one in supports_of("auto", [SHARES, calm])] == ["unit", "unit"]
+    assert [one.name for one in supports_of("auto", [calm])] == ["nonnegative"]
+    assert [one.name for one in supports_of("auto", [SHARES, calm, grown])] == ["nonnegative"] * 3
+    assert [one.name for one in supports_of("auto", [SHARES, CHANGES / 10])] == ["nonnegative", "real"]
     assert [one.name for one in supports_of("auto", [COUNTS[:3]])] == ["real"]
     assert [one.name for one in supports_of("-5:5", [COUNTS])] == ["-5:5"]
 

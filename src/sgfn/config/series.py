@@ -103,9 +103,9 @@ class SeriesConfig:
     recall: float = 8.0
     """Horizons over which the forecaster remembers how far it was off, to widen or narrow its law; 0 leaves the law as
     it was learned."""
-    refresh: float = 0.0
+    refresh: float | None = None
     """Share of the steps, at the end, in which the network learns from the windows that the weights of a pool were
-    learned on, too, and holds nothing out; 0 never does. Set by the effort where the network is part of a pool."""
+    learned on, too, and holds nothing out; 0 never does. Unless given, .2 where the network is part of a pool."""
     spare: int = 0
     """Steps at the end of each series that are kept from training, for a backtest."""
     spares: str = ""
@@ -142,7 +142,7 @@ class SeriesConfig:
         in_range("series.patience", self.patience, 1, 10**9)
         in_range("series.average", self.average, 0.0, 1.0, open_high=True)
         in_range("series.recall", self.recall, 0.0, 1e6)
-        in_range("series.refresh", self.refresh, 0.0, 1.0, open_high=True)
+        in_range("series.refresh", self.refresh or 0.0, 0.0, 1.0, open_high=True)
         in_range("series.spare", self.spare, 0, 10**9)
         if self.spares:
             whole = all(word.strip().isdecimal() and len(word.strip()) < 10 for word in self.spares.split(","))

@@ -29,7 +29,7 @@ __all__ = ["Columns", "Reading", "panel_of", "read_panel"]
 
 ZERO = np.timedelta64(0, "ns")
 FEW_NAMES, NAMES_PART = 8, 0.25
-"""Different words, and share of the rows, from which on a column without times beside it names things, not states."""
+"""Words that occur once, and share of the rows, from which on a column without times beside it names things."""
 NIGHT = (0.5, 3.5)
 """Hours of the night in which clocks are put back."""
 
@@ -206,9 +206,10 @@ class _Reader:
 
     def indicators(self, column: str, words: pd.Series) -> Indicators:
         """Indicators of a column of words, unless it has too many of them."""
-        count = words[words != ""].nunique()
-        if self.columns.time_col == NO_TIME and count >= max(FEW_NAMES, NAMES_PART * len(words)):
-            what = f"{count:,} of {len(words):,} rows have words of their own here, and no column has times"
+        counts = words[words != ""].value_counts()
+        count, names = len(counts), int((counts == 1).sum())
+        if self.columns.time_col == NO_TIME and names >= max(FEW_NAMES, NAMES_PART * len(words)):
+            what = f"{names:,} of {len(words):,} rows have words of their own here, and no column has times"
             fix = (
                 "a table of sequences or names is no series; give times by --time-col (time_col in Python), leave the "
             )

@@ -68,7 +68,7 @@ class ForecastLearner(Learner):
         self.settings, self.bins = self.config.series, task.series.bins.to(device)
         self.windows = Windows(self.data.training, self.data.plan, device)
         self.cuts = self.windows.cuts()
-        self.turn = round((1 - self.settings.refresh) * self.config.steps)
+        self.turn = round((1 - (self.settings.refresh or 0.0)) * self.config.steps)
         self.refreshed = Windows(self.data.known, self.data.plan, device) if self.refreshes else self.windows
         self.refreshed_cuts = self.refreshed.cuts() if self.refreshes else self.cuts
         self.nets, self.average, self.best = (self._networks() for _ in range(3))
@@ -250,6 +250,7 @@ class ForecastLearner(Learner):
         """Keep each member's running mean of weights where it forecasts the held-out windows better than any before.
 
         A member that has not improved for `patience` evaluations goes back to its best weights and learns more slowly.
+        The last weights after the turn are kept as they are: they learned from those windows, whose score stays.
         """
         for member, batch in enumerate(self.held_out):
             if self.falls[member] >= FALLS:
@@ -260,7 +261,7 @@ class ForecastLearner(Learner):
                 self.raise_non_finite({}, self.done)
             if batch is None or self.late or score < self.scores[member]:
                 best.load_state_dict(average.state_dict())
-                self.scores[member], self.waited[member] = score, 0
+                self.scores[member], self.waited[member] = self.scores[member] if self.late else score, 0
             else:
                 self.waited[member] += 1
             if self.waited[member] >= self.settings.patience:
@@ -301,7 +302,7 @@ class ForecastLearner(Learner):
 
         With `before`, by members as they were when nothing had been learned of the windows for a pool's weights.
         """
-        parts, members = [], self._each(self.before) if before else self.members
+        parts, members = [], self._each(self.before) if before and self.done > self.turn else self.members
         for some in torch.arange(len(inputs.unit)).split(BLOCK):
             here = inputs[some].to(self.device)
             nothing = torch.full((len(some), self.data.plan.horizon), self.bins.count, device=self.device)
@@ -349,11 +350,25 @@ class ForecastLearner(Learner):
         found: dict[str, nn.Module] = {"nets": self.nets, "average": self.average, "best": self.best}
         return found | ({"before": self.before} if self.refreshes else {})
 
+    def load_networks(self, state: dict[str, Tensor]) -> None:
+        """Load the weights, and the turn where it has passed: what was learned after it stays learned.
+
+        Where it has not passed, the turn is that of the present number of steps, and no earlier than what is done.
+        """
+        super().load_networks(state)
+        done, passed = int(state["self.done"]), int(state.get("refresh.turn", self.turn))
+        if self.refreshes:
+            self.turn = passed if done > passed else max(self.turn, done)
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Continue from a saved state; one of an older version does not tell its turn."""
+        super().load({f"refresh.{name}": value for name, value in self.memory().get("refresh", {}).items()} | state)
+
     def optimisers(self) -> dict[str, Optimiser]:
         """The optimiser of each member by name, for checkpoints."""
         return {f"optimiser{member}": optimiser for member, optimiser in enumerate(self.steps)}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """State of early stopping and of the learning rates, for checkpoints, where its name is `judging`."""
+        """State of early stopping and of the learning rates (`judging`), and the turn, for checkpoints."""
         found = {"scores": self.scores, "losses": self.losses, "waited": self.waited, "falls": self.falls}
-        return {"judging": found}
+        return {"judging": found} | ({"refresh": {"turn": torch.tensor(self.turn)}} if self.refreshes else {})

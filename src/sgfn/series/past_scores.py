@@ -71,13 +71,16 @@ def strides(windows: Windows) -> tuple[int, int]:
 
 
 def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> NormalScores:
-    """Normal scores of the values observed in windows, under the mean law of members that did not learn from them."""
+    """Normal scores of the values observed in windows, under the mean law of members that did not learn from them.
+
+    Members are taken as they were before the turn: after it they learned from what they had held out, too.
+    """
     size, time = [np.empty(0)], [np.empty(0, dtype=np.int64)]
     for some in cuts.split(BLOCK):
         targets, inputs = windows.targets(some), windows.inputs(some)
         fresh = unlearned(learner, windows, some) & ~targets.isnan()  # M B H
         share = fresh.double() / fresh.sum(0).clamp(min=1)
-        law = learner.as_measured((share[..., None] * learner.member_laws(inputs)).sum(0), inputs)
+        law = learner.as_measured((share[..., None] * learner.member_laws(inputs, before=True)).sum(0), inputs)
         level = learner.data.bins.cdf(law, targets.nan_to_num(0.0))
         counts = fresh.any(0).numpy()
         size.append(torch.special.ndtri(level.clamp(1e-9, 1 - 1e-9)).abs().numpy()[counts])
@@ -89,11 +92,11 @@ def scores(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"])
 
 
 def unlearned(learner: ForecastLearner, windows: Windows, cuts: Int[Tensor, "N 2"]) -> Bool[Tensor, "M N H"]:
-    """Which steps of windows each member did not learn from.
+    """Which steps of windows each member did not learn from, before the turn where there is one.
 
     These are steps after its training data, all steps of a series it was not trained on, and those it held out.
     """
-    known = {series.name: (number, series) for number, series in enumerate(learner.refreshed.panel.series)}
+    known = {series.name: (number, series) for number, series in enumerate(learner.data.training.series)}
     same_stamps = {
         series.name: _same_stamps(series, known[series.name][1])
         for series in windows.panel.series

@@ -150,7 +150,8 @@ def with_effort(config: TrainConfig, lengths: Sequence[int]) -> TrainConfig:
         return config.with_(steps=1, series__members=1)
     sizes: dict[str, Any] = {"series__refresh": REFRESH}
     if series.effort != "best":
-        steps = round(network_steps(series, parts) / (1 - REFRESH))
+        late = REFRESH if series.refresh is None else min(series.refresh, REFRESH)
+        steps = round(network_steps(series, parts) / (1 - late))
         sizes |= {"steps": steps, "series__members": 1} | FALLING_RATE
     mine, preset = asdict(config), asdict(usual)
     return config.with_(**{name: size for name, size in sizes.items() if _at(mine, name) == _at(preset, name)})

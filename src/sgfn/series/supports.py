@@ -96,8 +96,10 @@ def came_back(values: Float64[np.ndarray, " N"]) -> bool:
 def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[Support]:
     """Support of each series: the given one, or what the values suggest where the setting is `auto`.
 
-    Whether values are whole and at most one is decided for all series together, as they measure the same kind of thing;
-    whether they may be negative is decided by each series, or by all where it has fewer than `ENOUGH` values.
+    Whether values are whole and at most one is decided for all series together, as they measure the same kind of thing:
+    one series that shows the bound of proportions shows it for all whose values lie between 0 and 1, and where a value
+    of any series does not, none has it. Whether they may be negative is decided by each series, or by all where it has
+    fewer than `ENOUGH` values.
     """
     if setting != "auto":
         low, high, whole = parse_support(setting)
@@ -106,7 +108,9 @@ def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[S
     found = [one for one in known if one is not None]
     if not found:
         return [REAL] * len(series)
-    whole, high, low = all(one.whole for one in found), max(one.high for one in found), min(one.low for one in found)
+    whole, low = all(one.whole for one in found), min(one.low for one in found)
+    shown, seen = any(one.high == 1 for one in found), np.concatenate(series)
+    high = 1.0 if shown and NAMED["unit"].holds(seen) else np.inf
     return [Support(low=low if one is None else one.low, high=high, whole=whole) for one in known]
 
 
