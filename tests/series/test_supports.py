@@ -1,9 +1,12 @@
 """Supports: found from the data, given, and never left."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_runs import complaint
 
 from sgfn.config.series import SeriesConfig, parse_support
 from sgfn.series.supports import REAL, Support, check_support, find_support, supports_of
@@ -72,3 +75,13 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^series 'a' has the value -?\d.* outside support unit: take --support auto"):
         check_support(Support(low=0.0, high=1.0), "a", CHANGES)
     check_support(Support(low=0.0, high=1.0), "a", SHARES)
+
+
+def test_a_support_that_values_leave_is_refused_before_a_run_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "\n".join(f"2018-01-{day:02d},{day + 0.5}" for day in range(1, 29))
+    (tmp_path / "y.csv").write_text(f"date,y\n{rows}\n", encoding="utf-8")
+    words = ["forecast", str(tmp_path / "y.csv"), "--support", "count", "--out", str(tmp_path / "run")]
+    assert "outside support count" in complaint(capsys, words)
+    assert not (tmp_path / "run").exists()

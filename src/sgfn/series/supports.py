@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.config.series import parse_support
+from sgfn.series.panel import Panel
 
 Values = Float64[np.ndarray, "*batch"]
 ENOUGH = 8
@@ -112,6 +113,13 @@ def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[S
     shown, seen = any(one.high == 1 for one in found), np.concatenate(series)
     high = 1.0 if shown and NAMED["unit"].holds(seen) else np.inf
     return [Support(low=low if one is None else one.low, high=high, whole=whole) for one in known]
+
+
+def check_given(setting: str, panel: Panel) -> None:
+    """Raise where a value of a panel lies outside a support that was given; `auto` gives none."""
+    if setting != "auto":
+        for one, support in zip(panel.series, supports_of(setting, [s.values for s in panel.series]), strict=True):
+            check_support(support, one.name, one.values)
 
 
 def check_support(support: Support, name: str, values: Float64[np.ndarray, " N"]) -> None:

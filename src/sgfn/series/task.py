@@ -8,6 +8,7 @@ from sgfn.series.data import forecast_env, paths_of, read_data, series_data
 from sgfn.series.frames import naming_file
 from sgfn.series.horizons import with_horizon
 from sgfn.series.panel import Panel
+from sgfn.series.supports import check_given
 
 
 def make(name: str, config: TrainConfig) -> Task:
@@ -18,6 +19,7 @@ def make(name: str, config: TrainConfig) -> Task:
 
 def series_task(panel: Panel, config: TrainConfig) -> Task:
     """Task of forecasting the steps after the end of each series of a panel."""
+    check_given(config.series.support, panel)
     config = with_horizon(config, panel)
     data = series_data(panel, config.series)
     inputs, deviation = data.inputs_at_ends(), config.series.deviation if config.series.noise == "known" else 0.0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from sgfn.config.checks import one_of
 from sgfn.config.registry import Entry, Registry, refuse_arguments
 from sgfn.landscapes.proxies import botorch_gp, ensemble, gp, pool, ridge
 from sgfn.landscapes.proxies.base import FittedModel, ProxyModel, TrainingSet
@@ -86,8 +87,8 @@ Plates of ensembles turn out better than those of whatever predicts best: member
 
 def check_kind(kind: str) -> None:
     """Raise, with the nearest name, unless it is a kind of proxy or a choice among them."""
-    if kind not in (AUTO, DESIGN):
-        PROXIES.check(kind, "proxy")
+    if ":" not in kind:
+        one_of("proxy", kind, (DESIGN, AUTO, *PROXIES))
 
 
 def kinds_for(kind: str, data: TrainingSet) -> list[str]:
