@@ -58,6 +58,7 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "series__patience": ([1, 10**9], [0, 10**9 + 1]),
     "series__average": ([0.0, 0.999], [-1e-9, 1.0]),
     "series__recall": ([0.0, 1e6], [-1e-9, 1.1e6]),
+    "series__refresh": ([0.0, 0.999], [-1e-9, 1.0]),
     "series__spare": ([0, 10**9], [-1, 10**9 + 1]),
     "ehrlich__vocab": ([3, 62], [2, 63]),
     "ehrlich__length": ([1, 512], [0, 513]),
