@@ -63,10 +63,12 @@ def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def no_cached_tables(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def no_cached_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What is in the user's cache is no concern of the tests."""
-    monkeypatch.setenv("SGFN_CACHE", str(tmp_path_factory.getbasetemp() / "no-tables"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SGFN_CACHE", str(tmp_path_factory.getbasetemp() / "no-tables"))
+        yield
 
 
 @pytest.fixture(scope="session")

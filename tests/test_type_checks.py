@@ -1,12 +1,16 @@
 """Types and shapes are checked while tests run: in the first calls of a test, of functions and of dataclasses."""
 
+import beartype
 import jaxtyping
 import pytest
 import torch
 import type_checks
+from jaxtyping import Int
+from torch import Tensor
 
 from sgfn.config.checks import require
 from sgfn.envs.trajectories import Samples
+from sgfn.landscapes.proxies.proxy import token_rows
 from sgfn.landscapes.table import TableLandscape
 from sgfn.landscapes.tasks import make_task
 from sgfn.noise.operators import UniformSlipKernel
@@ -40,6 +44,17 @@ def test_axes_of_one_name_have_one_size() -> None:
         Samples(objects=objects, scores=torch.zeros(4), intended=objects)
 
 
+def test_sizes_that_are_arguments_count() -> None:
+    assert "N {length}" in type_checks.shapes_of(token_rows)
+    assert token_rows(["AC", "CA"], "AC", 2).shape == (2, 2)
+    with WRONG:
+        type_checks.checked(too_wide, beartype.beartype)(2)
+
+
+def too_wide(length: int) -> Int[Tensor, "N {length}"]:
+    return torch.zeros(3, length + 1, dtype=torch.int64)
+
+
 def test_signatures_with_shapes_are_known_by_whatever_name_they_have() -> None:
     for fn, wanted in {
         TableLandscape.scores: True,
@@ -48,4 +63,4 @@ def test_signatures_with_shapes_are_known_by_whatever_name_they_have() -> None:
         require: False,
         make_task: False,
     }.items():
-        assert type_checks.has_shapes(fn) == wanted, fn
+        assert bool(type_checks.shapes_of(fn)) == wanted, fn

@@ -31,7 +31,7 @@ def settled(exponent: AimedExponent, steps: int = 2000) -> float:
     return float(exponent.beta)
 
 
-@pytest.mark.parametrize(("aim", "begin"), [(1.5, 1.0), (1.2, 8.0), (1.8, 3.0)])
+@pytest.mark.parametrize(("aim", "begin"), [(1.2, 8.0), (1.8, 3.0)])  # below, and above
 def test_the_mean_score_is_the_one_that_was_asked_for(aim: float, begin: float) -> None:
     """Rewards are scores over e, so that units matter."""
     exponent = AimedExponent(aim, begin, norm=float(torch.tensor(1.0).exp()), steps=2000)

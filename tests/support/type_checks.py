@@ -2,7 +2,8 @@
 
 jaxtyping and beartype take longer over a call than most of our functions: with every call checked, the tests take three
 times as long. Whatever a test calls is checked in its first calls there; the thousandth step of a loop is not.
-jaxtyping is asked only where a signature has shapes: beartype alone is faster over the others.
+jaxtyping's own decorator checks arguments twice, to say more of what is wrong: sizes of axes are noted here as it notes
+them, and beartype checks a call once.
 """
 
 import dataclasses
@@ -39,28 +40,48 @@ def checked_at_first(fn: Callable[..., Any], typechecker: Any) -> Callable[..., 
             return fn(*args, **kwargs)
         CALLS[code] = count + 1
         if not checking:
-            checking.append(ALWAYS(fn, typechecker=typechecker) if has_shapes(fn) else PLAIN(fn))
+            checking.append(checked(fn, typechecker))
         return checking[0](*args, **kwargs)
 
     return call
 
 
-def has_shapes(fn: Callable[..., Any]) -> bool:
-    """Whether a signature speaks of arrays anywhere, whose axes must agree, or cannot be left to beartype alone."""
+def checked(fn: Callable[..., Any], typechecker: Any) -> Callable[..., Any]:
+    """A function whose every call is checked, as cheaply as its signature allows."""
     if inspect.isgeneratorfunction(fn):  # beartype would stand between it and what is thrown into it
-        return True
+        return ALWAYS(fn, typechecker=typechecker)
     try:
-        return any(map(speaks_of_arrays, typing.get_type_hints(fn).values()))
+        shapes = shapes_of(fn)
     except (NameError, TypeError, AttributeError):  # a name that only a type checker knows
-        return True
+        return ALWAYS(fn, typechecker=typechecker)
+    if any("{" in shape for shape in shapes):  # a size that is an argument, which jaxtyping reads
+        return ALWAYS(fn, typechecker=typechecker)
+    return with_axes(PLAIN(fn)) if shapes else PLAIN(fn)
 
 
-def speaks_of_arrays(hint: Any) -> bool:
-    """Whether a type is one of arrays, or is made of such."""
-    if isinstance(hint, list | tuple):
-        return any(map(speaks_of_arrays, hint))
-    own = isinstance(hint, type) and issubclass(hint, jaxtyping.AbstractArray)
-    return own or speaks_of_arrays(typing.get_args(hint))
+def with_axes(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A checked function in whose calls axes of one name have one size."""
+    axes = ALWAYS("context")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        with axes:
+            return fn(*args, **kwargs)
+
+    return call
+
+
+def shapes_of(fn: Callable[..., Any]) -> list[str]:
+    """Shapes of the arrays that a signature speaks of anywhere, whose axes must agree."""
+    return shapes_in(list(typing.get_type_hints(fn).values()))
+
+
+def shapes_in(hint: Any) -> list[str]:
+    """Shapes in a type: its own if it is one of arrays, or those of what it is made of."""
+    if isinstance(hint, type) and issubclass(hint, jaxtyping.AbstractArray):
+        return [hint.dim_str]
+    parts = hint if isinstance(hint, list | tuple) else typing.get_args(hint)
+    return [shape for part in parts for shape in shapes_in(part)]
 
 
 def jaxtyped(fn: Any = None, *, typechecker: Any = None) -> Any:
