@@ -203,7 +203,7 @@ def test_bursts_end_where_something_is_due(done: int, ahead: int) -> None:
     assert steps_ahead(done, 23, config) == min(ahead, 5 - done % 5, 7 - done % 7, 23 - done)
 
 
-CASES: dict[str, dict[str, Any]] = {  # trajectory balance is traced in `test_a_step_in_two_compiled_parts...`
+CASES: dict[str, dict[str, Any]] = {  # one of them all at once is traced in `test_a_step_in_two_compiled_parts...`
     "kl from a buffer": {"objective": "kl", "replay__updates": 1, "replay__batch": 12, "dynamics__mode": "replay"},
 }
 
