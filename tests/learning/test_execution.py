@@ -66,6 +66,7 @@ def test_scores_from_the_host_are_called_between_two_captured_halves(
     on_host: bool, alone: bool, expected: bool, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores: Any = object.__new__(Trainer)  # of which only this much is known
+    monkeypatch.setattr(Trainer, "parts_are_ours", True)
     scores.__dict__ |= {"task": SimpleNamespace(landscape=SimpleNamespace(on_host=on_host)), "explorer": None}
     scores.__dict__ |= {"backend": SimpleNamespace(alone=alone), "general": SimpleNamespace(reads_expected=expected)}
     facts = {"capturable": scores.capturable, "halves": scores.halves, "compilable": False, "config": TrainConfig()}

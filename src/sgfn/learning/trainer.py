@@ -383,15 +383,16 @@ class Trainer(Learner):
 
     @property
     def halves(self) -> bool:
-        """Whether the host scores nothing but a batch's objects (eflow has it score children), between two halves.
-
-        Environments, noises, objectives and encoders of one's own may read values or keep a state in Python, which a
-        captured step would freeze: they run as they are.
-        """
+        """Whether the host scores nothing but a batch's objects (eflow has it score children), between two halves."""
         plain = self.explorer is None and self.backend.alone and not self.general.reads_expected
+        return plain and self.task.landscape.on_host and self.parts_are_ours
+
+    @property
+    def parts_are_ours(self) -> bool:
+        """Whether environment, noise, objective and encoder are of this package: others may read values, or keep a state
+        in Python, which a captured step would freeze."""
         named = self._objective is self._configured and ":" not in f"{self.config.objective}{self.config.form}"
-        ours = named and all(map(is_ours, (self.task.env, self.task.env.noise, self.nets.encoder)))
-        return plain and ours and self.task.landscape.on_host
+        return named and all(map(is_ours, (self.task.env, self.task.env.noise, self.nets.encoder)))
 
     # compiling
 
