@@ -5,7 +5,15 @@ from sgfn.config import TrainConfig
 PRESETS: dict[str, TrainConfig] = {
     "none": TrainConfig(),
     "demo": TrainConfig().with_(steps=2000, batch=256, net__layers=3, optim__lr=2e-3),
-    "table": TrainConfig().with_(steps=800, batch=2048, net__encoder="table", net__hidden=16, optim__lr=2e-2),
+    "table": TrainConfig().with_(
+        steps=800,
+        batch=2048,
+        net__encoder="table",
+        net__hidden=16,
+        optim__lr=2e-2,
+        log__every=20,
+        log__exact_every=100,
+    ),
     "exact": TrainConfig().with_(
         steps=12000,
         batch=16384,
