@@ -389,7 +389,7 @@ class Trainer(Learner):
 
     @property
     def parts_are_ours(self) -> bool:
-        """Whether environment, noise, objective and encoder are of this package: a captured step would freeze others."""
+        """Whether environment, noise, objective and encoder are of this package: capture would freeze others."""
         named = self._objective is self._configured and ":" not in f"{self.config.objective}{self.config.form}"
         return named and all(map(is_ours, (self.task.env, self.task.env.noise, self.nets.encoder)))
 
