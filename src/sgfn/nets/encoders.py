@@ -58,8 +58,8 @@ class StateReader(nn.Module):
 class StateTable(StateReader):
     """A row of its own for every state of a task whose states can be listed: nothing is learned of one from another.
 
-    What it cannot represent is nothing but the policy's own limits, so that it shows what an objective does without the
-    fit of a network; each state has to be visited.
+    Any policy can be represented, so that what is left of the distance to the exact answer is the objective's and the
+    training's, not the fit of a network; each state has to be visited.
     """
 
     def __init__(self, env: Env, config: NetConfig) -> None:
