@@ -108,6 +108,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=None)
     parser.add_argument("--only", default=None, help="settings alone whose name holds this")
     parser.add_argument("--jobs", type=positive, default=1, help="games at once, a process each")
+    parser.add_argument("--device", default="cpu", help="where our players fit their proxies in games, cpu or cuda")
     add_cluster(parser)
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
@@ -125,7 +126,9 @@ def main() -> None:
     elif given.study == "searches":
         study = searches_study(seeds, out, given.methods or SEARCHERS, given.only)
     else:
-        study = games_of(given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out, given.only)
+        study = games_of(
+            given.study, seeds, kind, tuple(given.methods or METHODS[given.study]), out, given.only, given.device
+        )
     return perform([study], given.jobs, cluster=given.cluster)
 
 

@@ -132,12 +132,12 @@ def first_of(task: Task, cell: Cell, seed: int) -> History | None:
     return History(tokens=tokens, scores=Truth(task).scores(tokens))
 
 
-def play_one(cell: Cell, method: str, seed: int, proxy: str) -> dict[str, Any]:
+def play_one(cell: Cell, method: str, seed: int, proxy: str, device: str = "cpu") -> dict[str, Any]:
     """Play one game, and give its figures round by round."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         task = task_of(cell, seed, Path(folder))
-        chosen = {**SIZES[cell.size], "start": cell.start, "seed": seed, "proxy": proxy}
+        chosen = {**SIZES[cell.size], "start": cell.start, "seed": seed, "proxy": proxy, "device": device}
         game = play(task, method, **chosen, first=first_of(task, cell, seed))
     return {"cell": cell.name, "method": method, "seed": seed, "proxy": proxy} | rounds_of(game)
 
@@ -150,7 +150,13 @@ def rounds_of(game: Any) -> dict[str, list[float | None]]:
 
 
 def games_of(
-    study: str, seeds: Iterable[int], proxy: str, methods: tuple[str, ...], out: Path, only: str | None = None
+    study: str,
+    seeds: Iterable[int],
+    proxy: str,
+    methods: tuple[str, ...],
+    out: Path,
+    only: str | None = None,
+    device: str = "cpu",
 ) -> pool.Study:
     """All games of a study, seed by seed."""
     chosen = [cell for cell in cells(study) if only is None or only in cell.name]
@@ -158,13 +164,13 @@ def games_of(
         pool.Cell(
             key={"cell": cell.name, "method": method, "seed": seed},
             function=play_one,
-            arguments=(cell, method, seed, proxy),
+            arguments=(cell, method, seed, proxy, device),
         )
         for seed in seeds
         for cell in chosen
         for method in methods
     ]
-    return pool.Study(out=out, command=command("design"), cells=wanted)
+    return pool.Study(out=out, command=command("design"), cells=wanted, device=device)
 
 
 def write_results(out: Path, found: dict[str, Any]) -> None:

@@ -17,12 +17,11 @@ from sgfn.landscapes.proxies import Proxy, fit_proxy
 from sgfn.noise import UniformSlip
 
 
-def fit_history(space: OrderSpace, kind: str, history: History, seed: int) -> Proxy:
+def fit_history(space: OrderSpace, kind: str, history: History, seed: int, device: str = "cpu") -> Proxy:
     """A proxy of what was measured."""
     scores = history.scores.double().numpy()
-    return fit_proxy(
-        space.decode(history.tokens), scores, alphabet=space.alphabet, kind=kind, seed=seed, max_length=space.max_length
-    )
+    about = {"alphabet": space.alphabet, "max_length": space.max_length}
+    return fit_proxy(space.decode(history.tokens), scores, **about, kind=kind, seed=seed, device=device)
 
 
 @dataclass(eq=False)
@@ -33,17 +32,19 @@ class DesignPlayer:
     proxy: str
     config: DesignConfig
     weights: Weights | None = None
+    device: str = "cpu"
+    """Where proxies are fitted and asked."""
     bests: list[float] = field(default_factory=list)
     """Best score before each plate."""
 
     def propose(self, history: History, count: int, seed: int) -> Int[Tensor, "W L"]:
         """Orders of the next plate."""
         self.bests.append(float(history.scores.max()))
-        fitted = fit_history(self.space, self.proxy, history, seed)
+        fitted = fit_history(self.space, self.proxy, history, seed, self.device).to(self.device)
         best_first = history.tokens[history.scores.argsort(descending=True)]
         chosen = choose(
             avoiding(self.space, self.config.failures, history.tokens, history.scores),
-            fitted.member_tokens,
+            lambda tokens: fitted.member_tokens(tokens.to(self.device)).cpu(),
             self.config,
             count,
             best_first,

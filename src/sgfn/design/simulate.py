@@ -13,6 +13,7 @@ from torch import Tensor
 from sgfn.config.checks import shorten, whole_number
 from sgfn.config.registry import called_as, imported
 from sgfn.design.players import METHODS
+from sgfn.design.playing import DesignPlayer
 from sgfn.design.rivals import History
 from sgfn.design.search import LARGEST_EXACT
 from sgfn.design.space import OrderSpace, row_keys
@@ -132,10 +133,12 @@ def play(
     seed: int = 0,
     proxy: str = "design",
     first: History | None = None,
+    device: str = "cpu",
 ) -> Game:
     """Play a design: random sequences are measured first, or those of `first`, then plates that the method fills.
 
-    Of each order one outcome comes out, is sequenced and measured without error.
+    Of each order one outcome comes out, is sequenced and measured without error. Players of ours fit their proxies on
+    the device.
     """
     truth = Truth(task)
     for name, value in (("rounds", rounds), ("orders", orders), ("start", start)):
@@ -149,12 +152,12 @@ def play(
         seed=seed,
         start=len(history.tokens),
         orders=orders,
-        rounds=list(_rounds(truth, method, rounds, orders, history, seed, proxy)),
+        rounds=list(_rounds(truth, method, rounds, orders, history, seed, proxy, device)),
     )
 
 
 def _rounds(
-    truth: Truth, method: str, rounds: int, orders: int, history: History, seed: int, proxy: str
+    truth: Truth, method: str, rounds: int, orders: int, history: History, seed: int, proxy: str, device: str
 ) -> Iterator[RoundResult]:
     entry = METHODS[method]
     with called_as("method", method):
@@ -162,6 +165,8 @@ def _rounds(
         if not callable(getattr(player, "propose", None)):
             wanted = "a player with propose(history, count, seed)"
             raise ValueError(f"method {method!r}: makes a {type(player).__name__}, not {wanted}")
+    if isinstance(player, DesignPlayer):
+        player.device = device
     for number in range(1, rounds + 1):
         began = time.process_time()
         with called_as("method", method):

@@ -32,6 +32,8 @@ class TrainingSet:
     """Number of the fold in which a row is left out."""
     alphabet: str
     seed: int
+    device: str = "cpu"
+    """Where models that can are trained; the rows themselves and what is found stay on the host."""
 
     @property
     def reliability(self) -> Float64[Tensor, " N"]:

@@ -147,7 +147,9 @@ def _fit(data: TrainingSet, *, window: int, channels: int, batch: int, steps: in
     shape = Shape(**sizes, codes=codes, channels=channels, hidden=HIDDEN, members=members)
     model = Ensemble.begin(shape, data.alphabet, generator)
     left_out = torch.arange(members)[:, None] % data.folds == data.fold  # M N
+    model.to(data.device)
     _train(model, data, (~left_out * data.reliability).float(), steps, batch, generator)
+    model.to("cpu")
     drawn = model.draws(data.tokens)
     count = left_out.sum(0)
     mean = (drawn * left_out).sum(0) / count
@@ -159,13 +161,15 @@ def _train(
     model: Ensemble, data: TrainingSet, counts: Tensor, steps: int, batch: int, generator: torch.Generator
 ) -> None:
     """Minimise each member's weighted squared error by Adam with decoupled weight decay."""
-    inputs, targets, rows = model.inputs(data.tokens), data.targets.float(), data.targets.shape[0]
+    device, rows = data.device, data.targets.shape[0]
+    inputs, targets, counts = model.inputs(data.tokens.to(device)), data.targets.float().to(device), counts.to(device)
+    batches = torch.randint(rows, (steps, batch), generator=generator).to(device) if rows > batch else None
     slopes = gradients_by_autograd if model.shape.window else gradients
     optimiser = torch.optim.AdamW(model.weights, lr=RATE, weight_decay=DECAY, fused=True)
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / steps))
-        chosen = torch.randint(rows, (batch,), generator=generator) if rows > batch else slice(None)
+        chosen = slice(None) if batches is None else batches[step]
         found = slopes(model, inputs[chosen], targets[chosen], counts[:, chosen])
         for weight, slope in zip(model.weights, found, strict=True):
             weight.grad = slope

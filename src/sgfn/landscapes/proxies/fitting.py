@@ -39,16 +39,18 @@ def fit_proxy(
     seed: int = 0,
     folds: int = 5,
     max_length: int | None = None,
+    device: str = "cpu",
 ) -> Proxy:
     """Mean and uncertainty for every sequence up to a length, fitted to measured ones.
 
     Replicates are averaged. `auto` tries each kind that suits the data, and the mean of the better ones, and takes what
     has the smallest squared error out of fold; `design` is an ensemble where positions mean something, else as `auto`.
+    On another device than the host ensembles of letters are only trained there; the proxy is on the host all the same.
     """
     scores = checked_rows(sequences, scores, sd, weights)
     merged = merge_replicates(sequences, scores, sd, weights)
     data, units = training_set(merged.sequences, merged.scores, merged.sd, merged.weights, alphabet, max_length)
-    data = replace(data, fold=fold_numbers(len(merged.sequences), folds, seed), seed=seed)
+    data = replace(data, fold=fold_numbers(len(merged.sequences), folds, seed), seed=seed, device=device)
     check_kind(kind)
     with torch.no_grad():
         models = {name: PROXIES[name].fit(data) for name in kinds_for(kind, data)}
