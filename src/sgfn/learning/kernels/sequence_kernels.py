@@ -212,8 +212,7 @@ def mlp_rollout(
     horizon, _, batch, actions = clock.shape
     layers, found = encoder.linear, _outputs(clock)
     block = 16 if batch <= 2048 else 32
-    first = layers[0].weight.detach().t().contiguous()  # each letter's weights side by side: one read a letter
-    weights = [first, *first.stride()[::-1], layers[0].bias, *_described(layers[-1]), *_described(policy)]
+    weights = [item for layer in (layers[0], layers[-1], policy) for item in _described(layer)]
     _mlp_kernel[(triton.cdiv(batch, block),)](
         *_inputs(clock, table, temperature, explore), *weights, *found,
         T=horizon, H=layers[0].out_features, A=actions, LAYERS=len(layers), NAME=NAMES[type(encoder.activation)],
