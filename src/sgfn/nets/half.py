@@ -7,6 +7,7 @@ reaches from 6e-5 to 65,504: gradients are scaled so that the largest at the out
 they leave it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.nets.encoders import GRADIENTS, MLP
 from sgfn.nets.prefixes import MOST_CODED, sums_prefixes
+from sgfn.nets.quick_gelu import quick_gelu, quick_gelu_backward
 
 HALF_FROM = 65_536
 """States of a batch (trajectories x steps) from which a GPU reads and writes them in half precision."""
@@ -82,7 +84,7 @@ class HalfNet(torch.autograd.Function):
         before, read = [], [rows]
         for weight, bias in zip(halves[:-2:2], halves[1:-2:2], strict=True):
             before.append(torch.addmm(bias, read[-1], weight.t()))
-            read.append(activation(before[-1]))
+            read.append(_activated(activation, before[-1]))
         ctx.activation, ctx.layers = activation, len(weights) // 2 - 1
         ctx.save_for_backward(*before, *read, *halves[::2])
         return wide_product(read[-1], halves[-2].t()) + weights[-1]
@@ -90,7 +92,7 @@ class HalfNet(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         """Gradients of all weights, computed from the last to the first."""
-        (gradient,), layers, slope = gradients, ctx.layers, GRADIENTS[type(ctx.activation)]
+        (gradient,), layers, slope = gradients, ctx.layers, _slope(ctx.activation)
         before, read, weights = _in_parts(list(ctx.saved_tensors), layers, layers + 1)
         scale = LARGEST / gradient.abs().amax().clamp(min=1e-30)
         half, back = (gradient * scale).half(), scale.reciprocal()
@@ -102,6 +104,19 @@ class HalfNet(torch.autograd.Function):
             if i:
                 half = half @ weights[i]
         return None, None, *found
+
+
+def _quick(activation: nn.Module) -> bool:
+    """Whether the activation is taken as a polynomial: GELU where a compiler joins its many operations in one pass."""
+    return isinstance(activation, nn.GELU) and torch.compiler.is_compiling()
+
+
+def _activated(activation: nn.Module, sums: Float[Tensor, "M H"]) -> Float[Tensor, "M H"]:
+    return quick_gelu(sums) if _quick(activation) else activation(sums)
+
+
+def _slope(activation: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
+    return quick_gelu_backward if _quick(activation) else GRADIENTS[type(activation)]
 
 
 def _in_parts(values: list[Tensor], first: int, second: int) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:

@@ -11,7 +11,21 @@ NAMES: dict[type[nn.Module], str] = {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: 
 
 @triton.jit
 def activate(x, NAME: tl.constexpr):  # noqa: N803
-    """The activation of that name."""
+    """The activation of that name; `quick-gelu` is the polynomial of `nets.quick_gelu`."""
+    if NAME == "quick-gelu":
+        near = tl.minimum(tl.maximum(x, -4.5), 4.5)
+        u = near * near * (2.0 / 20.25) - 1.0
+        p = u * 0.000819328268 - 0.00225915444
+        p = p * u + 0.00307924483
+        p = p * u - 0.00541326402
+        p = p * u + 0.0111570176
+        p = p * u - 0.0189148205
+        p = p * u + 0.0283720815
+        p = p * u - 0.0401344764
+        p = p * u + 0.0546917515
+        p = p * u - 0.0771922821
+        p = p * u + 0.156905088
+        return x * (0.5 + near * p)
     if NAME == "gelu":
         return 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
     if NAME == "silu":

@@ -213,9 +213,11 @@ def mlp_rollout(
     layers, found = encoder.linear, _outputs(clock)
     block = 16 if batch <= 2048 else 32
     weights = [item for layer in (layers[0], layers[-1], policy) for item in _described(layer)]
+    name = NAMES[type(encoder.activation)]
+    name = "quick-gelu" if half and name == "gelu" else name
     _mlp_kernel[(triton.cdiv(batch, block),)](
         *_inputs(clock, table, temperature, explore), *weights, *found,
-        T=horizon, H=layers[0].out_features, A=actions, LAYERS=len(layers), NAME=NAMES[type(encoder.activation)],
+        T=horizon, H=layers[0].out_features, A=actions, LAYERS=len(layers), NAME=name,
         BM=block, BH=padded(layers[0].out_features), BA=max(2 * block, padded(actions)),
         **_switches(table, temperature, explore, half), num_warps=8, num_stages=1,
     )  # fmt: skip
