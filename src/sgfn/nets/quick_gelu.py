@@ -23,6 +23,7 @@ SLOPE = (
 def quick_gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """GELU, summed in single precision.
 
+    >>> import torch
     >>> quick_gelu(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.1587,  0.0000,  1.9545])
     """
