@@ -5,7 +5,7 @@
 
 Writes results/agreement_DEVICE.json, or agreement_long_DEVICE.json: the largest relative difference from eager steps,
 of the mean losses of bursts, for the objective and for the noise model (`_nll`); `other_seed` says what that is for
-another random stream. On a GPU a compiled step leaves work to a second stream; `overlap` is how far any number of the
+another random stream, and `again` for the same eager steps once more: sums whose order a GPU leaves open are the rest. On a GPU a compiled step leaves work to a second stream; `overlap` is how far any number of the
 whole state is from that of the same run with all work in one stream, null where there is no second one.
 """
 
@@ -100,7 +100,9 @@ def compared(make: Make, device: torch.device, steps: int) -> dict[str, Any]:
     ways = ("graph", "compile") if device.type == "cuda" else ("compile",)
     eager = losses(make(0), "eager", steps)
     other = losses(make(1), ways[0], steps)
+    again = losses(make(0), "eager", steps)
     row: dict[str, Any] = {"steps": steps, "last_loss": eager["loss"][-1], "other_seed": apart(other, eager, "loss")}
+    row["again"] = apart(again, eager, "loss")
     for way in ways:
         trainer = make(0)
         found = losses(trainer, way, steps)
