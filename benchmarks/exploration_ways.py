@@ -34,6 +34,7 @@ _EHRLICH = {"task": "ehrlich", **_WORDS, "beta": 20.0, "ehrlich__vocab": 20}
 RNA, LONG = "RNA 14, beta 40", "Ehrlich V 20, length 32"
 TASKS: dict[str, dict[str, Any]] = {
     "corners 2 x 20, R0 1e-3": {**_GRID, "grid__ndim": 2, "grid__side": 20, "grid__r0": 1e-3},
+    "corners 2 x 64, R0 1e-3": {**_GRID, "grid__ndim": 2, "grid__side": 64, "grid__r0": 1e-3},
     "corners 4 x 8, R0 1e-4": {**_GRID, "grid__ndim": 4, "grid__side": 8, "grid__r0": 1e-4},
     "corners 4 x 12, R0 1e-5": {**_GRID, "steps": 480, "grid__ndim": 4, "grid__side": 12, "grid__r0": 1e-5},
     "lure 3 x 10, R0 1e-5": {**_GRID, "grid__ndim": 3, "grid__side": 10, "grid__r0": 1e-5, "grid__shape": "deceptive"},
