@@ -7,6 +7,8 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 import sgfn
+from sgfn.cli.evaluate import stage_bar
+from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.cli.trust import Named, Trusting, trust_of
 from sgfn.config.files import check_target, check_writable
@@ -33,7 +35,7 @@ class Report:
 
 def run_report(args: Report) -> None:
     """`sgfn report`."""
-    picture, page = report_files(args)
+    (picture, page), err = report_files(args), Output(stderr=True)
     for file in filter(None, (picture, page)):
         if args.out is not None:
             check_target(file, overwrite=args.overwrite)
@@ -47,7 +49,8 @@ def run_report(args: Report) -> None:
         check_writable(file)
     for path in args.runs:
         if not evaluated(path, trust):
-            sgfn.evaluate(path, trust=trust)
+            with stage_bar(err, shown=err.is_terminal and not args.json) as progress:
+                sgfn.evaluate(path, trust=trust, progress=progress)
     if picture is not None:
         from sgfn.reports.figures import report  # matplotlib is slow to import
 
