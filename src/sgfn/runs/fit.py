@@ -1,8 +1,10 @@
 """`fit`: train in memory, without a folder; what cannot be said by settings may be given as Python objects."""
 
+import re
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -64,13 +66,34 @@ def fit(
     """
     if not (isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress must be True, False or a function of (step, row), got {progress!r}")
-    where = pick_device(device)
-    parts = given_parts(task, reward, noise, objective, encoder)
-    config = _settings(parts, noise, objective, encoder, settings | {"steps": steps, "batch": batch, "seed": seed})
-    made = make(parts, config)
-    check(made, _baseline(parts, noise, config))
-    learner = learner_of(parts, made, where, training_objects(made))
+    with errors_by_argument():
+        where = pick_device(device)
+        parts = given_parts(task, reward, noise, objective, encoder)
+        config = _settings(parts, noise, objective, encoder, settings | {"steps": steps, "batch": batch, "seed": seed})
+        made = make(parts, config)
+        check(made, _baseline(parts, noise, config))
+        learner = learner_of(parts, made, where, training_objects(made))
     return Model(learner, parts, _train(learner, progress, parts.objective is None and parts.encoder is None))
+
+
+@contextmanager
+def errors_by_argument() -> Iterator[None]:
+    """Errors within this context that name flags of commands name the arguments of `fit` instead."""
+    try:
+        yield
+    except ValueError as error:
+        error.args = tuple(by_arguments(part) if isinstance(part, str) else part for part in error.args)
+        raise
+
+
+def by_arguments(text: str) -> str:
+    """A message with flags as the arguments of `fit` are called.
+
+    >>> by_arguments("--net.hidden does nothing here: it is read with --log.exact-every above 0")
+    'net__hidden does nothing here: it is read with log__exact_every above 0'
+    """
+    flag = r"(?<![\w-])--([a-z][a-z_]*(?:[.-][a-z][a-z_]*)*)"
+    return re.sub(flag, lambda found: found[1].replace(".", "__").replace("-", "_"), text)
 
 
 def given_parts(task: Any, reward: Any, noise: Any, objective: Any, encoder: Any) -> Parts:
