@@ -170,11 +170,12 @@ def learner_of(parts: Parts, task: Task, device: torch.device, offline: Int[Tens
 def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]:
     """Train to the end, or until Ctrl-C; returns the rows of metrics."""
     memory, steps, name = Memory(), learner.config.steps, learner.task.name
-    advance = stepper(learner, "auto" if plain else "eager", insist=False)  # functions of others may wait for a GPU
+    way = "auto" if plain else "eager"
+    advance = stepper(learner, way, insist=False)  # functions of others may wait for a GPU
     at_once = "stopped at once: there is no model"
     with shown(progress, name, steps) as display, stoppable((signal.SIGINT,), at_once) as stop:
         told = (None, None) if display is None else (display.line, display.pulse)
-        if display is not None and (text := long_on_cpu(learner)):
+        if display is not None and (text := long_on_cpu(learner, way)):
             display.notice(text)
         try:
             loop(memory, learner, advance, told[0], stop, told[1])

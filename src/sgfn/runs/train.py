@@ -141,7 +141,7 @@ def _lead(asked: Request, progress: Progress | None, locks: ExitStack | None) ->
         learner.task.landscape.attach(asked.run.path, resumed=asked.resume)
         if not record.place.checkpoint.is_file():
             record.save(learner)  # there is always one to go on from, whenever the run is killed
-        if progress and (line := long_on_cpu(learner)):
+        if progress and (line := long_on_cpu(learner, asked.how.accelerate)):
             progress(learner.done, {"notice": line})
         with _telling(record, lambda: asked.again):
             advance = stepper(learner, *asked.how)
