@@ -27,6 +27,20 @@ WRONG = {
         lambda: fit(method="ppo", net__encoder="table"),
         "method 'ppo' reads states one by one: use net__encoder mlp",
     ),
+    "an objective of scores alone": (lambda: fit(objective=lambda scores: scores), "objective "),
+    "a word for a seed": (lambda: fit().sample(2, seed="a"), "seed must be a number, got 'a'"),
+    "a word for a count": (lambda: fit().sample("3"), "n must be a whole number, got '3'"),
+    "nothing for a count": (lambda: fit().evaluate(samples=None), "samples must be a whole number, got None"),
+    "numbers for sequences": (lambda: fit().log_prob([1, 2]), "sequences must be texts, got 1"),
+    "nothing for a score": (
+        lambda: fit(reward=lambda texts: [None] * len(texts)),
+        "test_fit:<lambda>.<locals>.<lambda> gave ",
+    ),
+    "a dictionary for settings": (lambda: sgfn.train("grid", {}, "nowhere"), "config must be a TrainConfig, got dict"),
+    "a text for methods": (
+        lambda: sgfn.compare("grid", sgfn.TrainConfig(), "nowhere", methods="tb"),
+        "methods must be a list of names, got the text 'tb': write ['tb']",
+    ),
     "stop without noise": (
         lambda: fit(noise__alpha=0.0, noise__stop=True),
         "noise__stop does nothing here: it is read with noise__alpha above 0",

@@ -11,6 +11,7 @@ from sgfn.cli.evaluate import stage_bar
 from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.cli.trust import Named, Trusting, trust_of
+from sgfn.config.checks import refuse_twice
 from sgfn.config.files import check_target, check_writable
 
 PAGES = (".html", ".htm")
@@ -45,6 +46,7 @@ def run_report(args: Report) -> None:
         run.read_config()
         for file in filter(None, (picture, page)):
             run.refuse_own(file)
+    refuse_twice("report", args.runs)
     for file in filter(None, (picture, page)):
         check_writable(file)
     for path in args.runs:

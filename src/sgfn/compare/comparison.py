@@ -119,6 +119,8 @@ def run_comparison(
 
 def _keys(config: TrainConfig, methods: Sequence[str], levels: Sequence[float], seeds: int) -> list[Key]:
     """Method, noise level and seed of every cell that is asked for."""
+    if isinstance(methods, str):
+        raise ValueError(f"methods must be a list of names, got the text {methods!r}: write [{methods!r}]")
     in_range("seeds", seeds, 1, MOST_CELLS)
     refuse_twice("--methods", methods)
     refuse_twice("--alphas", levels)

@@ -142,8 +142,9 @@ def named_letters(task: Task) -> dict[str, list[str]]:
 
 def check_count(learner: Learner, count: int, name: str) -> None:
     """Raise unless so many samples of a task, with what was intended at each step, fit into memory."""
+    if not isinstance(count, int) or count >= 1:
+        whole_number(name, count, 1, MOST_SAMPLES)
     require(count >= 1, name, "be at least 1", count)
-    in_range(name, count, 1, MOST_SAMPLES)
     steps = learner.task.env.horizon
     fit = max(MOST_STEPS // steps, 1)
     require(count <= fit, name, f"be at most {fit:,} where objects have {steps:,} steps", f"{count:,}")

@@ -12,6 +12,8 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from sgfn.config import TrainConfig
+from sgfn.config.importing import function_label
+from sgfn.config.registry import refuse_arguments
 from sgfn.envs import Env
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.function import load_function
@@ -102,6 +104,9 @@ def given_parts(task: Any, reward: Any, noise: Any, objective: Any, encoder: Any
         raise ValueError(f"task must be a name or an environment such as sgfn.Sequences, got {type(task).__name__}")
     if not (isinstance(objective, str) or callable(objective)):
         raise ValueError(f"objective must be a name or a function, got {type(objective).__name__}")
+    if not isinstance(objective, str):
+        wanted = "a function (scores, trajectories) -> [B]"
+        refuse_arguments("objective", function_label(objective), objective, wanted, "scores", "trajectories")
     if not (encoder is None or isinstance(encoder, str | nn.Module)):
         raise ValueError(f"encoder must be a name or a torch module, got {type(encoder).__name__}")
     env = None if isinstance(task, str) else task

@@ -219,6 +219,8 @@ class Model:
         """
         if isinstance(sequences, str):
             raise ValueError(f"sequences must be a list, got the string {sequences!r}: write [{sequences!r}]")
+        if wrong := [one for one in sequences if not isinstance(one, str)]:
+            raise ValueError(f"sequences must be texts, got {wrong[0]!r}")
         env, learner = self.env, self.learner
         objects, log_policy = env.parse(list(sequences)), learner.state_policy()
         if env.tree and log_policy is not None:

@@ -335,5 +335,7 @@ def _learner(task: Task, device: torch.device) -> Learner:
 
 def absolute(config: TrainConfig) -> TrainConfig:
     """Files by their full path, so that the run finds them again from any folder; a link to itself stays as it is."""
+    if not isinstance(config, TrainConfig):
+        raise ValueError(f"config must be a TrainConfig, got {type(config).__name__}: write TrainConfig(steps=100)")
     whole = {name: Path(os.path.realpath(file)) for name, file in config.files.items()}
     return config.with_(**{name.replace(".", "__"): file for name, file in whole.items()})
