@@ -5,8 +5,9 @@
 
 Writes results/agreement_DEVICE.json, or agreement_long_DEVICE.json: the largest relative difference from eager steps,
 of the mean losses of bursts, for the objective and for the noise model (`_nll`); `other_seed` says what that is for
-another random stream, and `again` for the same eager steps once more: sums whose order a GPU leaves open are the rest. On a GPU a compiled step leaves work to a second stream; `overlap` is how far any number of the
-whole state is from that of the same run with all work in one stream, null where there is no second one.
+another random stream, and `again` for the same eager steps once more. On a GPU a compiled step leaves work to a second
+stream; `overlap` is how far any number of the whole state is from that of the same run with all work in one stream,
+null where there is no second one.
 """
 
 from collections.abc import Callable, Iterator

@@ -3,6 +3,7 @@
 import json
 import re
 import statistics
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -309,3 +310,15 @@ def test_the_report_of_a_million_lines_is_read_in_seconds() -> None:
     assert {row["written"] for row in rows} == {"picture", "picture and page"}
     assert max(row["cpu_seconds"] for row in rows) <= 5.0
     assert max(row["memory_mb"] for row in rows) <= 300
+
+
+def test_the_page_lists_what_was_measured_before_the_present_layout() -> None:
+    """By the history of the result files, where it is at hand: a copy of the tree alone has none."""
+    words = ["git", "log", "--name-only", "--format=", "0c110cf..HEAD", "--", "benchmarks/results"]
+    history = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+    if history.returncode:
+        pytest.skip("no history")
+    since = {Path(line).name for line in history.stdout.split()}
+    _, _, section = (ROOT / "docs" / "results.md").read_text().partition("## Studies of an earlier state\n")
+    listed = re.findall(r"`(\w[\w-]*\.json)`", "".join(line for line in section.splitlines() if line.startswith("- ")))
+    assert sorted(listed) == sorted(file.name for file in RESULTS.glob("*.json") if file.name not in since)

@@ -54,7 +54,7 @@ def test_seeds_come_one_after_the_other_and_a_study_goes_on(tmp_path: Path, monk
     study = exploration.STUDIES["grids"]
     seeds = [cell["seed"] for cell in study.cells(2, {"way": ["best", "ppo"]})]
     assert seeds == sorted(seeds)
-    assert len(seeds) == 2 * (2 * 6 * 3 + 1)  # of the longest function `best` alone, without noise
+    assert len(seeds) == 2 * (2 * 7 * 3 + 1)  # of the longest function `best` alone, without noise
     assert {cell["way"] for cell in study.cells(1, {}) if "Ehrlich" not in cell["cell"]} == {*WAYS} - {STARTED}
     made = []
 

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import sgfn
+from sgfn.envs.base import Env
 
 ROOT = Path(sgfn.__file__).parent
 ORDER = ["config", "noise", "envs", "landscapes", "nets", "objectives", "learning", "evaluation", "runs", "series"]
@@ -59,6 +61,26 @@ def test_the_folder_shows_the_plan() -> None:
     entries = [path.name for path in ROOT.iterdir() if path.name != "__pycache__"]
     assert len(entries) <= 17
     assert {name for name in entries if (ROOT / name).is_dir()} <= set(ORDER)
+
+
+def test_the_page_counts_what_is_there() -> None:
+    text = (
+        (ROOT.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Before and after")[2]
+    )
+    rows = {
+        cells[1].strip(): cells[-2].strip() for cells in (line.split("|") for line in text.splitlines()) if cells[2:]
+    }
+    entries = [path for path in ROOT.iterdir() if path.name != "__pycache__"]
+    packages = sum(path.is_dir() for path in entries)
+    assert rows["entries at the root of the package"] == (
+        f"{len(entries)} ({packages} packages, {len(entries) - packages} files)"
+    )
+    assert rows["abstract methods of an environment"] == str(len(Env.__abstractmethods__))
+    for row in ("ways to roll out", "ways to score"):
+        count, files = re.search(r"and (\d+) backends? of it", rows[row]), re.findall(r"`(\w+\.py)`", rows[row])
+        assert count is not None
+        assert len(files) == int(count[1])
+        assert all(len(list((ROOT / "learning").rglob(file))) == 1 for file in files)
 
 
 SCRIPT = """

@@ -324,6 +324,16 @@ def test_a_refusal_names_the_method_once_and_both_ways_out(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_refusal_names_every_method_that_has_to_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", "grid", *ANYWHERE, "--net.encoder", "table", "--out", str(tmp_path / "c"), "--methods"]
+    line = complaint(capsys, [*words, "tb", "ppo", "mars", "sac", "kl"])
+    actors = "method 'ppo' reads states one by one: use --net.encoder mlp (and so for sac)"
+    assert line == (
+        f"{actors}; method 'mars' reads whole objects: use --net.encoder mlp; or leave ppo, mars, sac out of --methods"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_noise_level_is_tried_on_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     levels: list[float] = []
 

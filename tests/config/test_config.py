@@ -374,6 +374,15 @@ def test_slips_are_a_distance(one: str, other: str) -> None:
         assert _slips(one, one[1] + one[0] + one[2:]) == 1
 
 
+@pytest.mark.parametrize("kind", [None, "hidden", "indel"])
+def test_a_preset_after_json_is_a_preset_before_it(kind: str | None) -> None:
+    config = TrainConfig() if kind is None else TrainConfig().with_(noise__kind=kind)
+    read = from_dict(TrainConfig, json.loads(json.dumps(to_dict(config))))
+    preset = {"noise__preset": "storage-erlich"}
+    assert read.with_(**preset).noise == config.with_(**preset).noise
+    assert read.with_(**preset).noise.kind == (kind or "indel")
+
+
 def test_presets_equal_the_config() -> None:
     assert set(PRESETS) == set(get_args(module.Preset))
     assert PRESETS["none"] == TrainConfig()

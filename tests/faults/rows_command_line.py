@@ -177,6 +177,8 @@ CONFLICTS = [
         "--temperature",
         "--tilt",
     ),
+    row("data: an unknown command", "data lst", "data command 'lst' is unknown", "did you mean 'list'?"),
+    row("conflict: a run twice in a report", "report run run", "report names run twice", base="grid"),
     row(
         "conflict: a preset of noise and another kind",
         "train tfbind8 --noise.kind uniform --noise.preset storage-erlich {tiny}",

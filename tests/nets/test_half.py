@@ -71,6 +71,29 @@ def test_without_a_scale_small_gradients_would_be_lost(monkeypatch: pytest.Monke
     assert float((gradients[0] - known[0]).norm() / known[0].norm()) > 0.5
 
 
+@pytest.mark.parametrize("largest", [5e4, 2e5, 1e7])
+@pytest.mark.parametrize("case", CASES)
+def test_sums_beyond_half_precision_stay_numbers(case: str, largest: float) -> None:
+    nets, states = made(case)
+    first = nets.encoder.linear[0]  # pyright: ignore[reportAttributeAccessIssue]
+    with torch.no_grad():
+        grown = largest / first(nets.env.encode(states)).abs().max()
+        first.weight *= grown
+        first.bias *= grown
+    slopes = torch.randn(*states.shape[:2], 2 * nets.policy.out_features + 1)
+    (found, gradients), (wanted, known) = both(nets, states, slopes)
+    assert all(torch.isfinite(values).all() for values in (found, *gradients))
+    if largest < half.LIMIT:
+        pairs = zip((found.detach(), *gradients), (wanted.detach(), *known), strict=True)
+        assert all(float((mine - theirs).norm() / theirs.norm()) < 1e-2 for mine, theirs in pairs)
+
+
+def test_without_a_limit_they_would_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half, "saturated", lambda values: values)
+    with pytest.raises(AssertionError):
+        test_sums_beyond_half_precision_stay_numbers("codes", 1e7)
+
+
 def test_it_is_for_large_batches_on_a_gpu() -> None:
     nets, states = made("codes")
     assert not half_fits(nets.encoder, nets.env, states)

@@ -1,14 +1,20 @@
 """What is said of runs that take long on a CPU."""
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
 import torch
 
 from sgfn.config import TrainConfig
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.trainer import Trainer
-from sgfn.runs.duration import LONG, PER_WEIGHT, RATE, expected_minutes, long_on_cpu, weights
+from sgfn.runs.duration import LONG, PER_WEIGHT, RATES, evaluated, expected_minutes, long_on_cpu, weights
 
-EHRLICH = {"ehrlich__vocab": 20, "ehrlich__length": 50, "ehrlich__motifs": 2, "batch": 64}
-TRANSFORMER = {"net__encoder": "transformer", "net__hidden": 16, "net__layers": 1, "net__heads": 2}
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+EHRLICH: dict[str, Any] = {"ehrlich__vocab": 20, "ehrlich__length": 50, "ehrlich__motifs": 2, "batch": 64}
+TRANSFORMER: dict[str, Any] = {"net__encoder": "transformer", "net__hidden": 16, "net__layers": 1, "net__heads": 2}
 
 
 def trainer(task: str = "ehrlich", **changes: object) -> Trainer:
@@ -25,22 +31,46 @@ def test_weights_of_products_are_counted() -> None:
 
 def test_minutes_are_those_of_the_steps_left() -> None:
     run = trainer(**EHRLICH, steps=1000, net__hidden=32)
-    assert expected_minutes(run, 1024) == 1000 * PER_WEIGHT * 1024 * 64 * 50 / RATE / 60
+    assert expected_minutes(run, 1024, 1e10) == 1000 * PER_WEIGHT * 1024 * 64 * 50 / 1e10 / 60
     run.done = 900
-    assert expected_minutes(run, 1024) == 100 * PER_WEIGHT * 1024 * 64 * 50 / RATE / 60
+    assert expected_minutes(run, 1024, 1e10) == 100 * PER_WEIGHT * 1024 * 64 * 50 / 1e10 / 60
 
 
 def test_long_runs_are_told_with_what_would_be_faster() -> None:
     small = trainer(**EHRLICH, **TRANSFORMER, steps=1000)
     assert long_on_cpu(small) == ""
-    steps = round(1000 * 2 * LONG / expected_minutes(small, weights(small.nets.encoder, small)))
+    rate = RATES["transformer", "compile"]
+    steps = round(1000 * 2 * LONG / expected_minutes(small, weights(small.nets.encoder, small), rate))
     words = f"{steps:,} steps take about 40 min on a CPU: fewer --steps"  # an MLP of 256 would take longer
     assert long_on_cpu(trainer(**EHRLICH, **TRANSFORMER, steps=steps)).startswith(words)
-    wide = TRANSFORMER | {"net__hidden": 128, "net__layers": 3}
+    assert "about 1.8 h" in long_on_cpu(trainer(**EHRLICH, **TRANSFORMER, steps=steps), "eager")
+    wide: dict[str, Any] = TRANSFORMER | {"net__hidden": 128, "net__layers": 3}
     line = long_on_cpu(trainer(**EHRLICH, **wide, steps=20_000))
     assert "an MLP (--net.encoder mlp --net.hidden 256) takes about" in line
     assert "\n" not in line
     assert "MLP" not in long_on_cpu(trainer(**EHRLICH, net__hidden=256, steps=10_000_000))
+
+
+CELLS: dict[str, dict[str, Any]] = {
+    "protein50": {"net__encoder": "transformer", "net__hidden": 128, "net__layers": 3, "net__heads": 8},
+    "protein50-mlp": {"net__hidden": 256, "net__layers": 2},
+}
+
+
+@pytest.mark.parametrize("way", ["compile", "eager"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_rates_are_those_that_were_measured(cell: str, way: str) -> None:
+    rows = json.loads((RESULTS / "two_trees_long_cpu.json").read_text())["rows"]
+    (measured,) = [row["updates_per_second"] for row in rows if (row["cell"], row["who"]) == (cell, way)]
+    run = trainer(**EHRLICH, **CELLS[cell], steps=1)
+    seconds = 60 * expected_minutes(run, weights(run.nets.encoder, run), RATES[run.config.net.encoder, way])
+    assert seconds == pytest.approx(1 / measured, rel=0.05)
+
+
+def test_states_that_a_graph_shares_are_counted_once() -> None:
+    assert evaluated(trainer("grid", batch=4)) == 4 * 15  # 8 x 8 cells: no more than 14 moves and a stop
+    assert evaluated(trainer("grid", batch=400)) == 64
+    assert evaluated(trainer("words", batch=4096)) > evaluated(trainer("words", batch=1024))
 
 
 def test_nothing_is_said_where_scores_are_in_a_table() -> None:

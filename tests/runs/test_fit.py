@@ -20,12 +20,30 @@ WRONG = {
     "a row for a matrix": (lambda: sgfn.Mixtures(matrix=[0.5, 0.5]), "a matrix of mixtures must be a table"),
     "a rate for a noise": (lambda: SequenceEnv(length=3, alphabet="AC", noise=0.1), "noise must be a noise object"),
     "a word for progress": (lambda: sgfn.fit("words", progress="yes"), "progress must be True, False or a function"),
-    "layers of no net": (lambda: fit(method="random", net__hidden=512), "--net.hidden does nothing here"),
-    "chains with a net": (lambda: fit(method="mh", net__hidden=512), "--net.hidden does nothing here"),
-    "dynamics of ppo": (lambda: fit(method="ppo", dynamics__mode="known"), "--dynamics.mode does nothing here"),
+    "layers of no net": (lambda: fit(method="random", net__hidden=512), "net__hidden does nothing here"),
+    "chains with a net": (lambda: fit(method="mh", net__hidden=512), "net__hidden does nothing here"),
+    "dynamics of ppo": (lambda: fit(method="ppo", dynamics__mode="known"), "dynamics__mode does nothing here"),
+    "ppo by a table": (
+        lambda: fit(method="ppo", net__encoder="table"),
+        "method 'ppo' reads states one by one: use net__encoder mlp",
+    ),
+    "an objective of scores alone": (lambda: fit(objective=lambda scores: scores), "objective "),
+    "a word for a seed": (lambda: fit().sample(2, seed="a"), "seed must be a number, got 'a'"),
+    "a word for a count": (lambda: fit().sample("3"), "n must be a whole number, got '3'"),
+    "nothing for a count": (lambda: fit().evaluate(samples=None), "samples must be a whole number, got None"),
+    "numbers for sequences": (lambda: fit().log_prob([1, 2]), "sequences must be texts, got 1"),
+    "nothing for a score": (
+        lambda: fit(reward=lambda texts: [None] * len(texts)),
+        "test_fit:<lambda>.<locals>.<lambda> gave ",
+    ),
+    "a dictionary for settings": (lambda: sgfn.train("grid", {}, "nowhere"), "config must be a TrainConfig, got dict"),
+    "a text for methods": (
+        lambda: sgfn.compare("grid", sgfn.TrainConfig(), "nowhere", methods="tb"),
+        "methods must be a list of names, got the text 'tb': write ['tb']",
+    ),
     "stop without noise": (
         lambda: fit(noise__alpha=0.0, noise__stop=True),
-        "--noise.stop does nothing here: it is read with --noise.alpha above 0",
+        "noise__stop does nothing here: it is read with noise__alpha above 0",
     ),
 }
 

@@ -16,6 +16,7 @@ from sgfn.cli.channel import DesignChannel, run_channel
 from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.data import Data, run_data
 from sgfn.cli.design import DesignPropose, run_propose
+from sgfn.cli.evaluate import Evaluate, run_evaluate
 from sgfn.cli.forecast import Forecast, by_series_flags, run_forecast
 from sgfn.cli.interruptions import whole_interruptions
 from sgfn.cli.library import DesignLibrary, run_library
@@ -42,11 +43,8 @@ from sgfn.cli.tables import (
     print_comparison,
     print_facts,
     print_json,
-    print_orders,
-    print_result,
 )
 from sgfn.cli.task_flags import TaskFlags
-from sgfn.cli.trust import Named, Trusting, trust_of
 from sgfn.compare.names import DEFAULT
 from sgfn.config import Accelerate, Preset, TrainConfig
 from sgfn.config.checks import one_of
@@ -103,29 +101,6 @@ class Train:
     config: Config = field(default_factory=TrainConfig)
     named: Suppress[Fixed[TrainConfig | None]] = None
     """The flags alone, where `config` begins with that of a run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluate:
-    """Compare a trained run with the exact answer; writes exact.json inside the run folder."""
-
-    run: Annotated[Positional[Path], arg(metavar="RUN")]
-    """Run folder."""
-    samples: int = 2048
-    """Samples drawn for top-100 and modes."""
-    seed: int = 0
-    """Seed of the draws."""
-    device: Device = "auto"
-    """Where to run."""
-    max_states: int = 2_000_000
-    """Largest space that is enumerated."""
-    mode_distance: int = 2
-    """A mode lies further than this from every better one: Hamming distance, or steps on a grid."""
-    mode_level: float | None = None
-    """Lowest score of a mode; by default the task's own."""
-    json: bool = False
-    """Print JSON."""
-    named: Trusting = field(default_factory=Named)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,34 +232,6 @@ def folder_of(args: Train) -> Path:
 def last_row(run: "sgfn.Run", steps: int) -> dict[str, Any]:
     """The newest figures; someone may have removed the metrics of a run that was done."""
     return run.last_row() or {"step": steps}
-
-
-def run_evaluate(args: Evaluate) -> None:
-    """`sgfn evaluate`."""
-    trust = trust_of(args.named)
-    result = sgfn.evaluate(
-        args.run,
-        samples=args.samples,
-        seed=args.seed,
-        device=args.device,
-        max_states=args.max_states,
-        mode_distance=args.mode_distance,
-        mode_level=args.mode_level,
-        trust=trust,
-        notice=lambda line: err.print(line, soft_wrap=True),
-    )
-    if args.json:
-        return print_json(dict(result))
-    print_result(result)
-    from sgfn.runs.advice import little_learned  # torch is slow to import
-
-    known = result["tv"] is not None and result["bound_by_floor"]
-    if known and (line := little_learned(result["tv"], result["tv_uniform"], result["tv_floor"])):
-        out.print(line, soft_wrap=True)
-    steps = sgfn.Run(path=args.run, trust=trust).read_config()[1].steps
-    if result["step"] < steps:
-        out.print(f"training is not finished: step {result['step']:,} of {steps:,}")
-    return print_orders(result)
 
 
 def run_compare(args: Compare) -> None:

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 import sgfn
 from sgfn.cli.tables import out, print_json
+from sgfn.config.checks import one_of
 from sgfn.config.shell import command
 
 
@@ -15,7 +16,7 @@ from sgfn.config.shell import command
 class Data:
     """Get one of the 200 TFBind8 tables of Barrera et al. (2016) into the cache: `sgfn data fetch NAME`."""
 
-    action: Positional[Literal["fetch", "list"]]
+    action: Annotated[Positional[str], arg(metavar="{fetch,list}")]
     """`fetch` a table, or `list` their names."""
     name: Annotated[Positional[str | None], arg(metavar="NAME")] = None
     """Table, for example PAX6_REF_R1."""
@@ -31,6 +32,7 @@ def run_data(args: Data) -> None:
     """`sgfn data`."""
     from sgfn.landscapes import tfbind8
 
+    one_of("data command", args.action, ("fetch", "list"))
     if args.action == "list":
         if args.name is not None:
             raise ValueError(f"data list takes no name, got {args.name!r}: `sgfn data fetch` gets one")

@@ -7,8 +7,11 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 import sgfn
+from sgfn.cli.evaluate import stage_bar
+from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.cli.trust import Named, Trusting, trust_of
+from sgfn.config.checks import refuse_twice
 from sgfn.config.files import check_target, check_writable
 
 PAGES = (".html", ".htm")
@@ -33,7 +36,7 @@ class Report:
 
 def run_report(args: Report) -> None:
     """`sgfn report`."""
-    picture, page = report_files(args)
+    (picture, page), err = report_files(args), Output(stderr=True)
     for file in filter(None, (picture, page)):
         if args.out is not None:
             check_target(file, overwrite=args.overwrite)
@@ -43,11 +46,13 @@ def run_report(args: Report) -> None:
         run.read_config()
         for file in filter(None, (picture, page)):
             run.refuse_own(file)
+    refuse_twice("report", args.runs)
     for file in filter(None, (picture, page)):
         check_writable(file)
     for path in args.runs:
         if not evaluated(path, trust):
-            sgfn.evaluate(path, trust=trust)
+            with stage_bar(err, shown=err.is_terminal and not args.json) as progress:
+                sgfn.evaluate(path, trust=trust, progress=progress)
     if picture is not None:
         from sgfn.reports.figures import report  # matplotlib is slow to import
 

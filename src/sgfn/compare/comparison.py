@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from sgfn.compare.cells import Cell, CellState, cell_path, make_cell
-from sgfn.compare.contestants import CHOSEN, changes_of, contestant, refusing
+from sgfn.compare.contestants import CHOSEN, changes_of, contestant, refuse_all
 from sgfn.compare.results import Rows, result_row, summarise, write_results
 from sgfn.compare.workers import SharedSettings, run_cells
 from sgfn.config import Accelerate, TrainConfig, differing, from_dict, to_dict
@@ -119,6 +119,8 @@ def run_comparison(
 
 def _keys(config: TrainConfig, methods: Sequence[str], levels: Sequence[float], seeds: int) -> list[Key]:
     """Method, noise level and seed of every cell that is asked for."""
+    if isinstance(methods, str):
+        raise ValueError(f"methods must be a list of names, got the text {methods!r}: write [{methods!r}]")
     in_range("seeds", seeds, 1, MOST_CELLS)
     refuse_twice("--methods", methods)
     refuse_twice("--alphas", levels)
@@ -213,12 +215,15 @@ def _cells(out: Path, task: str, config: TrainConfig, keys: Sequence[Key]) -> li
 
 def _check_fit(config: TrainConfig, cells: list[Cell]) -> Task:
     """The task, once every method has been checked on it at every noise level, before anything is written."""
-    tasks: dict[float, Task] = {}
+    tasks, refused = dict[float, Task](), dict[str, str]()
     for cell in {(cell.method, cell.alpha): cell for cell in cells}.values():
         if cell.alpha not in tasks:
             tasks[cell.alpha] = make_task(cell.task, config.with_(noise__alpha=cell.alpha))
-        with refusing(cell.method):
+        try:
             check_fit(replace(tasks[cell.alpha], config=cell.config))
+        except ValueError as error:
+            refused.setdefault(cell.method, str(error))
+    refuse_all(refused)
     task = next(iter(tasks.values()))
     training_objects(task)
     return task

@@ -1,6 +1,6 @@
 """Methods that `compare` knows by name, from the registries: an objective in a form, or a peer; `module:name` too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -75,12 +75,34 @@ def label_of(name: str) -> str:
     return entry.label or name
 
 
+def refuse_all(refused: Mapping[str, str]) -> None:
+    """Raise where methods refuse a task, in one line: each reason once, with its methods, and all that have to go.
+
+    >>> refuse_all({name: f"method {name!r} reads states: use mlp" for name in ("a2c", "ppo")})
+    Traceback (most recent call last):
+    ValueError: method 'a2c' reads states: use mlp (and so for ppo); or leave a2c, ppo out of --methods
+    """
+    if not refused:
+        return
+    reasons: dict[str, list[str]] = {}
+    for name, said in refused.items():
+        reasons.setdefault(said.replace(repr(name), "{}"), []).append(name)
+    told = []
+    for first, *others in reasons.values():
+        who, why = f"method {first!r}", refused[first]
+        said = why if why.startswith(who) else f"{who}: {why}"
+        told.append(f"{said} (and so for {', '.join(others)})" if others else said)
+    names = "it" if len(refused) == 1 else ", ".join(refused)
+    raise ValueError(f"{'; '.join(told)}; or leave {names} out of --methods")
+
+
 @contextmanager
 def refusing(name: str) -> Iterator[None]:
     """What a method refuses, with its name and the other way out."""
     try:
         yield
     except ValueError as error:
-        who = f"method {name!r}"
-        said = str(error) if str(error).startswith(who) else f"{who}: {error}"
-        raise ValueError(f"{said}; or leave it out of --methods") from None
+        said = str(error)
+    else:
+        return
+    refuse_all({name: said})

@@ -15,10 +15,15 @@ def require(condition: bool, name: str, wanted: str, value: object) -> None:
         raise ValueError(f"{name} must {wanted}, got {value}")
 
 
-def in_range(
-    name: str, value: int | float, low: int | float, high: int | float = math.inf, *, open_high: bool = False
-) -> None:
-    """Check low <= value <= high (or < high), finite."""
+def in_range(name: str, value: Any, low: int | float, high: int | float = math.inf, *, open_high: bool = False) -> None:
+    """Check low <= value <= high (or < high), finite.
+
+    >>> in_range("seed", "a", 0)
+    Traceback (most recent call last):
+    ValueError: seed must be a number, got 'a'
+    """
+    if value is None or isinstance(value, str | bytes | list | tuple | dict):
+        raise ValueError(f"{name} must be a number, got {value!r}")
     inside = abs(value) < math.inf and low <= value and (value < high if open_high else value <= high)
     bracket = ")" if open_high or math.isinf(high) else "]"
     require(inside, name, f"lie in [{low:g}, {high:g}{bracket}", value)

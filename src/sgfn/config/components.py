@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from sgfn.config.checks import divides, in_range, one_of
+from sgfn.config.conversion import NotGiven
 
 EntropyVariant = Literal["quantile", "trajectory", "per-state", "exponential"]
 Activation = Literal["relu", "gelu", "silu"]
 DynamicsMode = Literal["batch", "replay", "known"]
 DynamicsModel = Literal["auto", "shared", "positional", "full"]
-
-
-class NotGiven(str):
-    """A default that can be told from the same word given by a user."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,12 @@ from typing import Any, Literal, TypeVar, get_args
 from sgfn.config.checks import nearest, one_of, quoted, require
 
 T = TypeVar("T")
+
+
+class NotGiven(str):
+    """A default that can be told from the same word given by a user."""
+
+
 LARGEST = 10**300
 """No number of a configuration is larger."""
 
@@ -47,7 +53,14 @@ def from_dict(cls: type[T], data: object, where: str = "config") -> T:
     hints = type_hints(cls)
     for name in data:
         one_of(f"{where}: field", str(name), hints)
-    return cls(**{name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()})
+    defaults = {f.name: f.default for f in fields(typing.cast(Any, cls))}
+    values = {name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()}
+    return cls(**{name: _as_not_given(value, defaults[name]) for name, value in values.items()})
+
+
+def _as_not_given(value: Any, default: Any) -> Any:
+    """A value out of JSON; the default itself where a file, which cannot tell, has the word of one nobody gave."""
+    return default if isinstance(default, NotGiven) and value == default else value
 
 
 def changed(config: T, values: dict[str, Any], prefix: str = "") -> T:

@@ -12,12 +12,14 @@ from torch import Tensor
 from sgfn.config.checks import in_range, require, whole_number
 from sgfn.envs import SequenceEnv, laws
 from sgfn.envs.base import Enumerable
+from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.envs.trajectories import Samples
 from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law, mean_and_error
 from sgfn.evaluation.metrics import samples as metrics
 from sgfn.evaluation.orders import best_orders
 from sgfn.evaluation.result import Evaluation
+from sgfn.evaluation.stages import Stages
 from sgfn.landscapes.offline import known_objects
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.learner import Learner
@@ -40,11 +42,23 @@ EXACT_KEYS = [
 ]
 
 
-def reference(task: Task, max_states: int = laws.MAX_STATES) -> exact.ReferenceLaws:
+def reference(task: Task, max_states: int = laws.MAX_STATES, stages: Stages | None = None) -> exact.ReferenceLaws:
     """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
-    objects = laws.check_size(task.env, max_states).all_objects()
-    scores = task.landscape.scores(objects)
-    return exact.reference(task.env, scores, task.log_target(objects), task.beta, max_states)
+    stages, env = stages or Stages(), laws.check_size(task.env, max_states)
+    stages.begin(f"scores of {env.num_objects:,} objects")
+    objects = env.all_objects()
+    scores, log_reward = task.landscape.scores(objects), task.log_target(objects)
+    stages.begin("best reachable law")
+    return exact.reference(env, scores, log_reward, task.beta, max_states)
+
+
+def exact_law(learner: Learner, stages: Stages) -> Float[Tensor, " N"]:
+    """Exact law of a policy; the stage has as many parts as states are asked for probabilities."""
+    env = learner.task.env
+    assert isinstance(env, Enumerable)
+    passes = 1 if isinstance(learner.env, TabulatedEnv) else len(env.noise.rates(env.horizon))
+    stages.begin("law of the policy", passes * env.num_states)
+    return learner.law(stages.advance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +81,7 @@ def measure(
     seed: int = 0,
     max_states: int = laws.MAX_STATES,
     modes: ModeRule | None = None,
+    stages: Stages | None = None,
 ) -> Evaluation:
     """All figures of a trained policy.
 
@@ -77,6 +92,8 @@ def measure(
     check_count(learner, samples, "samples")
     check_limit(max_states)
     in_range("seed", seed, 0, 2**31 - 1)
+    stages = stages or Stages()
+    stages.begin(f"{samples:,} samples")
     drawn = learner.draw(samples, seed)
     calibrated = learner.calibrated(min(samples, 2048), seed + 1)
     task.landscape.to(torch.device("cpu"))
@@ -85,17 +102,20 @@ def measure(
         key: facts[key] for key in (*EXACT_KEYS, "floor_kind") if key in facts
     }
     if laws.enumerable(task.env, max_states):
-        known, law = reference(task, max_states), learner.law() if learner.has_law else None
+        known = reference(task, max_states, stages)
+        law = exact_law(learner, stages) if learner.has_law else None
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result |= {"tv_absent": learner.why_no_law} if law is None else {}
         result["histogram"] = histogram(known, law, drawn)
     else:
         result |= estimated_kl(learner, samples, seed) | {"histogram": sample_histogram(drawn.scores)}
         result["tv_absent"] = why_not_enumerated(task, max_states)
+    stages.begin("modes")
     result |= sample_figures(task, drawn, max_states, modes)
     result |= calibrated | {"bound_by_floor": learner.bound_by_floor, "beta": task.beta}
     if (kernels := learner.kernels(min(samples, 2048), seed + 1)) is not None:
         result["kernel"] = named_letters(task) | kernels
+    stages.begin("orders")
     result["orders"] = [vars(order) for order in best_orders(task.env, task.landscape, drawn, seed=seed)]
     task.landscape.to(learner.device)
     return Evaluation(task=task.name, step=learner.done, samples=samples, seed=seed, **result)
@@ -122,8 +142,9 @@ def named_letters(task: Task) -> dict[str, list[str]]:
 
 def check_count(learner: Learner, count: int, name: str) -> None:
     """Raise unless so many samples of a task, with what was intended at each step, fit into memory."""
+    if not isinstance(count, int) or count >= 1:
+        whole_number(name, count, 1, MOST_SAMPLES)
     require(count >= 1, name, "be at least 1", count)
-    in_range(name, count, 1, MOST_SAMPLES)
     steps = learner.task.env.horizon
     fit = max(MOST_STEPS // steps, 1)
     require(count <= fit, name, f"be at most {fit:,} where objects have {steps:,} steps", f"{count:,}")

@@ -251,6 +251,7 @@ def checked(answer: Any, texts: list[str], name: str) -> Float64[np.ndarray, " N
     with np.errstate(over="ignore"):
         wrong = ~np.isfinite(values.astype(np.float32)) | (values < 0)
     if wrong.any():
+        refuse_words(answer, texts, name)  # None has become nan
         first = int(wrong.argmax())
         fix = "return max(0.0, score) or shift the scores" if values[first] < 0 else "scores must be finite in float32"
         raise ValueError(f"{name} gave {texts[first]!r} the score {values[first]:g}, must be 0 or above: {fix}")

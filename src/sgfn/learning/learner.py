@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,8 @@ SMALL, NARROW = 1024, 256
 """States of a batch (trajectories x steps) from which a second CPU thread makes steps faster, for layers of this width:
 128 trajectories of DNA 8-mers, 21 of 50 residues."""
 SAMPLE_BLOCK = 16384
+StatesDone = Callable[[int], object]
+"""Called with the number of states that have been evaluated since it was called last."""
 
 
 class NonFiniteError(RuntimeError):
@@ -51,6 +53,14 @@ class MetricsSnapshot:
     """In the order of the names, then whether all weights are finite; to be read after `arrived`."""
     arrived: torch.cuda.Event | None
     step: int
+
+
+def announced(states: Int[Tensor, "N S"], size: int, told: StatesDone | None) -> Iterator[Int[Tensor, "n S"]]:
+    """Blocks of states; `told` is called when the next one is asked for, as the last one is done then."""
+    for block in states.split(size):
+        yield block
+        if told is not None:
+            told(len(block))
 
 
 @contextmanager
@@ -254,12 +264,12 @@ class Learner(ABC):
         return 65536
 
     @torch.no_grad()
-    def policy(self, states: Int[Tensor, "N S"]) -> Float[Tensor, "N A"]:
-        """Probabilities of intentions at raw states, computed in blocks."""
+    def policy(self, states: Int[Tensor, "N S"], told: StatesDone | None = None) -> Float[Tensor, "N A"]:
+        """Probabilities of intentions at raw states, computed in blocks, after each of which `told` is called."""
         check_width(self.task.env, states)
         log_policy = self.state_policy()
         assert log_policy is not None
-        blocks = [log_policy(self.env.embed(block).to(self.device)) for block in states.split(self.block)]
+        blocks = [log_policy(self.env.embed(block).to(self.device)) for block in announced(states, self.block, told)]
         return torch.cat([found.exp().cpu() for found in blocks]).double()
 
     @property
@@ -268,17 +278,19 @@ class Learner(ABC):
         return self.state_policy() is not None
 
     @torch.no_grad()
-    def law(self) -> Float[Tensor, " N"]:
-        """Exact law of the current policy under the true noise."""
+    def law(self, told: StatesDone | None = None) -> Float[Tensor, " N"]:
+        """Exact law of the current policy under the true noise; `told` is called while states are evaluated."""
         log_policy = self.state_policy()
         if not isinstance(self.env, TabulatedEnv) or log_policy is None:
-            return laws.law(laws.check_size(self.task.env), self.policy)
-        return self.env.law(self._policy_table(self.env, log_policy)).cpu()
+            return laws.law(laws.check_size(self.task.env), partial(self.policy, told=told))
+        return self.env.law(self._policy_table(self.env, log_policy, told)).cpu()
 
-    def _policy_table(self, env: TabulatedEnv, log_policy: LogPolicy) -> Float[Tensor, "M A"]:
+    def _policy_table(
+        self, env: TabulatedEnv, log_policy: LogPolicy, told: StatesDone | None = None
+    ) -> Float[Tensor, "M A"]:
         """Probabilities at all unfinished states of a tabulated environment."""
         rows = torch.arange(env.num_states, device=self.device)[:, None]
-        return torch.cat([log_policy(block).exp() for block in rows.split(self.block)])
+        return torch.cat([log_policy(block).exp() for block in announced(rows, self.block, told)])
 
     def draw(self, n: int, seed: int) -> Samples:
         """Samples of the policy in its noisy environment, without exploration."""

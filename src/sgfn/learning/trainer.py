@@ -25,7 +25,7 @@ from sgfn.learning.general import GeneralBackend
 from sgfn.learning.kernels import fixed_length
 from sgfn.learning.kernels.fixed_length import FixedLengthBackend
 from sgfn.learning.kernels.fixed_length_rollout import MAX_BATCH_KEEPING_SUMS, KernelSequenceRollouts
-from sgfn.learning.learner import Learner, seeded
+from sgfn.learning.learner import Learner, StatesDone, seeded
 from sgfn.learning.optimisation import Optimiser, schedule
 from sgfn.learning.replay import Replay, uniform_draws
 from sgfn.learning.rollout import LogPolicy, Policy, rollout
@@ -450,9 +450,9 @@ class Trainer(Learner):
         """Whether `law` works: for a policy with memory, whether all histories can be enumerated."""
         return self.dynamics.thought is None or histories.enumerable(self.task.env)
 
-    def law(self) -> Float[Tensor, " N"]:
+    def law(self, told: StatesDone | None = None) -> Float[Tensor, " N"]:
         """Exact law of the current policy under the true noise; of one with memory by enumerating all histories."""
-        return super().law() if self.dynamics.thought is None else self.enumerate_histories().law
+        return super().law(told) if self.dynamics.thought is None else self.enumerate_histories().law
 
     def enumerate_histories(self) -> histories.Histories:
         """Law of the policy and likelihood of the noise model, over all histories of the task."""

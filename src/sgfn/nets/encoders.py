@@ -66,7 +66,7 @@ class StateTable(StateReader):
         super().__init__()
         if not isinstance(env, TabulatedEnv):
             wanted = "states that can be listed, which those of this task cannot"
-            raise ValueError(f"net.encoder 'table' needs {wanted}: use --net.encoder mlp")
+            raise ValueError(f"net.encoder 'table' needs {wanted}: use mlp")
         self.env, self.width = env, config.hidden
         self.rows = nn.Parameter(torch.randn(env.num_states + env.num_objects, config.hidden) * config.hidden**-0.5)
 

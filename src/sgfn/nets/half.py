@@ -4,7 +4,9 @@ A GPU's products of single-precision numbers round what they multiply to ten bit
 Stored in it, what lies between two products takes half the memory, and at 100,000 states nothing else takes as long as
 reading and writing that. Sums, weights, outputs and the gradients of weights stay in single precision. Half precision
 reaches from 6e-5 to 65,504: gradients are scaled so that the largest at the outputs is `LARGEST`, and scaled back where
-they leave it.
+they leave it. A sum or a gradient beyond 65,504 is stored as 65,504, not as infinity, of which activations would make
+what is no number: networks that grow so large are trained on, with errors where they are cut, and what becomes infinite
+in single precision (weights, losses) is still found.
 """
 
 from collections.abc import Callable
@@ -25,6 +27,8 @@ HALF_FROM = 65_536
 """States of a batch (trajectories x steps) from which a GPU reads and writes them in half precision."""
 LARGEST = 16.0
 """Largest gradient at the outputs, scaled."""
+LIMIT = torch.finfo(torch.float16).max
+"""Largest number of half precision, 65,504."""
 ALIGNED = 8
 """Rows and outputs are padded to a multiple of so many entries: a GPU's products of others take twice as long."""
 
@@ -80,11 +84,11 @@ class HalfNet(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, activation: nn.Module, rows: Float[Tensor, "M F"], *weights: Tensor) -> Float[Tensor, "M O"]:
         """Outputs in single precision; `weights` are weight and bias of each layer in turn."""
-        halves = [weight.half() for weight in weights]
+        halves = [saturated(weight.half()) for weight in weights]
         before, read = [], [rows]
         for weight, bias in zip(halves[:-2:2], halves[1:-2:2], strict=True):
             before.append(torch.addmm(bias, read[-1], weight.t()))
-            read.append(_activated(activation, before[-1]))
+            read.append(_activated(activation, saturated(before[-1])))
         ctx.activation, ctx.layers = activation, len(weights) // 2 - 1
         ctx.save_for_backward(*before, *read, *halves[::2])
         return wide_product(read[-1], halves[-2].t()) + weights[-1]
@@ -99,7 +103,8 @@ class HalfNet(torch.autograd.Function):
         found = [wide_product(half.t(), read[-1]) * back, gradient.sum(0)]
         half = half @ weights[-1]
         for i in range(layers - 1, -1, -1):
-            half = slope(half, before[i])
+            sums = saturated(before[i]) if torch.compiler.is_compiling() else before[i]
+            half = slope(saturated(half), sums)
             found = [wide_product(half.t(), read[i]) * back, half.sum(0, dtype=torch.float32) * back, *found]
             if i:
                 half = half @ weights[i]
@@ -121,6 +126,17 @@ def _slope(activation: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
 
 def _in_parts(values: list[Tensor], first: int, second: int) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     return values[:first], values[first : first + second], values[first + second :]
+
+
+def saturated(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Values in half precision with the largest number for infinity; what is no number stays that.
+
+    In place, but where a compiler joins it with what reads the values, which then are not written a second time.
+
+    >>> saturated(torch.tensor([[7e4, -1e9, 3.0]]).half()).tolist()
+    [[65504.0, -65504.0, 3.0]]
+    """
+    return values.clamp(-LIMIT, LIMIT) if torch.compiler.is_compiling() else values.clamp_(-LIMIT, LIMIT)
 
 
 def wide_product(left: Float[Tensor, "M K"], right: Float[Tensor, "K N"]) -> Float[Tensor, "M N"]:

@@ -3,38 +3,49 @@
 from torch import nn
 
 from sgfn.envs.sequence import SequenceEnv
+from sgfn.envs.tabulated import TabulatedEnv
+from sgfn.learning.execution import choose
+from sgfn.learning.kernels.distinct_states import shares_distinct
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.encoders import MLP, StateTable
 
-RATE = 5e10
-"""Operations per second on two cores, of networks whose products fill a step."""
+RATES = {("transformer", "compile"): 1.6e11, ("transformer", "eager"): 5.9e10, ("mlp", "compile"): 8.0e10}
+RATES |= {("mlp", "eager"): 5.0e10}
+"""Operations per second on two idle cores, of networks whose products fill a step, by network and way to run steps."""
 PER_WEIGHT = 8
 """Operations for each weight and state of a batch: two in the rollout, two in the update and four in its gradient."""
 LONG = 20.0
 """Minutes from which a run is said to take long."""
 
 
-def long_on_cpu(learner: Learner) -> str:
+def long_on_cpu(learner: Learner, accelerate: str = "auto") -> str:
     """That a run takes long on a CPU and what would be faster; empty where it does not, or where nobody can tell."""
     if not isinstance(learner, Trainer) or learner.device.type != "cpu" or learner.scores_in_table:
         return ""
-    minutes = expected_minutes(learner, weights(learner.nets.encoder, learner))
+    config, way = learner.config, choose(learner, accelerate, insist=False)[0]
+    kind = "transformer" if config.net.encoder == "transformer" else "mlp"
+    minutes = expected_minutes(learner, weights(learner.nets.encoder, learner), RATES[kind, way])
     if minutes < LONG:
         return ""
-    config, faster = learner.config, "fewer --steps, a smaller --batch or a GPU (--device cuda) would be faster"
-    if config.net.encoder == "transformer":
-        mlp = expected_minutes(learner, 256 * 256)
+    faster = "fewer --steps, a smaller --batch or a GPU (--device cuda) would be faster"
+    if kind == "transformer":
+        mlp = expected_minutes(learner, 256 * 256, RATES["mlp", way])
         if mlp < minutes:
             faster = f"an MLP (--net.encoder mlp --net.hidden 256) takes about {told(mlp)}; {faster}"
     return f"{config.steps:,} steps take about {told(minutes)} on a CPU: {faster}"
 
 
-def expected_minutes(learner: Trainer, count: int) -> float:
-    """Minutes for the steps that are left, by networks of so many weights."""
-    config = learner.config
-    states = config.batch * learner.env.horizon
-    return (config.steps - learner.done) * PER_WEIGHT * count * states / RATE / 60.0
+def expected_minutes(learner: Trainer, count: int, rate: float) -> float:
+    """Minutes for the steps that are left, by networks of so many weights at so many operations per second."""
+    return (learner.config.steps - learner.done) * PER_WEIGHT * count * evaluated(learner) / rate / 60.0
+
+
+def evaluated(learner: Trainer) -> int:
+    """States that a step evaluates: those of the batch, in a graph with joins each different one once."""
+    env, states = learner.env, learner.config.batch * learner.env.horizon
+    shared = isinstance(env, TabulatedEnv) and shares_distinct(env, learner.nets, learner.device)
+    return min(states, env.num_states) if shared else states
 
 
 def weights(encoder: nn.Module, learner: Trainer) -> int:

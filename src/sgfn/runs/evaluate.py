@@ -11,6 +11,7 @@ from sgfn.envs import laws
 from sgfn.envs.laws import MAX_STATES
 from sgfn.evaluation.measure import MODE_DISTANCE
 from sgfn.evaluation.result import Evaluation
+from sgfn.evaluation.stages import StageProgress
 from sgfn.landscapes.tasks import Task
 from sgfn.runs.folder import Run, refuse_forecast
 from sgfn.runs.loop import LONG_WAIT
@@ -33,10 +34,12 @@ def evaluate(
     mode_level: float | None = None,
     trust: Trust = False,
     notice: Callable[[str], None] | None = None,
+    progress: StageProgress | None = None,
 ) -> Evaluation:
     """Compare a trained run with the exact answer; writes exact.json inside RUN.
 
-    `notice` is told before a slow function is asked for the scores of all objects.
+    `notice` is told before a slow function is asked for the scores of all objects; `progress` is called with
+    the name of a stage, how many of its parts are done, and of how many (None where nobody can tell).
     Code that only the run names is not run unless it is trusted: all of it, or what is named again by its field.
     """
     folder = Run(path=Path(run), trust=trust)
@@ -45,7 +48,7 @@ def evaluate(
     model = opened(folder, device)
     if notice is not None and (line := slow_words(model.task, max_states, model.learner.device)):
         notice(line)
-    result = model.evaluate(samples=samples, seed=seed, max_states=max_states, **modes)
+    result = model.evaluate(samples=samples, seed=seed, max_states=max_states, progress=progress, **modes)
     write_json(folder.path / FILE, dict(result))
     return result
 

@@ -1,8 +1,10 @@
 """`fit`: train in memory, without a folder; what cannot be said by settings may be given as Python objects."""
 
+import re
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,6 +12,8 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from sgfn.config import TrainConfig
+from sgfn.config.importing import function_label
+from sgfn.config.registry import refuse_arguments
 from sgfn.envs import Env
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.function import load_function
@@ -64,13 +68,34 @@ def fit(
     """
     if not (isinstance(progress, bool) or callable(progress)):
         raise ValueError(f"progress must be True, False or a function of (step, row), got {progress!r}")
-    where = pick_device(device)
-    parts = given_parts(task, reward, noise, objective, encoder)
-    config = _settings(parts, noise, objective, encoder, settings | {"steps": steps, "batch": batch, "seed": seed})
-    made = make(parts, config)
-    check(made, _baseline(parts, noise, config))
-    learner = learner_of(parts, made, where, training_objects(made))
+    with errors_by_argument():
+        where = pick_device(device)
+        parts = given_parts(task, reward, noise, objective, encoder)
+        config = _settings(parts, noise, objective, encoder, settings | {"steps": steps, "batch": batch, "seed": seed})
+        made = make(parts, config)
+        check(made, _baseline(parts, noise, config))
+        learner = learner_of(parts, made, where, training_objects(made))
     return Model(learner, parts, _train(learner, progress, parts.objective is None and parts.encoder is None))
+
+
+@contextmanager
+def errors_by_argument() -> Iterator[None]:
+    """Errors within this context that name flags of commands name the arguments of `fit` instead."""
+    try:
+        yield
+    except ValueError as error:
+        error.args = tuple(by_arguments(part) if isinstance(part, str) else part for part in error.args)
+        raise
+
+
+def by_arguments(text: str) -> str:
+    """A message with flags as the arguments of `fit` are called.
+
+    >>> by_arguments("--net.hidden does nothing here: it is read with --log.exact-every above 0")
+    'net__hidden does nothing here: it is read with log__exact_every above 0'
+    """
+    flag = r"(?<![\w-])--([a-z][a-z_]*(?:[.-][a-z][a-z_]*)*)"
+    return re.sub(flag, lambda found: found[1].replace(".", "__").replace("-", "_"), text)
 
 
 def given_parts(task: Any, reward: Any, noise: Any, objective: Any, encoder: Any) -> Parts:
@@ -79,6 +104,9 @@ def given_parts(task: Any, reward: Any, noise: Any, objective: Any, encoder: Any
         raise ValueError(f"task must be a name or an environment such as sgfn.Sequences, got {type(task).__name__}")
     if not (isinstance(objective, str) or callable(objective)):
         raise ValueError(f"objective must be a name or a function, got {type(objective).__name__}")
+    if not isinstance(objective, str):
+        wanted = "a function (scores, trajectories) -> [B]"
+        refuse_arguments("objective", function_label(objective), objective, wanted, "scores", "trajectories")
     if not (encoder is None or isinstance(encoder, str | nn.Module)):
         raise ValueError(f"encoder must be a name or a torch module, got {type(encoder).__name__}")
     env = None if isinstance(task, str) else task
@@ -147,11 +175,12 @@ def learner_of(parts: Parts, task: Task, device: torch.device, offline: Int[Tens
 def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]:
     """Train to the end, or until Ctrl-C; returns the rows of metrics."""
     memory, steps, name = Memory(), learner.config.steps, learner.task.name
-    advance = stepper(learner, "auto" if plain else "eager", insist=False)  # functions of others may wait for a GPU
+    way = "auto" if plain else "eager"
+    advance = stepper(learner, way, insist=False)  # functions of others may wait for a GPU
     at_once = "stopped at once: there is no model"
     with shown(progress, name, steps) as display, stoppable((signal.SIGINT,), at_once) as stop:
         told = (None, None) if display is None else (display.line, display.pulse)
-        if display is not None and (text := long_on_cpu(learner)):
+        if display is not None and (text := long_on_cpu(learner, way)):
             display.notice(text)
         try:
             loop(memory, learner, advance, told[0], stop, told[1])

@@ -23,6 +23,7 @@ from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law
 from sgfn.evaluation.measure import MODE_DISTANCE, ModeRule, check_count, measure
 from sgfn.evaluation.result import Evaluation
+from sgfn.evaluation.stages import StageProgress, Stages
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.execution import pick_device
 from sgfn.learning.learner import Learner, NonFiniteError
@@ -218,6 +219,8 @@ class Model:
         """
         if isinstance(sequences, str):
             raise ValueError(f"sequences must be a list, got the string {sequences!r}: write [{sequences!r}]")
+        if wrong := [one for one in sequences if not isinstance(one, str)]:
+            raise ValueError(f"sequences must be texts, got {wrong[0]!r}")
         env, learner = self.env, self.learner
         objects, log_policy = env.parse(list(sequences)), learner.state_policy()
         if env.tree and log_policy is not None:
@@ -254,14 +257,16 @@ class Model:
         max_states: int = laws.MAX_STATES,
         mode_distance: int = MODE_DISTANCE,
         mode_level: float | None = None,
+        progress: StageProgress | None = None,
     ) -> Evaluation:
         """The figures of `sgfn evaluate`: exact distances where all objects can be listed, and those of samples.
 
         To list them scores every one of them: where scores are dear, give a small `max_states`. A mode is a sample of a
         score from `mode_level` on (by default the task's own) that lies further than `mode_distance` from better ones.
+        `progress` is called with the name of a stage, how many of its parts are done, and of how many (or None).
         """
         modes = ModeRule(distance=mode_distance, level=mode_level)
-        found = measure(self.learner, samples, seed, max_states, modes)
+        found = measure(self.learner, samples, seed, max_states, modes, Stages(progress))
         if found.tv is not None and math.isnan(found.tv):
             what = f"the networks of {self.task.name} give no probabilities: their weights are too large"
             raise NonFiniteError(what, "train the run again with a lower --optim.lr")

@@ -141,7 +141,7 @@ def _lead(asked: Request, progress: Progress | None, locks: ExitStack | None) ->
         learner.task.landscape.attach(asked.run.path, resumed=asked.resume)
         if not record.place.checkpoint.is_file():
             record.save(learner)  # there is always one to go on from, whenever the run is killed
-        if progress and (line := long_on_cpu(learner)):
+        if progress and (line := long_on_cpu(learner, asked.how.accelerate)):
             progress(learner.done, {"notice": line})
         with _telling(record, lambda: asked.again):
             advance = stepper(learner, *asked.how)
@@ -335,5 +335,7 @@ def _learner(task: Task, device: torch.device) -> Learner:
 
 def absolute(config: TrainConfig) -> TrainConfig:
     """Files by their full path, so that the run finds them again from any folder; a link to itself stays as it is."""
+    if not isinstance(config, TrainConfig):
+        raise ValueError(f"config must be a TrainConfig, got {type(config).__name__}: write TrainConfig(steps=100)")
     whole = {name: Path(os.path.realpath(file)) for name, file in config.files.items()}
     return config.with_(**{name.replace(".", "__"): file for name, file in whole.items()})

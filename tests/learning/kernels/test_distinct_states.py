@@ -50,6 +50,14 @@ def test_acting_by_a_table_is_acting_by_the_network() -> None:
             assert_close(states.log_policy(3, state), trainer.nets.log_policy(state))
 
 
+@pytest.mark.parametrize("batch", [1, 8])
+def test_no_sums_are_kept_that_no_update_reads(batch: int) -> None:
+    trainer = grid(noise__alpha=0.3)
+    states, _, _ = collected(trainer, batch)
+    assert isinstance(states, DistinctStateScorer)
+    assert states.actor.sums() == []
+
+
 def test_each_state_is_evaluated_once_where_states_have_numbers() -> None:
     trainer, seen = grid(), []
     state = torch.tensor([[[3], [0], [3]], [[0], [0], [5]]])

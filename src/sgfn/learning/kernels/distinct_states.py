@@ -44,6 +44,9 @@ class DistinctStateScorer(SharedStateScorer):
             self.acts = self.actor.log_policy(t, torch.arange(self.env.num_states)[:, None])
         return look_up(self.acts, state)
 
+    def whole_rollout(self, clock: Float[Tensor, "T 2 B A"], explore: float, temperature: float | Tensor) -> None:
+        """None: there is no such kernel on a CPU; and no sums are kept for an update, which evaluates other states."""
+
     def heads(self, state: Int[Tensor, "B T S"]) -> Heads:
         """Outputs of all heads, for the states of the batch in their order, each different one evaluated once."""
         distinct, place = torch.unique(state[..., 0], return_inverse=True)

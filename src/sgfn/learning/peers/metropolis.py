@@ -19,7 +19,7 @@ from sgfn.envs.laws import check_size
 from sgfn.envs.trajectories import Samples
 from sgfn.landscapes.base import beta_at
 from sgfn.landscapes.tasks import Task
-from sgfn.learning.learner import SAMPLE_BLOCK, Learner, copy_into, part_of
+from sgfn.learning.learner import SAMPLE_BLOCK, Learner, StatesDone, copy_into, part_of
 from sgfn.learning.peers.edits import check_edits, make_edits
 from sgfn.learning.peers.random import uniform_intentions
 from sgfn.learning.peers.ring import RingBuffer
@@ -201,7 +201,7 @@ class MetropolisHastings(Learner):
         return landscape.log_reward(check_size(self.env).all_objects().to(self.device), self.config.reward)
 
     @torch.no_grad()
-    def law(self) -> Float64[Tensor, " N"]:
+    def law(self, told: StatesDone | None = None) -> Float64[Tensor, " N"]:
         r"""Exact law of a chain's state after n steps, $p_0 K^n$, over everything that may have happened so far."""
         if self._transitions is None:
             self._transitions = self.transition_matrix()
