@@ -55,11 +55,24 @@ PICTURES = ("picture", "page", "report", "logo", "figure", "benchmarks", "exampl
 
 @pytest.fixture(autouse=True, scope="module")
 def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Pictures that no test looks at are not laid out and have no ticks, which take as long as all else."""
+    """Pictures that no test looks at are sketches."""
+    if any(part in request.path.stem for part in PICTURES):
+        yield
+    else:
+        yield from sketching()
+
+
+@pytest.fixture
+def sketched() -> Iterator[None]:
+    """Sketches in one test of a module whose other tests look at pictures."""
+    yield from sketching()
+
+
+def sketching() -> Iterator[None]:
+    """Leave out the layout and the ticks of pictures, which take as long as all else."""
     with pytest.MonkeyPatch.context() as patch:
-        if not any(part in request.path.stem for part in PICTURES):
-            patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda self, figure: None)
-            patch.setattr("matplotlib.axis.Axis.draw", lambda self, renderer: None)
+        patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda self, figure: None)
+        patch.setattr("matplotlib.axis.Axis.draw", lambda self, renderer: None)
         yield
 
 
