@@ -10,6 +10,7 @@ import type_checks
 from _pytest.doctest import DoctestModule
 
 type_checks.install()  # before anything of ours is imported
+gc.disable()  # until tests are collected: what is imported stays
 
 
 def pytest_runtest_setup() -> None:
@@ -22,8 +23,11 @@ def pytest_configure(config: pytest.Config) -> None:
     hands_out = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if not hands_out:
         from benchmarks.soak import quick_parser
+        from hypothesis import settings
 
         quick_parser.install()
+        settings.register_profile("tests", deadline=None, max_examples=60)  # others in every run
+        settings.load_profile("tests")
         for name in ("forecast_runs", "fork_server", "ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
             config.pluginmanager.import_plugin(name)
 
@@ -44,9 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there when tests begin stays: the collector of garbage need not look through it again and again."""
-    gc.collect()
+    """What is there when tests begin stays: the collector of garbage need not look through it, nor so often."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 PICTURES = ("picture", "page", "report", "logo", "figure", "benchmarks", "examples")
