@@ -10,6 +10,7 @@ import type_checks
 from _pytest.doctest import DoctestModule
 
 type_checks.install()  # before anything of ours is imported
+gc.disable()  # until tests are collected: what is imported stays
 
 
 def pytest_runtest_setup() -> None:
@@ -22,8 +23,11 @@ def pytest_configure(config: pytest.Config) -> None:
     hands_out = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if not hands_out:
         from benchmarks.soak import quick_parser
+        from hypothesis import settings
 
         quick_parser.install()
+        settings.register_profile("tests", deadline=None, max_examples=60)  # others in every run
+        settings.load_profile("tests")
         for name in ("forecast_runs", "fork_server", "ray_jobs", "strange_runs", "stub_workers", "thread_workers"):
             config.pluginmanager.import_plugin(name)
 
@@ -44,9 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there when tests begin stays: the collector of garbage need not look through it again and again."""
-    gc.collect()
+    """What is there when tests begin stays: the collector of garbage need not look through it, nor so often."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 PICTURES = ("picture", "page", "report", "logo", "figure", "benchmarks", "examples")
@@ -55,11 +60,24 @@ PICTURES = ("picture", "page", "report", "logo", "figure", "benchmarks", "exampl
 
 @pytest.fixture(autouse=True, scope="module")
 def sketches(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Pictures that no test looks at are not laid out and have no ticks, which take as long as all else."""
+    """Pictures that no test looks at are sketches."""
+    if any(part in request.path.stem for part in PICTURES):
+        yield
+    else:
+        yield from sketching()
+
+
+@pytest.fixture
+def sketched() -> Iterator[None]:
+    """Sketches in one test of a module whose other tests look at pictures."""
+    yield from sketching()
+
+
+def sketching() -> Iterator[None]:
+    """Leave out the layout and the ticks of pictures, which take as long as all else."""
     with pytest.MonkeyPatch.context() as patch:
-        if not any(part in request.path.stem for part in PICTURES):
-            patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda self, figure: None)
-            patch.setattr("matplotlib.axis.Axis.draw", lambda self, renderer: None)
+        patch.setattr("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda self, figure: None)
+        patch.setattr("matplotlib.axis.Axis.draw", lambda self, renderer: None)
         yield
 
 

@@ -97,7 +97,7 @@ sgfn.train
 print("then:", *(name for name in heavy if name in sys.modules))
 print("compare is", type(sgfn.compare).__name__)
 sgfn.cli.main(["compare", "gird"])
-print("figures:", "matplotlib" in sys.modules)
+print("figures:", "matplotlib" in sys.modules, "compiler:", "torch._dynamo" in sys.modules)
 """
 
 
@@ -107,7 +107,7 @@ def test_help_imports_nothing_heavy() -> None:
     lines = done.stdout.splitlines()[-4:]
     assert lines[0].strip() == "loaded:"
     assert "torch" in lines[1]
-    assert lines[2:] == ["compare is function", "figures: False"]
+    assert lines[2:] == ["compare is function", "figures: False compiler: False"]
     assert "sgfn: task 'gird' is unknown" in done.stderr
     assert "choose from marginal, published, blind" in done.stderr
 

@@ -3,8 +3,10 @@
 import argparse
 import importlib
 import json
+import pickle
 import re
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +112,18 @@ def test_studies_take_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert [row["square"] for row in rows_of(tmp_path / "b.json")] == [1, 4]
 
 
-@pytest.mark.slow
-def test_studies_in_processes_give_the_same_files(tmp_path: Path) -> None:
+class Pool(ThreadPoolExecutor):
+    """Threads that are given what processes would be: copies of functions and arguments, by their names."""
+
+    def __init__(self, jobs: int, **_: Any) -> None:
+        super().__init__(jobs)
+
+    def submit(self, function: Any, *given: Any, **_: Any) -> Future[Any]:
+        return super().submit(*pickle.loads(pickle.dumps((function, *given))))
+
+
+def test_studies_in_processes_give_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.common.ProcessPoolExecutor", Pool)  # `test_the_same_in_processes` has real ones
     with pytest.raises(SystemExit, match="1 of 3 cells failed"):
         perform([squares(tmp_path / "a.json", (1, 13)), squares(tmp_path / "b.json", (2,))], jobs=2)
     assert [row["square"] for row in [*rows_of(tmp_path / "a.json"), *rows_of(tmp_path / "b.json")]] == [1, 4]

@@ -1,13 +1,12 @@
 """What a user's function prints is no part of the JSON; what takes long is told, and a stop is heeded meanwhile."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.soak.forks import ForkServer
 from small_runs import ANYWHERE
 
 from sgfn.cli.commands import main
@@ -38,17 +37,13 @@ def test_prints_go_to_standard_error(
     assert "scored" in told.err
 
 
-@pytest.mark.slow
-def test_in_a_process_of_its_own_also_what_goes_around_python(tmp_path: Path) -> None:
+def test_in_a_process_of_its_own_also_what_goes_around_python(server: ForkServer, tmp_path: Path) -> None:
     (tmp_path / "noisy_scores.py").write_text(NOISY)
     workers = ["--callable.workers", "2", "--out", "run", "--json"]  # whose prints are no part of it either
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    done = subprocess.run(
-        [sys.executable, "-m", "sgfn", *WORDS, *workers], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["run"] == "run"
-    assert "by its number" in done.stderr
+    done = server.run([*WORDS, *workers], tmp_path)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["run"] == "run"
+    assert "by its number" in done.err
 
 
 def test_results_find_standard_output(capfd: pytest.CaptureFixture[str]) -> None:

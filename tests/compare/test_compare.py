@@ -6,13 +6,13 @@ import json
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.soak.forks import ForkServer
 from matplotlib.image import imread
 from small_runs import ANYWHERE, FLAGS, complaint, contents, same_runs, small
 from stub_workers import SAMPLES, WRITE_PAGE, run
@@ -20,8 +20,7 @@ from stub_workers import SAMPLES, WRITE_PAGE, run
 import sgfn
 from sgfn.cli.commands import Compare, main, parse
 from sgfn.compare import worker_process as compare_worker
-from sgfn.compare import workers as crew
-from sgfn.compare.cells import CellState, make_cell
+from sgfn.compare.cells import CellState
 from sgfn.compare.contestants import CONTESTANTS
 from sgfn.compare.results import COLUMNS, FIGURES, write_results
 from sgfn.config import TrainConfig
@@ -97,21 +96,28 @@ def test_cells_are_ordinary_runs_and_a_failure_leaves_the_others_alone(
     assert imread(out / "comparison.png")[..., :3].std() > 0.01
 
 
-def test_a_worker_without_a_parent_stops_with_a_checkpoint(tmp_path: Path) -> None:
-    cell = make_cell(tmp_path, "grid", small(steps=10**6, log__exact_every=0), "tb", 0.25, 0)
-    worker = crew.Worker(
-        CellState(cell=cell), crew.SharedSettings(jobs=1, device="cpu", accelerate="eager", samples=SAMPLES)
-    )
-    try:
-        while not cell.run.rows() and worker.process.poll() is None:
-            time.sleep(0.1)
-        assert worker.process.stdin is not None
-        worker.process.stdin.close()
-        assert worker.process.wait(60) == 130
-    finally:
-        worker.close()
-    assert cell.run.checkpoint.is_file()
-    assert not (cell.path / "exact.json").exists()
+ORPHANED = f"""
+import sys, time
+sys.path.insert(0, {str(Path(__file__).parents[1] / "support")!r})
+from pathlib import Path
+from small_runs import small
+from sgfn.compare import workers as crew
+from sgfn.compare.cells import CellState, make_cell
+
+cell = make_cell(Path.cwd(), "grid", small(steps=10**6, log__exact_every=0), "tb", 0.25, 0)
+shared = crew.SharedSettings(jobs=1, device="cpu", accelerate="eager", samples={SAMPLES})
+worker = crew.Worker(CellState(cell=cell), shared)
+while not cell.run.rows() and worker.process.poll() is None:
+    time.sleep(0.02)
+worker.process.stdin.close()
+print(worker.process.wait(60), cell.run.checkpoint.is_file(), (cell.path / "exact.json").exists())
+worker.close()
+"""
+
+
+def test_a_worker_without_a_parent_stops_with_a_checkpoint(server: ForkServer, tmp_path: Path) -> None:
+    ended = server.run(["-c", ORPHANED], tmp_path)
+    assert (ended.code, ended.out, ended.err) == (0, "130 True False\n", "")
 
 
 def test_work_goes_on_where_it_was_stopped(tmp_path: Path) -> None:

@@ -49,13 +49,13 @@ def test_a_module_that_nodes_do_not_have_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same scores as here, by a function whose file no worker can import."""
-    (tmp_path / "own_scores.py").write_text(
+    (tmp_path / "unsent_scores.py").write_text(
         "BASE = 1.5\ndef score(texts):\n    return [BASE + t.count('A') for t in texts]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    from own_scores import score  # pyright: ignore[reportMissingImports]
+    from unsent_scores import score  # pyright: ignore[reportMissingImports]
 
-    (tmp_path / "own_scores.py").unlink()
+    (tmp_path / "unsent_scores.py").unlink()
     rows = torch.tensor([[0, 0], [0, 1], [1, 1]])
     with (
         on_cluster("auto", NEEDS),

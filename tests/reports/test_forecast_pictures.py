@@ -121,6 +121,7 @@ def test_page_holds_every_series_and_score(tmp_path: Path) -> None:
     assert f"{wql:.4g}" not in other
 
 
+@pytest.mark.usefixtures("sketched")
 def test_only_the_first_of_many_series_are_drawn(tmp_path: Path) -> None:
     many = outcome(small_panel(tuple(f"s{at}" for at in range(30))))
     text = write_forecast_page(tmp_path / "report.html", "many", "", many).read_text()

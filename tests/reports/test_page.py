@@ -68,12 +68,14 @@ def test_the_search_for_references_finds_them() -> None:
         assert not ELSEWHERE.search(text)
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("name", ["half \udc80 a sign", "bell \x07", "next\x85line", "none \uffff"])
 def test_names_that_no_page_may_hold(name: str, tmp_path: Path) -> None:
     parsed = page(tmp_path, [entry(name)])
     assert cells(parsed, name[:4])[0] != name
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_page_is_replaced_as_a_whole(tmp_path: Path) -> None:
     page(tmp_path, [entry()], "First")
     assert "Second" in page(tmp_path, [entry()], "Second").texts
@@ -85,6 +87,7 @@ def test_the_page_is_replaced_as_a_whole(tmp_path: Path) -> None:
 # Seeds taken together
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8])
 def test_medians_and_quartiles(count: int, tmp_path: Path) -> None:
     tvs = np.random.default_rng(count).uniform(size=count).tolist()
@@ -116,6 +119,7 @@ def test_every_figure_has_its_column(tmp_path: Path) -> None:
     assert parsed.rows[1] == ["25% noise" + " \N{MIDDLE DOT} ".join(facts)]
 
 
+@pytest.mark.usefixtures("sketched")
 def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
     nothing = dict.fromkeys(RESULTS) | {"sample_mean": 0.0005, "kl": 0.25, "tv": float("nan")}
     parsed = page(tmp_path, [entry(**nothing)])
@@ -135,6 +139,7 @@ def test_only_finite_numbers_are_numbers(value: object) -> None:
     assert number(2) == 2.0
 
 
+@pytest.mark.usefixtures("sketched")
 def test_failed_runs_are_named_and_left_out(tmp_path: Path) -> None:
     runs = [entry(seed=0, tv=0.2), entry(seed=1, tv=0.9, error="out of memory: lower --batch")]
     runs.append(Entry(label="tb", source=None, noise="25% noise", seed=2, error="stopped"))
@@ -156,6 +161,7 @@ def test_a_page_of_failures_alone(tmp_path: Path) -> None:
     assert cells(parsed, "tb") == ["tb [0 of 1 seeds, 1 failed]", *[DASH] * 7]
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_best_of_each_group_is_marked(tmp_path: Path) -> None:
     def best(*runs: Entry) -> dict[str, list[str]]:
         parsed = page(tmp_path, list(runs))
@@ -295,6 +301,7 @@ def test_distributions_keep_their_mass_on_shared_edges() -> None:
 # Designs, modes, orders
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_best_objects_of_all_seeds(tmp_path: Path) -> None:
     first, second = [["CC", 0.5], ["AA", 0.9]], [["AA", 0.9], ["GG", 0.7]]
     runs = [entry(seed=0, designs=first, modes=first), entry(seed=1, designs=second, modes=second)]
@@ -305,6 +312,7 @@ def test_the_best_objects_of_all_seeds(tmp_path: Path) -> None:
     assert "3 designs" in text
 
 
+@pytest.mark.usefixtures("sketched")
 def test_orders_of_all_methods_best_first(tmp_path: Path) -> None:
     def order(text: str, expected: float | None) -> dict[str, object]:
         return {"order": text, "expected": expected, "intact": 0.0625, "score": 0.75}
@@ -322,6 +330,7 @@ def test_orders_of_all_methods_best_first(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("sketched")
 def test_objects_that_are_no_sequences_have_no_logo(tmp_path: Path) -> None:
     cell = {"alphabet": None, "designs": [["3,4", 1.0]], "modes": [["3,4", 1.0]], "orders": []}
     parsed = page(tmp_path, [entry(**cell)])
@@ -359,6 +368,7 @@ def test_a_page_of_runs(grid_run: Path, words_run: Path) -> None:
         report_html([])
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_run_folder_with_a_nasty_name(grid_run: Path) -> None:
     nasty = grid_run.rename(grid_run.parent / "<script>alert(1)<")
     other = Path(shutil.copytree(nasty, nasty / "script>"))  # whose label has the slash that closes it
@@ -367,6 +377,7 @@ def test_a_run_folder_with_a_nasty_name(grid_run: Path) -> None:
     assert "<script>alert(1)</script>" in Page(text).texts
 
 
+@pytest.mark.usefixtures("sketched")
 def test_the_command(grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sgfn.evaluate(grid_run, samples=10, device="cpu")
 
@@ -391,6 +402,7 @@ def test_the_command(grid_run: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*words, "--overwrite"]) == 0
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_label_without_a_distance_brings_a_chart_of_rewards() -> None:
     known, unknown = entry("tb"), entry("mh", tvs=[(100, None), (200, None)])
     (group,) = grouped([known])
@@ -417,6 +429,7 @@ def test_laws_that_cannot_be_compared_stand_apart() -> None:
     assert tiny == "0.49% noise"
 
 
+@pytest.mark.usefixtures("sketched")
 def test_only_chains_are_said_to_pass_the_floor(tmp_path: Path) -> None:
     words = "are not bound by it"
     assert not any(words in text for text in page(tmp_path, [entry()]).texts)
@@ -440,6 +453,7 @@ def test_single_runs_show_their_loss_and_seeds_of_a_method_do_not(tmp_path: Path
     assert "#training" not in page(tmp_path, [*runs, again]).values("href")
 
 
+@pytest.mark.usefixtures("sketched")
 def test_a_label_looks_as_its_entry_says(tmp_path: Path) -> None:
     own = Look(PALETTE[6], DASHED)
     (group,) = grouped([replace(entry("a"), look=own), entry("b")])

@@ -12,7 +12,7 @@ import inspect
 import os
 import typing
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import beartype
@@ -20,8 +20,8 @@ import jaxtyping
 
 FIRST = int(os.environ.get("SGFN_CHECKED_CALLS", "2"))
 """Calls of a function that are checked in a test; SGFN_CHECKED_CALLS=1000000000 checks all of them."""
-CALLS: dict[CodeType, int] = {}
-"""Calls of each function in the present test, up to the last that is checked."""
+CALLS: dict[int, int] = {}
+"""Calls of each function in the present test by the identity of its code, up to the last that is checked."""
 ALWAYS = jaxtyping.jaxtyped
 """jaxtyping's own decorator, which checks every call."""
 PLAIN = beartype.beartype(conf=beartype.BeartypeConf(violation_type=jaxtyping.TypeCheckError))
@@ -30,7 +30,7 @@ PLAIN = beartype.beartype(conf=beartype.BeartypeConf(violation_type=jaxtyping.Ty
 
 def checked_at_first(fn: Callable[..., Any], typechecker: Any) -> Callable[..., Any]:
     """A function whose first calls in each test are checked; what is needed for that is made at the first of all."""
-    code, checking = fn.__code__, list[Callable[..., Any]]()
+    code, checking = id(fn.__code__), list[Callable[..., Any]]()  # the hash of code itself takes longer than most calls
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -96,7 +96,8 @@ class SequenceEnv(Enumerable):
 
     def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
         """Whether the sequence is full, or was stopped."""
-        return (state != self.blank).all(-1) | (state == self.end).any(-1)
+        full = (state != self.blank).all(-1)
+        return full | (state == self.end).any(-1) if self.stop else full
 
     def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
         """Every token at any time, and stop once the minimum length is reached; under constraints those of them that

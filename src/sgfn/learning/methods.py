@@ -11,7 +11,8 @@ from sgfn.learning.exploration.registry import check_ways
 from sgfn.learning.forms import FORMS, form_entry
 from sgfn.learning.learner import Learner
 from sgfn.learning.registry import METHODS, MethodEntry, check_names
-from sgfn.learning.trainer import Trainer, check_task
+from sgfn.learning.suitability import check_task
+from sgfn.learning.trainer import Trainer
 from sgfn.learning.unread import refuse_unread, unread, without_unread
 from sgfn.objectives import OBJECTIVES, scored_as
 from sgfn.objectives.registry import chain

@@ -33,11 +33,10 @@ from sgfn.learning.samplers import arranged
 from sgfn.learning.scoring import score
 from sgfn.learning.side_stream import SideStream
 from sgfn.learning.steps import BegunStep, StepDraws, StepRemainder
+from sgfn.learning.suitability import check_task
 from sgfn.nets.dynamics import NoiseModel, make_noise_model
-from sgfn.nets.encoders import sequence_of
 from sgfn.nets.heads import FlowNets
-from sgfn.nets.registry import ENCODERS
-from sgfn.objectives import OBJECTIVES, reads_scores, scored_as
+from sgfn.objectives import reads_scores, scored_as
 from sgfn.objectives.checks import CheckedObjective
 from sgfn.objectives.making import make_objective
 from sgfn.objectives.registry import chain
@@ -491,16 +490,3 @@ class Trainer(Learner):
         explored = {} if self.explorer is None else self.explorer.memory()
         kept = ratio | ({} if self.buffer is None else {"buffer": self.buffer.state()}) | explored
         return kept | self.backend.memory()
-
-
-def check_task(task: Task) -> None:
-    """Refuse an objective, a form or a network that the task's states do not suit."""
-    config, env, objective = task.config, task.env, OBJECTIVES[task.config.objective]
-    if objective.tree and not env.tree:
-        raise ValueError(
-            f"objective {objective.name!r} needs a tree, and {task.name} is a graph with joins: use tb or kl"
-        )
-    if ENCODERS[config.net.encoder].sequences and sequence_of(env) is None:
-        raise ValueError(f"net.encoder {config.net.encoder!r} reads sequences: use mlp for {task.name}")
-    if scored_as(config) == "blind" and not env.intends_outcomes:
-        raise ValueError("form 'blind' takes outcomes for intentions, which are another set here: use marginal")

@@ -235,7 +235,9 @@ class Run:
 
     def copies(self) -> dict[str, Path]:
         """The files that the run is made from, each as it was at the beginning, by the field that names it."""
-        manifest = self.manifest()
+        return self._copies(self.manifest())
+
+    def _copies(self, manifest: Manifest) -> dict[str, Path]:
         copied = {name for name, record in manifest.files.items() if record.copy is not None}
         others = {name: file for name, file in manifest.config.files.items() if name not in copied}
         refuse_files(self.path, others, self.trust)
@@ -253,7 +255,9 @@ class Run:
 
     def words(self) -> dict[str, str | None]:
         """What the folder says, by field, where code or files can be named."""
-        manifest = self.manifest()
+        return self._words(self.manifest())
+
+    def _words(self, manifest: Manifest) -> dict[str, str | None]:
         return words_in(manifest.task, manifest.config) | named_parts(self.path)
 
     def code(self) -> dict[str, str]:
@@ -265,10 +269,12 @@ class Run:
 
         Raises where it names code that is not trusted, but for fields whose objects are `given`.
         """
-        refuse_other(self.path, self.words(), self.trust)
-        names = {field: name for field, name in self.code().items() if field not in given}
+        manifest = self.manifest()
+        words = self._words(manifest)
+        refuse_other(self.path, words, self.trust)
+        names = {field: name for field, name in named_code(words).items() if field not in given}
         refuse_code(self.path, names, self.trust)
-        return self._as_trained(with_files(self.manifest().config, self.copies()))
+        return self._as_trained(with_files(manifest.config, self._copies(manifest)))
 
     def _as_trained(self, config: TrainConfig) -> TrainConfig:
         """The noise model that the checkpoint holds in the place of `auto`, which chose otherwise in earlier days."""

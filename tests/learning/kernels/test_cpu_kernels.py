@@ -1,6 +1,7 @@
 """Kernels for CPUs beside the networks that they stand for: representations, gradients, whole rollouts."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -141,3 +142,17 @@ def test_what_the_kernels_do_not_take_is_left_to_the_compiler(monkeypatch: pytes
     assert make_letters(env, FlowNets(env, NetConfig(hidden=32, layers=1)), CPU) is None
     monkeypatch.undo()
     library.cache_clear()
+
+
+def test_libraries_are_kept_where_torch_keeps_what_it_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for user in ("ada", r"lab\ada:1"):
+        monkeypatch.setenv("LOGNAME", user)
+        monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+        ours = cpp.compiled_folder()
+        assert str(ours) == cache_dir()  # which sets the variable
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "kept")
+    assert str(cpp.compiled_folder()) == cache_dir() == str(tmp_path / "kept")

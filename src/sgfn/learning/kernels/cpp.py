@@ -1,10 +1,12 @@
 """Kernels in C++ for CPUs: compiled once for this processor, kept where torch keeps what it compiles."""
 
 import ctypes
+import getpass
 import hashlib
 import mmap
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,6 @@ from pathlib import Path
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch._inductor.runtime.cache_dir_utils import cache_dir
 
 FLOATS = ctypes.c_void_p
 LANES = 16
@@ -42,7 +43,7 @@ def _built(compiler: str, source: Path) -> Path:
     about = subprocess.run([compiler, "--version"], check=True, capture_output=True).stdout + _processor()
     read = b"".join(path.read_bytes() for path in (source, *sorted(source.parent.glob("*.h"))))
     key = hashlib.sha256(read + about + repr(FLAGS).encode()).hexdigest()[:24]
-    target = Path(cache_dir()) / "sgfn" / f"{source.stem}-{key}.so"
+    target = compiled_folder() / "sgfn" / f"{source.stem}-{key}.so"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as aside:
@@ -52,6 +53,18 @@ def _built(compiler: str, source: Path) -> Path:
     if target.stat().st_uid != os.getuid() or target.parent.stat().st_uid != os.getuid():
         raise PermissionError(f"{target} is somebody else's")  # who could have put any code there
     return target
+
+
+def compiled_folder() -> Path:
+    """Where torch keeps what it compiles; its own function of this imports the compiler, which takes two seconds."""
+    given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if given is not None:
+        return Path(given).absolute()
+    try:
+        user = getpass.getuser()
+    except (KeyError, ImportError, OSError):
+        user = f"uid_{os.getuid()}"
+    return Path(tempfile.gettempdir()) / ("torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user))
 
 
 def _processor() -> bytes:
