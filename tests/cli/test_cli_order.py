@@ -149,3 +149,13 @@ def test_a_noise_that_the_run_was_not_trained_with_is_refused(
     line = complaint(capsys, ["order", str(measured_run), "--noise.file", "channel.csv", "--device", "cpu"])
     fix = "--noise.file names again what a run was made with, and changes nothing in it; leave it out"
     assert line == f"{measured_run} names no noise.file, not 'channel.csv': {fix}"
+
+
+def test_the_folder_of_a_round_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("design.json", "orders.csv"):
+        (tmp_path / name).write_text("{}")
+    told = f"{tmp_path} holds a round of design, not a run: its plate is in {tmp_path / 'orders.csv'}; the next plate"
+    for words in (["order"], ["evaluate"], ["sample"]):
+        assert f"{told} is made by `sgfn design propose {tmp_path} --measured new.csv`" in complaint(
+            capsys, [*words, str(tmp_path)]
+        )

@@ -61,8 +61,8 @@ def test_fasta_with_scores_in_its_headers(tmp_path: Path) -> None:
     assert list(zip(found.sequences, found.scores, strict=True)) == [("ACDEF", 1.5), ("ACDW", 2.0)]
     assert found.ignored == ("name",)
     file.write_text(">one\nACD\n>two score=2\nAC\n")
-    with pytest.raises(ValueError, match=r"a\.fasta, line 1, column 'score': the score is missing"):
-        read_measurements(file, "protein")
+    found = read_measurements(file, "protein")
+    assert (found.sequences, found.notice) == (["AC"], "1 row without a score (the first on line 1): left out")
     file.write_text("ACD\n>two score=2\nAC\n")
     with pytest.raises(ValueError, match=r"a\.fasta, line 1: not FASTA"):
         read_measurements(file, "protein")

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sgfn.config import NoiseConfig
 from sgfn.config.checks import shorten, whole_number
+from sgfn.design.acquisition import acquisition_used
 from sgfn.design.failures import avoiding
 from sgfn.design.measured import MEASURED, RoundTable, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
@@ -25,6 +26,8 @@ from sgfn.design.units import UserUnits
 from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.proxies import Proxy, ProxyReport, fit_proxy
+from sgfn.landscapes.proxies.pool import Pool
+from sgfn.landscapes.score_cells import without_score
 from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.noise import NOISES, Noise, make_noise
 from sgfn.runs.parts import describe_noise
@@ -140,7 +143,7 @@ class Designer:
         `flags`: messages name flags of the command line, not parameters of Python.
         """
         found = read_round(data, self.config, flags=flags)
-        self.ignored, self.notices = found.ignored, (*self._respelled(found), *_unmeasured(found, "left out"))
+        self.ignored, self.notices = found.ignored, (*self._respelled(found), *_unmeasured(found))
         self.measured = with_round(found.rows, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         if self.noise_settings is not None:
@@ -235,6 +238,8 @@ class Designer:
             orders=orders,
             how=choice.found.how,
             note=self._note(choice, count, proxy.report),
+            acquisition=acquisition_used(self.config.acquisition, searched=choice.found.how == "search"),
+            kappa=self.config.kappa,
             outlook=outlook_of(
                 space,
                 proxy.member_tokens,
@@ -245,7 +250,7 @@ class Designer:
                 self.units(proxy).score,
                 self._seed(2),
             ),
-            proxy=report_of(proxy),
+            proxy=report_of(proxy) | {"asked": self.config.proxy},
             validation=self.units(proxy).validation(),
             asked=count,
             scored=choice.found.scored,
@@ -399,15 +404,13 @@ class Designer:
         return (self.config.seed * 1_000_003 + 101 * self.round + purpose) % (2**31 - 1)
 
 
-def _unmeasured(found: RoundTable, what: str) -> list[str]:
+def _unmeasured(found: RoundTable, what: str = "left out") -> list[str]:
     """A notice of rows without a score."""
-    if not (lines := found.unmeasured):
-        return []
-    rows = "1 row" if len(lines) == 1 else f"{len(lines)} rows"
-    return [f"{rows} without a score (the first on {found.table.unit} {lines[0]}): {what}"]
+    return [without_score(found.unmeasured, found.table.unit, what)] if found.unmeasured else []
 
 
 def report_of(proxy: Proxy) -> dict[str, Any]:
     """What the proxy's cross-validation says, as plain data."""
     names = ("kind", "rows", "folds", "spearman", "rmse", "coverage")
-    return {name: getattr(proxy.report, name) for name in names}
+    kinds = {"kinds": [*proxy.model.models]} if isinstance(proxy.model, Pool) else {}
+    return {name: getattr(proxy.report, name) for name in names} | kinds

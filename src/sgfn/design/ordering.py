@@ -22,7 +22,7 @@ from sgfn.envs import Env, SequenceEnv
 from sgfn.evaluation.orders import as_orders, is_new, separate, silent, tabulable
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.read_out import ReadOut
-from sgfn.runs.folder import Run, refuse_forecast
+from sgfn.runs.folder import Run, refuse_design, refuse_forecast
 from sgfn.runs.model import Model, opened
 from sgfn.runs.trust import Trust
 
@@ -195,6 +195,8 @@ def order(
     the run names is not run unless it is trusted, see `evaluate`.
     """
     well_names(0, plate)
+    if not isinstance(run, Model):
+        refuse_design(Path(run))
     for path, flag in ((out, "--out"), (fasta, "--fasta")):
         if path is not None:
             check_target(Path(path), overwrite=overwrite, flag=flag)

@@ -26,6 +26,8 @@ class Landscape(ABC):
     """Lowest score at which an object counts as a mode; infinite where no level is known."""
     on_host: bool = False
     """Whether scoring runs on the CPU, so that a step cannot be captured in a CUDA graph."""
+    notice: str = ""
+    """What whoever trains on it should know beforehand; empty where there is nothing."""
     traceable: bool = False
     """Whether scores are a function of tensors that keeps nothing between calls, so that a GPU may compile it; a class
     says so for itself, not for those made from it."""

@@ -16,6 +16,7 @@ from jaxtyping import Float64, Int64
 from sgfn.config.checks import nearest, shorten
 from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
 from sgfn.landscapes.replicates import merge_replicates
+from sgfn.landscapes.score_cells import with_points, with_scores, without_score
 from sgfn.landscapes.transforms import ScoreTransform
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Measurements:
     """Rows that each score was made of; None means one."""
     ignored: tuple[str, ...] = ()
     """Columns that were not read."""
+    notice: str = ""
+    """What to know of the table: rows without a score, which are left out."""
     transform: ScoreTransform = field(default_factory=ScoreTransform)
     """From scores to what is maximised."""
 
@@ -128,13 +131,15 @@ def read_measurements(
     A sequence with lower-case letters is upper-cased where that makes it valid; without an alphabet the first of dna,
     rna and protein that has all letters is taken. The score of a row is the weighted sum of its score columns.
     `minmax` maps scores to $(s - \min s) / (\max s - \min s)$, after merging. `signed` welcomes scores below zero, as
-    `minimise`, `minmax` and a transform do.
+    `minimise`, `minmax` and a transform do. Rows whose score is empty or NA are left out, which `notice` tells.
     """
     columns = [score_column] if isinstance(score_column, str) else list(score_column)
     if len(weights := [1.0] * len(columns) if weights is None else list(weights)) != len(columns):
         raise ValueError(f"{len(weights)} weights for {len(columns)} score columns: give one for each")
+    given = with_points(table_of(source, field_name), [*columns, *([sd_column] if sd_column else [])])
+    measured, unmeasured = with_scores(given, columns)
     table = _Scores(
-        table=table_of(source, field_name),
+        table=measured,
         letters=resolve_alphabet(alphabet) if alphabet is not None else "",
         columns=(sequence_column, *columns),
         weights=tuple(weights),
@@ -159,6 +164,7 @@ def read_measurements(
         sd=averages.sd if scale == "none" else _shrunk(shape.value_sd(scores, averages.sd), shape.values(scores)),
         counts=averages.counts,
         ignored=table.ignored(),
+        notice=without_score(unmeasured, given.unit),
         transform=ScoreTransform() if scale == "minmax" else shape,
     )
 
@@ -302,8 +308,6 @@ class _Scores:
 
     def wrong_score(self, text: str) -> str | None:
         """What is wrong with a score, and the fix."""
-        if not text:
-            return "the score is missing; fill it in or remove the row"
         value = _number(text)
         if value is None:
             return f"{shorten(text)!r} is not a number; write it like 0.25 or 2.5e-3, or remove the row"

@@ -65,7 +65,7 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
-        "note": f"How orders were found: {proposal.note}.",
+        "note": f"How orders were found: {proposal.note}. Chosen by {proposal.chosen}; proxy {proposal.proxy_told}.",
     }
     write_text(out, render("page.html.j2", **values, sections=sections))
     return out
@@ -156,13 +156,16 @@ def _diversity(proposal: Proposal) -> Section:
 
 def _proxy(proposal: Proposal) -> Section:
     about = "What cross-validation on all measurements says of the proxy."
-    facts = {name: value for name, value in proposal.proxy.items() if isinstance(value, str | int | float)}
-    rows = [
-        [name.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)]
-        for name, value in facts.items()
-    ]
+    rows = [[name.replace("_", " "), _figure(value)] for name, value in proposal.proxy.items()]
+    rows.append(["acquisition", proposal.chosen])
     table = PlateTable(headings=["", ""], rows=rows)
     return Section(key="proxy", title="Proxy", about=about, template="plate", content=table)
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _validation(proposal: Proposal) -> Section:
