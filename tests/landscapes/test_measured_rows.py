@@ -89,8 +89,12 @@ def test_values_in_the_units_of_the_table(tmp_path: Path) -> None:
     logs = read_measurements(frame, transform="log", minimise=True)
     np.testing.assert_allclose(logs.values, [0.0, -math.log(10), -math.log(100)], atol=1e-12)
     scaled = read_measurements(frame, scale="minmax", minimise=True)
-    np.testing.assert_allclose(scaled.scores, [1.0, 10 / 11, 0.0])
-    np.testing.assert_allclose(scaled.values, scaled.scores)
+    np.testing.assert_allclose(scaled.values, [1.0, 10 / 11, 0.0])
+    np.testing.assert_allclose(scaled.transform.scores(scaled.values), scaled.scores)
+    assert scaled.scores.tolist() == [1.0, 10.0, 100.0]
+    mean, sd = scaled.transform.predictions(scaled.values, np.full(3, 0.1))
+    np.testing.assert_allclose(mean, scaled.scores)
+    np.testing.assert_allclose(sd, 9.9)
 
 
 def test_letters_that_sequences_show() -> None:

@@ -16,9 +16,6 @@ Scores = tuple[tuple[str, float], ...]
 @dataclass(frozen=True, eq=False)
 class UserUnits:
     """A proxy of what is maximised, and the transform that leads back to scores.
-
-    A mean m with standard deviation s becomes g(m) and (g(m + s) - g(m - s)) / 2, g the way back: for logarithms the
-    median of the score, not its mean.
     """
 
     proxy: Proxy
@@ -27,17 +24,15 @@ class UserUnits:
     def predict(self, sequences: Sequence[str]) -> Prediction:
         """Expected score and its uncertainty of each sequence."""
         found = self.proxy.predict(sequences)
-        if self.transform.kind == "none":
-            return Prediction(mean=self.transform.scores(found.mean), sd=found.sd)
-        low, middle, high = (self.transform.scores(found.mean + k * found.sd) for k in (-1, 0, 1))
-        return Prediction(mean=middle, sd=np.abs(high - low) / 2)
+        mean, sd = self.transform.predictions(found.mean, found.sd)
+        return Prediction(mean=mean, sd=sd)
 
     def validation(self) -> ProxyReport:
         """The report of the proxy's cross-validation with measured and predicted scores in their own units."""
         report = self.proxy.report
-        measured, predicted = self.transform.scores(report.measured), self.transform.scores(report.predicted)
-        sides = [self.transform.scores(report.predicted + k * report.sd) for k in (-1, 1)]
-        return replace(report, measured=measured, predicted=predicted, sd=np.abs(sides[1] - sides[0]) / 2)
+        measured = self.transform.scores(report.measured)
+        predicted, sd = self.transform.predictions(report.predicted, report.sd)
+        return replace(report, measured=measured, predicted=predicted, sd=sd)
 
     def score(self, value: float) -> float:
         """The score of a value that is maximised."""

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.config import RewardConfig
+from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.noise import Noise
 
 
@@ -41,6 +42,9 @@ class Landscape(ABC):
         return log_reward(self.scores(objects), config)
 
     # Optional knowledge
+
+    transform: ScoreTransform = ScoreTransform()
+    """From the user's scores to those of the landscape, where it was made from a table."""
 
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Standard deviation of each score, where scores are predictions; zero where they are known."""

@@ -41,7 +41,7 @@ class Measurements:
     """The letters, in the order of their tokens."""
     sequences: list[str]
     scores: Float64[np.ndarray, " N"]
-    """In the user's units; scaled to 0..1 only where that was asked for."""
+    """In the user's units."""
     sd: Float64[np.ndarray, " N"] | None = None
     """Standard error of each score, from a column or from replicates; None where nothing tells it."""
     counts: Int64[np.ndarray, " N"] | None = None
@@ -51,7 +51,7 @@ class Measurements:
     notice: str = ""
     """What to know of the table: rows without a score, which are left out."""
     transform: ScoreTransform = field(default_factory=ScoreTransform)
-    """From scores to what is maximised."""
+    """From scores to what is maximised, scaled to 0..1 where that was asked for."""
 
     @property
     def values(self) -> Float64[np.ndarray, " N"]:
@@ -160,20 +160,13 @@ def read_measurements(
         file=Path(source) if isinstance(source, Path | str) else Path("measurements"),
         alphabet=table.letters,
         sequences=list(found),
-        scores=table.stretch(shape.values(scores)) if scale == "minmax" else scores,
-        sd=averages.sd if scale == "none" else _shrunk(shape.value_sd(scores, averages.sd), shape.values(scores)),
+        scores=scores,
+        sd=averages.sd,
         counts=averages.counts,
         ignored=table.ignored(),
         notice=without_score(unmeasured, given.unit),
-        transform=ScoreTransform() if scale == "minmax" else shape,
+        transform=table.stretched(shape, scores) if scale == "minmax" else shape,
     )
-
-
-def _shrunk(
-    sd: Float64[np.ndarray, " N"] | None, values: Float64[np.ndarray, " N"]
-) -> Float64[np.ndarray, " N"] | None:
-    """Standard deviations of values that are mapped to 0..1."""
-    return None if sd is None else sd / float(np.ptp(values))
 
 
 def table_of(
@@ -325,13 +318,14 @@ class _Scores:
         fix = "remove one, or merge them with --table.duplicates mean"
         return self.table.problem(f"{what}; {fix}", row, self.columns[0])
 
-    def stretch(self, scores: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-        """To the range 0..1."""
-        low, high = float(scores.min()), float(scores.max())
+    def stretched(self, shape: ScoreTransform, scores: Float64[np.ndarray, " N"]) -> ScoreTransform:
+        """The transform whose values lie in the range 0..1."""
+        values = shape.values(scores)
+        low, high = float(values.min()), float(values.max())
         if low == high:
             what = f"every score is {low:g}, which minmax cannot scale; choose another --table.score-column"
             raise self.table.problem(what + ", or --table.scale none" * (low >= 0), column=self.columns[1])
-        return (scores - low) / (high - low)
+        return replace(shape, low=low, span=high - low)
 
 
 def _number(text: str) -> float | None:
