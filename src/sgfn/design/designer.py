@@ -17,6 +17,7 @@ from sgfn.config import NoiseConfig
 from sgfn.config.checks import shorten, whole_number
 from sgfn.design.acquisition import acquisition_used
 from sgfn.design.failures import avoiding
+from sgfn.design.honesty import HeldOut, ToldLaw
 from sgfn.design.measured import MEASURED, RoundTable, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
 from sgfn.design.sampler import Weights
@@ -229,7 +230,8 @@ class Designer:
         )
         self.weights = choice.weights
         self.round += 1
-        orders = self._orders(space, proxy, choice)
+        units = self.units(proxy)
+        orders = self._orders(space, units, choice)
         figures = zip(orders.expected.astype(float), orders.sd.astype(float), strict=True)
         self.pending |= dict(zip(orders.order, figures, strict=True))
         self.proxy = None  # each round has its own seed
@@ -242,16 +244,18 @@ class Designer:
             kappa=self.config.kappa,
             outlook=outlook_of(
                 space,
-                proxy.member_tokens,
+                units.members,
                 choice,
                 proxy.tokens(measured),
                 self.best[1],
                 float(orders.expected.mean()),
-                self.units(proxy).score,
+                units.score,
                 self._seed(2),
             ),
             proxy=report_of(proxy) | {"asked": self.config.proxy},
-            validation=self.units(proxy).validation(),
+            validation=units.validation(),
+            held_out=HeldOut.of(proxy.report, self.transform),
+            beyond=units.beyond(choice.tokens),
             asked=count,
             scored=choice.found.scored,
             seconds=time.perf_counter() - began,
@@ -307,8 +311,8 @@ class Designer:
         return ScoreTransform.of(scores, self.config.transform, minimise=self.config.minimise)
 
     def units(self, proxy: Proxy) -> UserUnits:
-        """Predictions of a proxy in the units of the scores."""
-        return UserUnits(proxy, self.transform)
+        """Predictions of a proxy in the units of the scores, as they are told: see `sgfn.design.honesty`."""
+        return UserUnits(proxy, self.transform, ToldLaw.of(proxy))
 
     def _fit(
         self, kind: str, sequences: list[str], scores: Figures, sd: Figures | None, weights: Figures | None
@@ -368,9 +372,8 @@ class Designer:
         kept = torch.tensor(values)[torch.tensor(inside, dtype=torch.bool)]
         return avoiding(space, self.config.failures, self._inside(space, sequences), kept)
 
-    def _orders(self, space: OrderSpace, proxy: Proxy, choice: Choice) -> pd.DataFrame:
+    def _orders(self, space: OrderSpace, units: UserUnits, choice: Choice) -> pd.DataFrame:
         measured = self.measured.sequence.drop_duplicates().tolist()
-        units = self.units(proxy)
         return plate_frame(describe(space, units, space.decode(choice.tokens), measured, self._seed(3)))
 
     def _note(self, choice: Choice, count: int, report: ProxyReport) -> str:

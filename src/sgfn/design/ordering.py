@@ -17,7 +17,8 @@ from sgfn.config.files import check_target, check_writable, resolved
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
 from sgfn.design.plate import well_names, write_fasta, write_plate
-from sgfn.design.reach import Reach
+from sgfn.design.honesty import ToldLaw
+from sgfn.design.reach import Reach, proxy_of
 from sgfn.design.search import SearchConfig, climb
 from sgfn.design.selection import select_plate
 from sgfn.design.space import OrderSpace
@@ -72,10 +73,14 @@ class OrderSheet:
 def predictor(env: SequenceEnv, landscape: Landscape, *, told: bool = False) -> Predict:
     """The landscape as a function of texts: scores, and how uncertain they are; `told` in the units of its table."""
 
+    proxy = proxy_of(landscape)
+    law = ToldLaw.of(proxy) if told and proxy is not None else None
+
     def predict(texts: list[str]) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
         rows = env.parse(texts)
         parts = (landscape.scores(rows), landscape.uncertainty(rows))
         mean, sd = (part.detach().cpu().double().numpy() for part in parts)
+        mean, sd = (mean, sd) if law is None else law(mean, sd)
         return landscape.transform.predictions(mean, sd) if told else (mean, sd)
 
     return predict

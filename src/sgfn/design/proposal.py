@@ -12,6 +12,7 @@ from torch import Tensor
 from sgfn.design.acquisition import Request, acquire, acquisition_told
 from sgfn.design.batch import expected_best, take_turns
 from sgfn.design.distances import edit_distances
+from sgfn.design.honesty import HeldOut
 from sgfn.design.sampler import Weights, draw_orders
 from sgfn.design.search import (
     Candidates,
@@ -85,6 +86,11 @@ class Proposal:
     """What the proxy's cross-validation says."""
     validation: ProxyReport
     """Measured and predicted score of each sequence, its fold left out, in the units of the scores."""
+    held_out: HeldOut
+    """What cross-validation says of the sequences that the proxy ranks best."""
+    beyond: float | None
+    """The highest score that the proxy predicts of a measured sequence, where an order is predicted to lie beyond it:
+    of what is beyond half is told. None where none does."""
     asked: int
     """Orders that were wanted; there are fewer where no more are left."""
     scored: int
@@ -104,6 +110,14 @@ class Proposal:
         return acquisition_told(self.acquisition, self.kappa)
 
     @property
+    def told(self) -> str:
+        """How much of the expected scores to believe, in a sentence."""
+        if self.beyond is None:
+            return str(self.held_out)
+        half = "of what is predicted beyond that, half is told"
+        return f"{self.held_out}; its highest prediction of a measured one is {self.beyond:.4g}: {half}"
+
+    @property
     def proxy_told(self) -> str:
         """Kind of the proxy, what it is made of, and the setting by which it was taken."""
         kind, asked, kinds = self.proxy["kind"], self.proxy["asked"], self.proxy.get("kinds")
@@ -113,7 +127,8 @@ class Proposal:
     def to_json(self) -> dict[str, Any]:
         """Plain data without the table."""
         facts = {name: getattr(self, name) for name in FACTS}
-        return facts | {"orders": len(self.orders), "outlook": self.outlook.to_json()}
+        told = {"held_out": vars(self.held_out), "beyond": self.beyond}
+        return facts | told | {"orders": len(self.orders), "outlook": self.outlook.to_json()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,6 +13,7 @@ from sgfn.design.space import OrderSpace
 from sgfn.envs import SequenceEnv
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.proxies import Proxy
+from sgfn.landscapes.read_out import ReadOut
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,12 +29,12 @@ class Reach:
     @classmethod
     def of(cls, env: SequenceEnv, landscape: Landscape, measured: list[str], reach: int | None) -> "Reach":
         """The limit that is asked for, or by default what the landscape's proxy deserves."""
-        proxy = getattr(landscape, "proxy", None) or getattr(getattr(landscape, "inner", None), "proxy", None)
+        proxy = proxy_of(landscape)
         if reach is not None:
             whole_number("reach", reach, 0, LONGEST)
         if not measured and reach:
             raise ValueError("--reach counts edits from what was measured, and nothing was in this run: leave it out")
-        if not isinstance(proxy, Proxy):
+        if proxy is None:
             return cls(measured=measured, edits=reach)
         correlation = proxy.report.spearman
         deserved = deserved_reach(env.length, correlation)
@@ -62,3 +63,9 @@ class Reach:
         if max(far) > self.deserved:
             return f"{where}, beyond the {trust}: take expected scores for guesses, or give --reach {self.deserved}"
         return f"{where}, within the {trust} (--reach)"
+
+
+def proxy_of(landscape: Landscape) -> Proxy | None:
+    """The proxy whose predictions a landscape gives of what was not measured; None where it has none."""
+    found = getattr(landscape.inner if isinstance(landscape, ReadOut) else landscape, "proxy", None)
+    return found if isinstance(found, Proxy) else None

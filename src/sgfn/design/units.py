@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float64, Int
+from torch import Tensor
 
+from sgfn.design.honesty import ToldLaw
 from sgfn.landscapes.proxies import Proxy, ProxyReport
 from sgfn.landscapes.proxies.base import Prediction
 from sgfn.landscapes.transforms import ScoreTransform
@@ -20,12 +23,26 @@ class UserUnits:
 
     proxy: Proxy
     transform: ScoreTransform
+    law: ToldLaw | None = None
+    """What is told of predictions; without it they are told as the proxy gives them."""
 
     def predict(self, sequences: Sequence[str]) -> Prediction:
         """Expected score and its uncertainty of each sequence."""
         found = self.proxy.predict(sequences)
-        mean, sd = self.transform.predictions(found.mean, found.sd)
+        figures = (found.mean, found.sd) if self.law is None else self.law(found.mean, found.sd)
+        mean, sd = self.transform.predictions(*figures)
         return Prediction(mean=mean, sd=sd)
+
+    def members(self, tokens: Int[Tensor, "N L"]) -> Float64[Tensor, "M N"]:
+        """Members' values of what is maximised, as their mean is told."""
+        found = self.proxy.member_tokens(tokens)
+        return found if self.law is None else self.law.mean(found)
+
+    def beyond(self, tokens: Int[Tensor, "N L"]) -> float | None:
+        """The score beyond which half is told, where a sequence is predicted to lie there; None where none is."""
+        if self.law is None or not bool((self.proxy.mean_tokens(tokens) > self.law.top).any()):
+            return None
+        return self.score(self.law.top)
 
     def validation(self) -> ProxyReport:
         """The report of the proxy's cross-validation with measured and predicted scores in their own units."""

@@ -83,7 +83,7 @@ def _outlook(proposal: Proposal) -> Section:
         f"By the proxy the true score of the best sequence known is {outlook.believed:.4g} now and {last:.4g} after "
         f"all {len(proposal)} wells: means over its draws{noisy}. The best score measured so far is "
         f"{outlook.best_so_far:.4g}, luck included: do not compare it with these. The mean of the orders' expected "
-        f"scores is {outlook.mean:.4g}."
+        f"scores is {outlook.mean:.4g}. {proposal.told[:1].upper()}{proposal.told[1:]}."
     )
     said = f"Expected best rises from {outlook.believed:.4g} to {last:.4g}"
     rising = drawing(outlook_figure(outlook), key="outlook", said=said)
