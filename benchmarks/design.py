@@ -123,7 +123,7 @@ def main() -> None:
         return run_peptides(given.seeds, kind, out, given.cluster)
     seeds = range(given.first, given.first + given.seeds)
     if given.study == "honest":
-        return run_honest(seeds, out, given.cluster, given.only)
+        return run_honest(seeds, out, given.cluster, given.only, given.jobs)
     if given.study == "why":
         study = why_study(seeds, out)
     elif given.study == "searches":

@@ -5,6 +5,7 @@ calibrated standard deviation, `after` what `sgfn.design.honesty` makes of that.
 plates of seeds 30 to 33 of the same landscapes but `saddle`, with 96 or 200 measured sequences, and on no others.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,26 +135,33 @@ def honest_row(name: str, seed: int) -> dict[str, Any]:
     found |= {"true": float((true.mean() - measured.mean()) / unit), "unit": unit}
     told = (plate.orders.expected.to_numpy(float), plate.orders.sd.to_numpy(float))
     laws = {"before": (plain.mean, plain.sd), "after": told}
-    return found | {when: figures(*law, true, float(measured.mean()), unit) for when, law in laws.items()}
+    return found | {when: figures(mean, sd, true, float(measured.mean()), unit) for when, (mean, sd) in laws.items()}
 
 
 def figures(
-    mean: Float64[np.ndarray, " W"], sd: Float64[np.ndarray, " W"], true: Float64[np.ndarray, " W"], base: float, unit: float
+    mean: Float64[np.ndarray, " W"],
+    sd: Float64[np.ndarray, " W"],
+    true: Float64[np.ndarray, " W"],
+    base: float,
+    unit: float,
 ) -> dict[str, float]:
     """Told mean and standard deviation of a plate's wells, and the share of wells in their 80 % intervals."""
     inside = np.abs(true - mean) <= Z80 * sd
     return {"mean": float((mean.mean() - base) / unit), "sd": float(sd.mean() / unit), "inside": float(inside.mean())}
 
 
-def run_honest(seeds: Sequence[int], out: Path, cluster: str | None = None, only: str | None = None) -> None:
-    """Play the study, seed by seed, and write each plate as soon as it is there."""
+def run_honest(
+    seeds: Sequence[int], out: Path, cluster: str | None = None, only: str | None = None, jobs: int = 1
+) -> None:
+    """Play the study, seed by seed, and write each plate as soon as it is there; those that a file has stay."""
     names = [name for name in SETTINGS if only is None or only in name]
-    cells = {f"{name}, seed {seed}": (name, seed) for seed in seeds for name in names}
-    found: dict[str, dict[str, Any]] = {}
+    rows = json.loads(out.read_text())["rows"] if out.is_file() else []
+    found = {(row["landscape"], row["seed"]): row for row in rows}
+    cells = {f"{name}, seed {seed}": (name, seed) for seed in seeds for name in names if (name, seed) not in found}
 
     def keep(name: str, new: dict[str, Any]) -> None:
-        found[name] = new
+        found[cells[name]] = new
         print(new, flush=True)
-        write_results(out, {"rows": [found[cell] for cell in cells if cell in found]})
+        write_results(out, {"rows": [found[key] for key in sorted(found)]})
 
-    each_cell(cells, honest_row, keep, cluster)
+    each_cell(cells, honest_row, keep, cluster, jobs=jobs)

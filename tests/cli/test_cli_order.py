@@ -11,6 +11,7 @@ from small_runs import ANYWHERE, complaint
 
 from sgfn.cli.commands import Train, main, parse
 from sgfn.cli.parsing import UsageError, read_parent
+from sgfn.design.honesty import ToldLaw
 from sgfn.design.search import deserved_reach
 from sgfn.envs import Constraints
 from sgfn.landscapes.measurements import ALPHABETS
@@ -67,8 +68,9 @@ def test_orders_of_a_table_are_near_it_and_in_its_units(
     low = min(float(row["score"]) for row in read(peptide_run.parent / "table.csv"))
     high = max(float(row["score"]) for row in read(peptide_run.parent / "table.csv"))
     found = proxy.predict([row["order"] for row in rows])  # 0..1, the highest best
-    told = [float(row["score"]) for row in rows]
-    np.testing.assert_allclose(told, high - (high - low) * found.mean.clip(min=0), rtol=1e-4)
+    mean, sd = ToldLaw.of(proxy)(found.mean.clip(min=0), found.sd)
+    np.testing.assert_allclose([float(row["score"]) for row in rows], high - (high - low) * mean, rtol=1e-4)
+    np.testing.assert_allclose([float(row["score_sd"]) for row in rows], (high - low) * sd, rtol=1e-4)
     expected = [float(row["expected"]) for row in rows]
     assert expected == sorted(expected)  # low ones are good
     free = ordered(peptide_run, tmp_path, "--reach", "0")

@@ -58,7 +58,19 @@ def run_order(args: Order) -> None:
     from sgfn.design.plate import plate_rows
 
     file = args.out or args.run / "orders.csv"
-    given = ("fasta", "plate", "repeat", "distance", "tradeoff", "samples", "seed", "device", "overwrite", "reach", "constraints")
+    given = (
+        "fasta",
+        "plate",
+        "repeat",
+        "distance",
+        "tradeoff",
+        "samples",
+        "seed",
+        "device",
+        "overwrite",
+        "reach",
+        "constraints",
+    )
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     sheet = order(args.run, args.n, file, **options, trust=trust_of(args.named))
     if args.json:

@@ -6,15 +6,14 @@ than of any sequence that it was fitted to. A prediction m with calibrated stand
 .. math:: m - \tfrac12 e, \qquad \sqrt{s^2 + (\tfrac32 e)^2 + (g\,(m - \bar y))^2}, \qquad e = \max(0, m - m_{top})
 
 in units of what is maximised: $m_{top}$ is the highest prediction of a measured sequence and $\bar y$ the mean of what
-was measured; g has the highest likelihood of errors out of fold, between .3 and .6. The two constants and the bounds of
-g were chosen on plates from made-up landscapes (`python -m benchmarks.design honest` plays others). Nothing of it enters
+was measured; g has the highest likelihood of errors out of fold, between .3 and .6. Constants and the bounds of g were
+chosen on plates from made-up landscapes (`python -m benchmarks.design honest` plays other seeds). Nothing of it enters
 the choice of orders.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 

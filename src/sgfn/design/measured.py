@@ -63,8 +63,9 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
     """Measurements of a table or a file.
 
     A table that tells of orders (`told`) may name them in a column `order`; its column of sequences then says what came
-    out, and may be left out where that is not known. A column `order` that numbers rows is not read. A score that is empty or NA says that nothing was measured.
-    `flags`: messages name flags of the command line, not parameters of Python.
+    out, and may be left out where that is not known. A column `order` that numbers rows is not read. A score that is
+    empty or NA says that nothing was measured. `flags`: messages name flags of the command line, not parameters of
+    Python.
     """
     given = with_names(table_of(source, _field(told, flags)), _columns(config, told))
     whole, respelled = _one_spelling(with_points(given, _numbers(config)), config, told)

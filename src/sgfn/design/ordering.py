@@ -15,9 +15,9 @@ from torch import Tensor
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.files import check_target, check_writable, resolved
 from sgfn.config.tasks import ConstraintsConfig
+from sgfn.design.honesty import ToldLaw
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
 from sgfn.design.plate import well_names, write_fasta, write_plate
-from sgfn.design.honesty import ToldLaw
 from sgfn.design.reach import Reach, proxy_of
 from sgfn.design.search import SearchConfig, climb
 from sgfn.design.selection import select_plate

@@ -18,8 +18,7 @@ Scores = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True, eq=False)
 class UserUnits:
-    """A proxy of what is maximised, and the transform that leads back to scores.
-    """
+    """A proxy of what is maximised, and the transform that leads back to scores."""
 
     proxy: Proxy
     transform: ScoreTransform
