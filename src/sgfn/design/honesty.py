@@ -48,6 +48,7 @@ class ToldLaw:
     def mean(self, values: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
         """What is told of predictions or draws of them.
 
+        >>> import torch
         >>> ToldLaw(top=1.0, centre=0.0, slope=0.3).mean(torch.tensor([0.5, 2.0])).tolist()
         [0.5, 1.5]
         """
