@@ -7,6 +7,7 @@ OMP_NUM_THREADS=1 python -m benchmarks.design searches --seeds 5   the same spac
 OMP_NUM_THREADS=1 python -m benchmarks.design development --first 200   made-up landscapes to choose settings on
 OMP_NUM_THREADS=1 python -m benchmarks.design wide --first 200 --seeds 3   smaller spaces that nobody can list, likewise
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy auto --seeds 5   2,177 peptides, one plate
+OMP_NUM_THREADS=1 python -m benchmarks.design honest --first 200 --seeds 8   what is told of a plate, and the truth
 OMP_NUM_THREADS=1 python -m benchmarks.design why --seeds 3       when knowing the noise gains, and why not from proxies
 python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
 
@@ -26,6 +27,7 @@ from torch import Tensor
 from benchmarks.cells import perform
 from benchmarks.common import RESULTS, add_cluster, positive
 from benchmarks.design_games import Cell, config_of, games_of, write_results
+from benchmarks.design_honest import run_honest
 from benchmarks.design_peptides import run_peptides
 from benchmarks.design_searches import METHODS as SEARCHERS
 from benchmarks.design_searches import searches_study
@@ -33,7 +35,7 @@ from benchmarks.design_why import why_study
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.tasks import make_task
 
-STUDIES = ("p1", "p2", "p4", "searches", "development", "wide", "peptides", "gain", "why")
+STUDIES = ("p1", "p2", "p4", "searches", "development", "wide", "peptides", "gain", "why", "honest")
 RIVALS, RECIPES = "benchmarks.design_rivals:", "benchmarks.design_recipes:"
 STILL = f"{RECIPES}ucb_still"
 METHODS = {
@@ -121,6 +123,8 @@ def main() -> None:
     if given.study == "peptides":
         return run_peptides(given.seeds, kind, out, given.cluster)
     seeds = range(given.first, given.first + given.seeds)
+    if given.study == "honest":
+        return run_honest(seeds, out, given.cluster, given.only, given.jobs)
     if given.study == "why":
         study = why_study(seeds, out)
     elif given.study == "searches":

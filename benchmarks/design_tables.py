@@ -206,6 +206,20 @@ def development_table() -> str:
     return table(["recipe", "seeds", *(cell.split(",")[0] for cell in cells)], lines)
 
 
+def honest_table() -> str:
+    """What is told of first plates beside the truth, and the share of wells in 80 % intervals, before and after."""
+    lines = []
+    rows = rows_of("design_honest.json")
+    for name, here in [*groups(rows, ("landscape",)).items(), (("all plates",), rows)]:
+        mean = {when: float(np.mean([row[when]["mean"] for row in here])) for when in ("before", "after")}
+        inside = {when: np.mean([row[when]["inside"] for row in here]) for when in ("before", "after")}
+        true = f"{np.mean([row['true'] for row in here]):.2f}"
+        shares = [f"{inside[when]:.0%}" for when in ("before", "after")]
+        lines.append([name[0], str(len(here)), true, f"{mean['before']:.2f}", f"{mean['after']:.2f}", *shares])
+    heads = ["landscape", "plates", "true mean", "predicted", "told", "in 80 % intervals, predicted", "told"]
+    return table(heads, lines)
+
+
 def why_table() -> str:
     """What knowing the noise gains by each belief about the scores, and its parts by places that act together."""
     rows, lines = rows_of("design_why.json"), []
@@ -288,4 +302,5 @@ TABLES = {
     "design-proxies": proxies_table,
     "design-sampler": sampler_table,
     "design-development": development_table,
+    "design-honest": honest_table,
 }

@@ -5,13 +5,19 @@ import itertools
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_runs import ANYWHERE, complaint
 
 from sgfn.cli.commands import Train, main, parse
 from sgfn.cli.parsing import UsageError, read_parent
+from sgfn.design.honesty import ToldLaw
+from sgfn.design.search import SearchConfig, deserved_reach
 from sgfn.envs import Constraints
+from sgfn.landscapes.measurements import ALPHABETS
+from sgfn.landscapes.proxies.files import read_proxy
 
+PROTEIN = ALPHABETS["protein"]
 RULES = ["--forbid", "AC,GGN", "--gc", "0.2:0.8", "--max-run=2"]
 
 
@@ -28,6 +34,73 @@ def measured_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["train", "table", "--table.file", str(folder / "table.csv"), "--out", str(folder / "run"), "--json"]
     assert main([*words, *RULES, "--noise.alpha", "0.2", *ANYWHERE, "--log.exact-every", "0"]) == 0
     return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def peptide_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a table of peptides of 8 to 12 letters, low scores good, mapped to 0..1."""
+    folder, generator = tmp_path_factory.mktemp("peptides"), np.random.default_rng(0)
+    texts = sorted({"".join(generator.choice(list(PROTEIN), generator.integers(8, 13))) for _ in range(60)})
+    rows = "".join(f"{text},{50 - 5 * (text.count('K') + text.count('L'))}\n" for text in texts)
+    (folder / "table.csv").write_text(f"sequence,score\n{rows}")
+    words = ["train", "table", "--table.file", str(folder / "table.csv"), "--table.alphabet", "protein", "--json"]
+    words += ["--table.scale", "minmax", "--table.minimise", "--proxy.kind", "ridge", "--out", str(folder / "run")]
+    assert main([*words, "--noise.alpha", "0", *ANYWHERE, "--log.exact-every", "0"]) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def _small_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few samples to begin with and a tenth of the search."""
+    monkeypatch.setattr("sgfn.design.ordering.STARTS", 32)
+    monkeypatch.setattr("sgfn.design.ordering.SearchConfig", lambda **cost: SearchConfig(**{**cost, "scored": 800}))
+
+
+def ordered(run: Path, tmp_path: Path, *words: str) -> list[dict[str, str]]:
+    file = tmp_path / "plate.csv"
+    assert main(["order", str(run), "-n", "12", "--device", "cpu", "--overwrite", "--out", str(file), *words]) == 0
+    return read(file)
+
+
+@pytest.mark.usefixtures("_small_search")
+def test_orders_of_a_table_are_near_it_and_in_its_units(
+    peptide_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proxy = read_proxy(peptide_run / "data" / "proxy.safetensors")
+    deserved = deserved_reach(12, proxy.report.spearman)
+    rows = ordered(peptide_run, tmp_path)
+    assert all(1 <= int(row["distance"]) <= deserved for row in rows)
+    assert f"within the {deserved} that a rank correlation of {proxy.report.spearman:.2f} deserves (--reach)" in (
+        capsys.readouterr().out
+    )
+    low = min(float(row["score"]) for row in read(peptide_run.parent / "table.csv"))
+    high = max(float(row["score"]) for row in read(peptide_run.parent / "table.csv"))
+    found = proxy.predict([row["order"] for row in rows])  # 0..1, the highest best
+    mean, sd = ToldLaw.of(proxy)(found.mean.clip(min=0), found.sd)
+    np.testing.assert_allclose([float(row["score"]) for row in rows], high - (high - low) * mean, rtol=1e-4)
+    np.testing.assert_allclose([float(row["score_sd"]) for row in rows], (high - low) * sd, rtol=1e-4)
+    expected = [float(row["expected"]) for row in rows]
+    assert expected == sorted(expected)  # low ones are good
+    free = ordered(peptide_run, tmp_path, "--reach", "0")
+    assert max(int(row["distance"]) for row in free) > deserved
+    assert f"take expected scores for guesses, or give --reach {deserved}" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("_small_search")
+def test_orders_keep_constraints_that_are_given(peptide_run: Path, tmp_path: Path) -> None:
+    orders = [row["order"] for row in ordered(peptide_run, tmp_path, "--charge", "2:3", "--forbid", "LL")]
+    charges = [sum(a in "KR" for a in order) - sum(a in "DE" for a in order) for order in orders]
+    assert {*charges} <= {2, 3}
+    assert not any("LL" in order for order in orders)
+
+
+@pytest.mark.usefixtures("_small_search")
+def test_a_reach_needs_something_measured(
+    words_run: Path, peptide_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "nothing was in this run" in complaint(capsys, ["order", str(words_run), "--reach", "2", "--device", "cpu"])
+    line = complaint(capsys, ["order", str(peptide_run), "--reach", "-1", "--device", "cpu"])
+    assert "reach must lie in [0" in line
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -149,3 +222,13 @@ def test_a_noise_that_the_run_was_not_trained_with_is_refused(
     line = complaint(capsys, ["order", str(measured_run), "--noise.file", "channel.csv", "--device", "cpu"])
     fix = "--noise.file names again what a run was made with, and changes nothing in it; leave it out"
     assert line == f"{measured_run} names no noise.file, not 'channel.csv': {fix}"
+
+
+def test_the_folder_of_a_round_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("design.json", "orders.csv"):
+        (tmp_path / name).write_text("{}")
+    told = f"{tmp_path} holds a round of design, not a run: its plate is in {tmp_path / 'orders.csv'}; the next plate"
+    for words in (["order"], ["evaluate"], ["sample"]):
+        assert f"{told} is made by `sgfn design propose {tmp_path} --measured new.csv`" in complaint(
+            capsys, [*words, str(tmp_path)]
+        )

@@ -13,6 +13,8 @@ from matplotlib.collections import PathCollection
 from sgfn.cli import main
 from sgfn.config import NoiseConfig
 from sgfn.config.tasks import ConstraintsConfig
+from sgfn.design.designer import Designer
+from sgfn.design.search import SearchConfig
 from sgfn.design.sessions import begin
 from sgfn.reports.design_figures import plate_figure
 
@@ -51,7 +53,23 @@ def test_a_round_says_like_with_like(table: Path, tmp_path: Path, capsys: pytest
     assert float(found[2]) <= float(found[1])
     assert f"--measured new.csv --out {tmp_path / '2'}" in said
     history = json.loads((tmp_path / "1/design.json").read_text())["history"][0]
+    assert "orders chosen by ucb (mean plus 3 standard deviations)" in said
+    assert "proxy ridge: rank correlation" in said
+    assert (history["acquisition"], history["kappa"], history["proxy"]["asked"]) == ("ucb", 3.0, "ridge")
     assert history["outlook"]["mean"] == pytest.approx(orders.expected.mean(), rel=1e-6)  # of scores, not of logarithms
+
+
+def test_what_the_default_stands_for_is_said() -> None:
+    """In a search `auto` is another acquisition, and a pool is named by its kinds."""
+    generator = np.random.default_rng(1)
+    texts = sorted({"".join(generator.choice(list("ACGT"), generator.integers(13, 18))) for _ in range(30)})
+    frame = pd.DataFrame({"sequence": texts, "score": [text.count("G") + generator.normal() for text in texts]})
+    designer = Designer("dna", search=SearchConfig(scored=500)).fit(frame)
+    designer.proxy = designer._fit("pool", *designer._training())
+    plate = designer.propose(3)
+    assert plate.chosen == "thompson (each well follows another draw of the proxy's members)"
+    assert set(plate.to_json()["proxy"]["kinds"]) <= {"ridge", "gp", "convolution"}
+    assert plate.proxy_told == f"pool (of {', '.join(plate.proxy['kinds'])}; by --proxy design)"
 
 
 def test_the_next_round_has_as_many_orders(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,7 +175,15 @@ def test_the_second_round_carries_everything_on(walked: Path) -> None:
     page = (walked / "2/page.html").read_text()
     plain = page.replace("&#39;", "'")
     assert f"The mean of the orders' expected scores is {two.expected.mean():.4g}." in plain  # as orders.csv has them
-    for words in ("What it should bring", "Plate", "80 % interval", "Marginal value", "Differences", "are darkest"):
+    for words in (
+        "What it should bring",
+        "Plate",
+        "80 % interval",
+        "Marginal value",
+        "Differences",
+        "are darkest",
+        "Chosen by ucb",
+    ):
         assert words in page
 
 

@@ -139,3 +139,20 @@ def test_a_plate_with_a_new_best_is_known_as_one(told_scores: list[float], impro
     assert made._improved() == improved
     made.config = replace(made.config, minimise=True)
     assert made._improved() == [False] * len(improved)
+
+
+@pytest.mark.parametrize("cells", [("1", "2", "3"), ("A1", "well 2", "x")])
+def test_a_column_order_that_numbers_rows_is_not_read(folder: Path, tmp_path: Path, cells: tuple[str, ...]) -> None:
+    orders = list(Designer.load(folder).pending)[:3]
+    rows = [f"{cell},{order},{place}" for place, (cell, order) in enumerate(zip(cells, orders, strict=True))]
+    session = carry_on(folder, told(tmp_path, *rows, header="Order,Sequence,score"), {})
+    assert len(session.designer.pending) == 1
+    assert session.designer.measured.order.tolist()[-3:] == orders
+    assert any("columns not read: order" in notice for notice in session.notices)
+
+
+def test_one_wrong_letter_among_orders_is_still_told(folder: Path, tmp_path: Path) -> None:
+    orders = list(Designer.load(folder).pending)[:2]
+    rows = [f"{orders[0]},{orders[0]},1", f"{orders[1][:-1]}X,{orders[1]},2"]
+    with pytest.raises(ValueError, match=r"line 3, column 'order': .* holds 'X'"):
+        carry_on(folder, told(tmp_path, *rows, header="order,sequence,score"), {})

@@ -61,8 +61,8 @@ def test_fasta_with_scores_in_its_headers(tmp_path: Path) -> None:
     assert list(zip(found.sequences, found.scores, strict=True)) == [("ACDEF", 1.5), ("ACDW", 2.0)]
     assert found.ignored == ("name",)
     file.write_text(">one\nACD\n>two score=2\nAC\n")
-    with pytest.raises(ValueError, match=r"a\.fasta, line 1, column 'score': the score is missing"):
-        read_measurements(file, "protein")
+    found = read_measurements(file, "protein")
+    assert (found.sequences, found.notice) == (["AC"], "1 row without a score (the first on line 1): left out")
     file.write_text("ACD\n>two score=2\nAC\n")
     with pytest.raises(ValueError, match=r"a\.fasta, line 1: not FASTA"):
         read_measurements(file, "protein")
@@ -89,8 +89,12 @@ def test_values_in_the_units_of_the_table(tmp_path: Path) -> None:
     logs = read_measurements(frame, transform="log", minimise=True)
     np.testing.assert_allclose(logs.values, [0.0, -math.log(10), -math.log(100)], atol=1e-12)
     scaled = read_measurements(frame, scale="minmax", minimise=True)
-    np.testing.assert_allclose(scaled.scores, [1.0, 10 / 11, 0.0])
-    np.testing.assert_allclose(scaled.values, scaled.scores)
+    np.testing.assert_allclose(scaled.values, [1.0, 10 / 11, 0.0])
+    np.testing.assert_allclose(scaled.transform.scores(scaled.values), scaled.scores)
+    assert scaled.scores.tolist() == [1.0, 10.0, 100.0]
+    mean, sd = scaled.transform.predictions(scaled.values, np.full(3, 0.1))
+    np.testing.assert_allclose(mean, scaled.scores)
+    np.testing.assert_allclose(sd, 9.9)
 
 
 def test_letters_that_sequences_show() -> None:

@@ -149,7 +149,7 @@ def test_duplicates_merge_before_scores_are_scaled(tmp_path: Path) -> None:
     }
     for (duplicates, scale), wanted in merged.items():
         found = read_measurements(file, "dna", duplicates=duplicates, scale=scale)
-        assert pairs(found) == wanted
+        assert list(zip(found.sequences, found.values.tolist(), strict=True)) == wanted
     assert complaint(file, scale="minmax") == (
         f"table.file {file}, line 4, column 'sequence': 'A' is on line 2 already, with another score; "
         "remove one, or merge them with --table.duplicates mean"
@@ -247,7 +247,7 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
     "no score": (
         "a.csv",
         HEADER + "ACG,\n",
-        ", line 2, column 'score': the score is missing; fill it in or remove the row",
+        ", column 'score': no row has a score; fill in those that were measured",
     ),
     "a word": (
         "a.csv",
@@ -263,11 +263,6 @@ WRONG: dict[str, tuple[str, str | bytes, str]] = {
         "a.csv",
         HEADER + "ACG,1_000\n",
         ", line 2, column 'score': '1_000' is not a number; write it like 0.25 or 2.5e-3, or remove the row",
-    ),
-    "nan": (
-        "a.csv",
-        HEADER + "ACG,1\nTT,NaN\n",
-        ", line 3, column 'score': 'NaN' is not finite; write a finite number or remove the row",
     ),
     "infinite": (
         "a.csv",
@@ -349,8 +344,9 @@ def test_equal_scores_cannot_be_scaled(tmp_path: Path, rows: str, score: str, fi
     file = write(tmp_path, HEADER + rows + "G,6\nT,2\n")
     found = read_measurements(file, "dna", scale="minmax")
     wanted = (2 - float(score)) / (6 - float(score))
-    assert pairs(found)[0] == ("A", 0.0)
-    assert pairs(found)[-2:] == [("G", 1.0), ("T", pytest.approx(wanted))]
+    assert pairs(found)[-2:] == [("G", 6.0), ("T", 2.0)]
+    assert found.values[0] == 0.0
+    assert found.values[-2:].tolist() == [1.0, pytest.approx(wanted)]
 
 
 # Round trip
@@ -424,3 +420,18 @@ def test_whatever_is_in_the_file_the_answer_is_a_table_or_one_line(
         assert set("".join(found.sequences)) <= set("ACGT")
         assert np.isfinite(found.scores).all()
         assert len(found.sequences) == len(set(found.sequences)) == len(found.scores) > 0
+
+
+@pytest.mark.parametrize("empty", ["", "NA", "nan", "n/a"])
+def test_rows_without_a_score_are_left_out_and_told(tmp_path: Path, empty: str) -> None:
+    found = read_measurements(write(tmp_path, HEADER + f"ACG,1\nACC,{empty}\nAAA,3\n"))
+    assert (found.sequences, found.scores.tolist()) == (["ACG", "AAA"], [1.0, 3.0])
+    assert found.notice == "1 row without a score (the first on line 3): left out"
+    assert read_measurements(write(tmp_path, HEADER + "ACG,1\nAAA,3\n")).notice == ""
+
+
+def test_decimal_commas_are_read_between_semicolons_alone(tmp_path: Path) -> None:
+    found = read_measurements(write(tmp_path, "\ufeffsequence;score;e\nacg;0,5;0,1\nAAA;2;1e-1\n"), sd_column="e")
+    assert (found.sequences, found.scores.tolist(), found.sd.tolist()) == (["ACG", "AAA"], [0.5, 2.0], [0.1, 0.1])
+    with pytest.raises(ValueError, match=r"line 2, column 'score': '1,000.5' is not a number"):
+        read_measurements(write(tmp_path, "sequence;score\nACG;1,000.5\nAAA;2\n"))

@@ -20,11 +20,14 @@ TEXTS = ["".join(letters) for letters in product("ACGT", repeat=3)]
 def test_a_run_keeps_its_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.csv"
     rows = "".join(f"{text},{1 + text.count('A') + 2 * text.count('C')}\n" for text in TEXTS[::2])
-    file.write_text("sequence,score\n" + rows)
+    file.write_text("sequence,score\n" + rows + f"{TEXTS[1]},NA\n")
     config = TrainConfig(steps=2, batch=4).with_(
         table__file=file, proxy__kind="ridge", net__hidden=8, log__every=1, log__exact_every=0
     )
-    run = train("table", config, tmp_path / "run", device="cpu")
+    told: list[str] = []
+    progress = lambda _, row: told.extend([row["notice"]] if "notice" in row else [])  # noqa: E731
+    run = train("table", config, tmp_path / "run", device="cpu", progress=progress)
+    assert f"{file}: 1 row without a score (the first on line 34): left out" in told
     assert (run.path / "data" / "proxy.safetensors").is_file()
     file.unlink()
 

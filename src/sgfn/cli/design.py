@@ -182,7 +182,9 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
     look, facts = proposal.outlook, proposal.proxy
     out.print(proposal.note, soft_wrap=True)
     quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
-    out.print(f"proxy {facts['kind']}: {quality} (cross-validation)", soft_wrap=True)
+    out.print(f"orders chosen by {proposal.chosen}", soft_wrap=True)
+    out.print(f"proxy {proposal.proxy_told}: {quality} (cross-validation)", soft_wrap=True)
+    out.print(proposal.told, soft_wrap=True)
     out.print(
         f"true score of the best sequence known, by the proxy: {look.believed:.4g} now, {look.expected_best[-1]:.4g} "
         f"after this plate (best measured {look.best_so_far:.4g}, luck included)",

@@ -9,6 +9,7 @@ from tyro.conf import Positional, arg
 from sgfn.cli.tables import out, print_aligned, print_json
 from sgfn.cli.trust import Named, Trusting, trust_of
 from sgfn.config.files import nulls
+from sgfn.config.tasks import ConstraintsConfig
 
 SHOWN = 10
 """Orders that are printed."""
@@ -34,6 +35,9 @@ class Order:
     """Least number of letters (edits, where lengths vary) in which two orders differ."""
     tradeoff: float = 0.0
     """Weight of being different beside a high expected score: 0 the best ones, 1 the most different ones."""
+    reach: int | None = None
+    """Most edits between an order and a measured sequence, in a search among a proxy's predictions; 0 for no limit, by
+    default as far as the proxy's rank correlation deserves."""
     samples: int = 256
     """Draws of what comes out of an order, where its expected score cannot be computed exactly."""
     seed: int = 0
@@ -44,6 +48,7 @@ class Order:
     """Where to run."""
     json: bool = False
     """Print JSON."""
+    constraints: ConstraintsConfig = field(default_factory=ConstraintsConfig)
     named: Trusting = field(default_factory=Named)
 
 
@@ -53,7 +58,19 @@ def run_order(args: Order) -> None:
     from sgfn.design.plate import plate_rows
 
     file = args.out or args.run / "orders.csv"
-    given = ("fasta", "plate", "repeat", "distance", "tradeoff", "samples", "seed", "device", "overwrite")
+    given = (
+        "fasta",
+        "plate",
+        "repeat",
+        "distance",
+        "tradeoff",
+        "samples",
+        "seed",
+        "device",
+        "overwrite",
+        "reach",
+        "constraints",
+    )
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
     sheet = order(args.run, args.n, file, **options, trust=trust_of(args.named))
     if args.json:
@@ -77,6 +94,8 @@ def run_order(args: Order) -> None:
     if sheet.predicted:
         kind = ("exact means" if sheet.exact else kind) + " of what a proxy predicts, whose uncertainty is sd"
     out.print(f"from {sheet.how}; expected scores are {kind}", soft_wrap=True)
+    if sheet.note:
+        out.print(sheet.note, soft_wrap=True)
     if len(sheet.values) < args.n:
         few = f"only {len(sheet.values)} of {args.n} orders differ by {args.distance} at least"
         out.print(f"{few}: lower --distance, or relax a constraint", soft_wrap=True)

@@ -89,6 +89,22 @@ ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
 )
 
 
+def acquisition_used(name: str, *, searched: bool) -> str:
+    """The acquisition that a name stands for: `auto` is another one in a search than where all orders are ranked."""
+    return ("thompson" if searched else "ucb") if name == "auto" else name
+
+
+def acquisition_told(name: str, kappa: float) -> str:
+    """What an acquisition does, in words, with the weight of the uncertainty where it has one.
+
+    >>> acquisition_told("ucb", 3.0), acquisition_told("mixed", 2.0)
+    ('ucb (mean plus 3 standard deviations)', 'mixed (half of the wells as thompson, half as ucb, --kappa 2)')
+    """
+    about = ACQUISITIONS[name].about.replace("--kappa", f"{kappa:g}")
+    about += f", --kappa {kappa:g}" if name == "mixed" else ""
+    return f"{name} ({about})" if about else name
+
+
 def automatic(members: Any, request: Request) -> Any:
     """Rows of `ucb` where all orders are ranked, of `thompson` where a search looks for them.
 

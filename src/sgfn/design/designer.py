@@ -15,7 +15,9 @@ from torch import Tensor
 
 from sgfn.config import NoiseConfig
 from sgfn.config.checks import shorten, whole_number
+from sgfn.design.acquisition import acquisition_used
 from sgfn.design.failures import avoiding
+from sgfn.design.honesty import HeldOut, ToldLaw
 from sgfn.design.measured import MEASURED, RoundTable, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
 from sgfn.design.sampler import Weights
@@ -25,6 +27,8 @@ from sgfn.design.units import UserUnits
 from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.proxies import Proxy, ProxyReport, fit_proxy
+from sgfn.landscapes.proxies.pool import Pool
+from sgfn.landscapes.score_cells import without_score
 from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.noise import NOISES, Noise, make_noise
 from sgfn.runs.parts import describe_noise
@@ -140,7 +144,7 @@ class Designer:
         `flags`: messages name flags of the command line, not parameters of Python.
         """
         found = read_round(data, self.config, flags=flags)
-        self.ignored, self.notices = found.ignored, (*self._respelled(found), *_unmeasured(found, "left out"))
+        self.ignored, self.notices = found.ignored, (*self._respelled(found), *_unmeasured(found))
         self.measured = with_round(found.rows, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         if self.noise_settings is not None:
@@ -226,7 +230,8 @@ class Designer:
         )
         self.weights = choice.weights
         self.round += 1
-        orders = self._orders(space, proxy, choice)
+        units = self.units(proxy)
+        orders = self._orders(space, units, choice)
         figures = zip(orders.expected.astype(float), orders.sd.astype(float), strict=True)
         self.pending |= dict(zip(orders.order, figures, strict=True))
         self.proxy = None  # each round has its own seed
@@ -235,18 +240,22 @@ class Designer:
             orders=orders,
             how=choice.found.how,
             note=self._note(choice, count, proxy.report),
+            acquisition=acquisition_used(self.config.acquisition, searched=choice.found.how == "search"),
+            kappa=self.config.kappa,
             outlook=outlook_of(
                 space,
-                proxy.member_tokens,
+                units.members,
                 choice,
                 proxy.tokens(measured),
                 self.best[1],
                 float(orders.expected.mean()),
-                self.units(proxy).score,
+                units.score,
                 self._seed(2),
             ),
-            proxy=report_of(proxy),
-            validation=self.units(proxy).validation(),
+            proxy=report_of(proxy) | {"asked": self.config.proxy},
+            validation=units.validation(),
+            held_out=HeldOut.of(proxy.report, self.transform),
+            beyond=units.beyond(choice.tokens),
             asked=count,
             scored=choice.found.scored,
             seconds=time.perf_counter() - began,
@@ -302,8 +311,8 @@ class Designer:
         return ScoreTransform.of(scores, self.config.transform, minimise=self.config.minimise)
 
     def units(self, proxy: Proxy) -> UserUnits:
-        """Predictions of a proxy in the units of the scores."""
-        return UserUnits(proxy, self.transform)
+        """Predictions of a proxy in the units of the scores, as they are told: see `sgfn.design.honesty`."""
+        return UserUnits(proxy, self.transform, ToldLaw.of(proxy))
 
     def _fit(
         self, kind: str, sequences: list[str], scores: Figures, sd: Figures | None, weights: Figures | None
@@ -363,9 +372,8 @@ class Designer:
         kept = torch.tensor(values)[torch.tensor(inside, dtype=torch.bool)]
         return avoiding(space, self.config.failures, self._inside(space, sequences), kept)
 
-    def _orders(self, space: OrderSpace, proxy: Proxy, choice: Choice) -> pd.DataFrame:
+    def _orders(self, space: OrderSpace, units: UserUnits, choice: Choice) -> pd.DataFrame:
         measured = self.measured.sequence.drop_duplicates().tolist()
-        units = self.units(proxy)
         return plate_frame(describe(space, units, space.decode(choice.tokens), measured, self._seed(3)))
 
     def _note(self, choice: Choice, count: int, report: ProxyReport) -> str:
@@ -399,15 +407,13 @@ class Designer:
         return (self.config.seed * 1_000_003 + 101 * self.round + purpose) % (2**31 - 1)
 
 
-def _unmeasured(found: RoundTable, what: str) -> list[str]:
+def _unmeasured(found: RoundTable, what: str = "left out") -> list[str]:
     """A notice of rows without a score."""
-    if not (lines := found.unmeasured):
-        return []
-    rows = "1 row" if len(lines) == 1 else f"{len(lines)} rows"
-    return [f"{rows} without a score (the first on {found.table.unit} {lines[0]}): {what}"]
+    return [without_score(found.unmeasured, found.table.unit, what)] if found.unmeasured else []
 
 
 def report_of(proxy: Proxy) -> dict[str, Any]:
     """What the proxy's cross-validation says, as plain data."""
     names = ("kind", "rows", "folds", "spearman", "rmse", "coverage")
-    return {name: getattr(proxy.report, name) for name in names}
+    kinds = {"kinds": [*proxy.model.models]} if isinstance(proxy.model, Pool) else {}
+    return {name: getattr(proxy.report, name) for name in names} | kinds

@@ -12,6 +12,7 @@ import pandas as pd
 from sgfn.config.tables import Table, spell
 from sgfn.design.settings import DesignConfig
 from sgfn.landscapes.measurements import ALPHABETS, Measurements, read_measurements, table_of
+from sgfn.landscapes.score_cells import with_points, with_scores
 
 MEASURED = {
     "sequence": object,
@@ -26,8 +27,6 @@ MEASURED = {
 """Columns of all that was measured, with their types; `sd` and predictions may be missing."""
 ORDER = "order"
 """Column that says what was ordered, in tables that tell of a plate."""
-MISSING = ("", "na", "n/a", "nan", "null", "none")
-"""Scores of what was not measured, in any case."""
 PROTEIN_LETTERS = 10
 """Different letters from which on a table is taken for one of proteins."""
 Source = pd.DataFrame | Path | str
@@ -64,13 +63,14 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
     """Measurements of a table or a file.
 
     A table that tells of orders (`told`) may name them in a column `order`; its column of sequences then says what came
-    out, and may be left out where that is not known. A score that is empty or NA says that nothing was measured.
-    `flags`: messages name flags of the command line, not parameters of Python.
+    out, and may be left out where that is not known. A column `order` that numbers rows is not read. A score that is
+    empty or NA says that nothing was measured. `flags`: messages name flags of the command line, not parameters of
+    Python.
     """
     given = with_names(table_of(source, _field(told, flags)), _columns(config, told))
-    whole, respelled = _one_spelling(given, config, told)
-    table = _with_scores(whole, config)
-    frame, ordered = table.frame, told and ORDER in table.columns
+    whole, respelled = _one_spelling(with_points(given, _numbers(config)), config, told)
+    table, unmeasured = with_scores(whole, [name for name, _ in config.score_parts])
+    frame, ordered = table.frame, told and ORDER in table.columns and not _numbered(table, config)
     sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
     checked = _checked(table, config, sequence, flags)
     if ordered and sequence != ORDER:
@@ -89,16 +89,30 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
         rows=found,
         order_column=ordering,
         ignored=tuple(name for name in checked.ignored if name not in read),
-        unmeasured=tuple(int(line) for line in whole.lines if line not in table.lines),
+        unmeasured=unmeasured,
         respelled=respelled,
     )
 
 
 def _columns(config: DesignConfig, told: bool) -> list[str]:
     """Names of the columns that are read, those that need not be there included."""
+    return [config.sequence_column, *_numbers(config), *((ORDER,) if told else ())]
+
+
+def _numbers(config: DesignConfig) -> list[str]:
+    """Names of the columns that hold numbers."""
     scores = [name for name, _ in config.score_parts]
-    other = [name for name in (config.sd_column, config.weight_column) if name]
-    return [config.sequence_column, *scores, *other, *((ORDER,) if told else ())]
+    return [*scores, *(name for name in (config.sd_column, config.weight_column) if name)]
+
+
+def _numbered(table: Table, config: DesignConfig) -> bool:
+    """Whether a column `order` numbers the rows, or names them, beside a column of sequences: no cell is a sequence."""
+    if config.sequence_column not in table.columns:
+        return False
+    cells = [text for text in table.texts(ORDER) if text]
+    counted = all(text.isdecimal() and int(text) == number for number, text in enumerate(cells, start=1))
+    letters = {*config.alphabet, *config.alphabet.lower()}
+    return counted or not any(set(text) <= letters for text in cells)
 
 
 def with_names(table: Table, names: Sequence[str]) -> Table:
@@ -125,18 +139,6 @@ def _one_spelling(table: Table, config: DesignConfig, told: bool) -> tuple[Table
     rows = [any(strange in texts[name][row].upper() for name in names) for row in range(len(frame))]
     changed = tuple(int(line) for line, one in zip(table.lines, rows, strict=True) if one)
     return replace(table, frame=frame), changed
-
-
-def _with_scores(table: Table, config: DesignConfig) -> Table:
-    """The rows that have all scores; columns that are missing are left to the checks."""
-    names = [name for name, _ in config.score_parts if name in table.columns]
-    scores = zip(*map(table.texts, names), strict=True)
-    kept = np.array([not any(text.lower() in MISSING for text in row) for row in scores])
-    if not names or kept.all():
-        return table
-    if not kept.any():
-        raise table.problem("no row has a score; fill in those that were measured", column=names[0])
-    return replace(table, frame=table.frame[kept].reset_index(drop=True), lines=table.lines[kept])
 
 
 def _weighted(frame: pd.DataFrame, config: DesignConfig) -> list[float]:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,21 @@ from torch import Tensor
 
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.files import check_target, check_writable, resolved
+from sgfn.config.tasks import ConstraintsConfig
+from sgfn.design.honesty import ToldLaw
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
 from sgfn.design.plate import well_names, write_fasta, write_plate
-from sgfn.design.search import SearchConfig, Start, climb
+from sgfn.design.reach import Reach, proxy_of
+from sgfn.design.search import SearchConfig, climb
 from sgfn.design.selection import select_plate
 from sgfn.design.space import OrderSpace
 from sgfn.envs import Env, SequenceEnv
+from sgfn.envs.constraints import Constraints
 from sgfn.evaluation.orders import as_orders, is_new, separate, silent, tabulable
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.read_out import ReadOut
-from sgfn.runs.folder import Run, refuse_forecast
+from sgfn.landscapes.task import make_constraints
+from sgfn.runs.folder import Run, refuse_design, refuse_forecast
 from sgfn.runs.model import Model, opened
 from sgfn.runs.trust import Trust
 
@@ -32,6 +38,8 @@ MOST_DRAWN = 20_000
 """Orders that are all looked at, where values are means over draws or a function is asked for each score."""
 STARTS = 2048
 """Samples of a run, the best of which a search begins with."""
+ROOTS = 200
+"""Best measured sequences that a search within reach of them begins with."""
 SHORTLIST = 128
 """Orders at least whose values are computed again after a search."""
 
@@ -55,16 +63,25 @@ class OrderSheet:
     """Least distance between two of them."""
     metric: str
     """What distances are: hamming or edit."""
+    reach: int | None
+    """Most edits between an order and a measured sequence in a search, 0 for no limit; None where there is none to
+    count from, or all orders were looked at."""
+    note: str
+    """What to know of how far the orders are from anything measured; empty where nothing was."""
 
 
-def predictor(env: SequenceEnv, landscape: Landscape) -> Predict:
-    """The landscape as a function of texts: scores, and how uncertain they are."""
+def predictor(env: SequenceEnv, landscape: Landscape, *, told: bool = False) -> Predict:
+    """The landscape as a function of texts: scores, and how uncertain they are; `told` in the units of its table."""
+
+    proxy = proxy_of(landscape)
+    law = ToldLaw.of(proxy) if told and proxy is not None else None
 
     def predict(texts: list[str]) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
         rows = env.parse(texts)
         parts = (landscape.scores(rows), landscape.uncertainty(rows))
         mean, sd = (part.detach().cpu().double().numpy() for part in parts)
-        return mean, sd
+        mean, sd = (mean, sd) if law is None else law(mean, sd)
+        return landscape.transform.predictions(mean, sd) if told else (mean, sd)
 
     return predict
 
@@ -80,12 +97,15 @@ def order_sheet(
     tradeoff: float = 0.0,
     samples: int = 256,
     seed: int = 0,
+    reach: int | None = None,
     most_listed: int | None = None,
 ) -> OrderSheet:
     """The n orders to make of a task: those with the best expected scores that differ by `distance` at least.
 
     Where there are few enough they are all ranked; else local search climbs from `starts` and from what was measured.
-    What was measured is left out unless `repeat`. See `select_plate` for distance and trade-off.
+    Where scores are a proxy's, a search stays within `reach` edits of what was measured: by default as far as
+    `deserved_reach` trusts the proxy, and 0 for no limit. What was measured is left out unless `repeat`. Values are in
+    the units of the scores that were measured. See `select_plate` for distance and trade-off.
     """
     if not isinstance(env, SequenceEnv) or not env.by_letter:
         raise ValueError("orders are of sequences that are made letter by letter: this task has none")
@@ -97,8 +117,9 @@ def order_sheet(
     measured = [] if known is None else env.decode(known)
     predict = predictor(env, landscape)
     limit = most_listed if most_listed is not None else _most_listed(env, landscape)
-    begun = [*_best(measured, predict), *starts]
-    texts, worth = _candidates(env, predict, begun, n, limit, landscape.on_host, seed)
+    trust = Reach.of(env, landscape, measured, reach)
+    begun = [*_best(measured, predict, ROOTS if trust.edits else 64), *starts]
+    texts, worth = _candidates(env, predict, begun, n, limit, landscape.on_host, seed, trust)
     considered, listed = len(texts), worth is None
     if not repeat:
         kept = is_new(landscape, env.parse(texts)).numpy()
@@ -112,7 +133,9 @@ def order_sheet(
     found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
     rules = f" that satisfy {env.automaton.told}" if env.automaton is not None else ""
-    values = values_in(env, [texts[number] for number in chosen.chosen], predict, measured=measured, **again)
+    again |= {"failed": float(landscape.transform.scores(np.array([failed]))[0])}
+    orders = [texts[number] for number in chosen.chosen]
+    values = values_in(env, orders, predictor(env, landscape, told=True), measured=measured, **again)
     return OrderSheet(
         values=values,
         how=f"all {considered:,} orders{rules}" if listed else f"{considered:,} orders{rules} that a local search met",
@@ -122,20 +145,29 @@ def order_sheet(
         predicted=any(value.sd > 0 or value.score_sd > 0 for value in values),
         distance=chosen.distance,
         metric=chosen.metric,
+        reach=None if listed else trust.edits,
+        note="" if listed else trust.note([value.distance for value in values]),
     )
 
 
 def _candidates(
-    env: SequenceEnv, predict: Predict, starts: Sequence[str], n: int, limit: int, slow: bool, seed: int
+    env: SequenceEnv,
+    predict: Predict,
+    starts: Sequence[str],
+    n: int,
+    limit: int,
+    slow: bool,
+    seed: int,
+    trust: Reach,
 ) -> tuple[list[str], Float64[np.ndarray, " N"] | None]:
     """Orders to choose from: all that there are, and None, or those that a search met, with what it took them for."""
     space = OrderSpace.of(env)
     if space.size <= limit:
         return space.decode(space.everything()), None
     keep = 64 if slow else max(128, n)
-    config = SearchConfig(elite=keep, children=4 * keep, scored=(8 if slow else 16) * 4 * keep, seconds=math.inf)
-    begun = env.parse([*dict.fromkeys(starts)][: 2 * keep])
-    start = Start(tokens=begun, edits=torch.zeros(len(begun), dtype=torch.int64))
+    cost: dict[str, Any] = {"children": 4 * keep, "scored": (8 if slow else 16) * 4 * keep, "seconds": math.inf}
+    config = SearchConfig(elite=keep, **cost, reach=trust.edits or 0)
+    start = trust.start(space, [*dict.fromkeys(starts)][: 2 * keep + (ROOTS if trust.edits else 0)])
     value = _Expected(env, predict, draws=8 if slow else 16, seed=seed)
     found, _ = climb(space, value, lambda values: values, start, torch.Generator().manual_seed(seed), config)
     best = found.values[0].argsort(descending=True, stable=True)
@@ -185,16 +217,21 @@ def order(
     tradeoff: float = 0.0,
     samples: int = 256,
     seed: int = 0,
+    reach: int | None = None,
+    constraints: Constraints | ConstraintsConfig | None = None,
     device: str = "auto",
     overwrite: bool = False,
     trust: Trust = False,
 ) -> OrderSheet:
     """The best orders of a run, new and different ones; written as a plate (CSV) and as FASTA where files are named.
 
-    Nothing is trained: where not all orders can be ranked, samples of the run are where a search begins. Code that only
-    the run names is not run unless it is trusted, see `evaluate`.
+    Nothing is trained: where not all orders can be ranked, samples of the run are where a search begins. Constraints
+    that are given replace the run's own one by one. Code that only the run names is not run unless it is trusted, see
+    `evaluate`.
     """
     well_names(0, plate)
+    if not isinstance(run, Model):
+        refuse_design(Path(run))
     for path, flag in ((out, "--out"), (fasta, "--fasta")):
         if path is not None:
             check_target(Path(path), overwrite=overwrite, flag=flag)
@@ -204,7 +241,7 @@ def order(
     if out is not None and fasta is not None and resolved(Path(out)) == resolved(Path(fasta)):
         raise ValueError(f"--out and --fasta both name {fasta}: give one of them another name")
     model = run if isinstance(run, Model) else _opened(Path(run), device, trust)
-    env, landscape = model.env, model.task.landscape
+    env, landscape = constrained(model.env, constraints), model.task.landscape
     landscape.to(torch.device("cpu"))
     try:
         sheet = order_sheet(
@@ -217,6 +254,7 @@ def order(
             tradeoff=tradeoff,
             samples=samples,
             seed=seed,
+            reach=reach,
         )
     finally:
         landscape.to(model.learner.device)
@@ -225,6 +263,21 @@ def order(
     if fasta is not None:
         write_fasta(fasta, sheet.values, plate)
     return sheet
+
+
+def constrained(env: Env, given: Constraints | ConstraintsConfig | None) -> Env:
+    """The environment with the constraints that are given in the place of its own, one by one."""
+    rules = given if isinstance(given, Constraints) else None if given is None else make_constraints(given)
+    if rules is None:
+        return env
+    if not isinstance(env, SequenceEnv) or not env.by_letter:
+        raise ValueError("constraints are on sequences that are made letter by letter: this task has none")
+    none, made = Constraints(), copy(env)
+    values = {name: value for name, value in vars(rules).items() if value != getattr(none, name)}
+    made.constraints = replace(env.constraints or none, **values)
+    shortest = env.min_length if env.stop else env.length
+    made.automaton, made.unmasked = made.constraints.compile(env.alphabet, shortest, env.length), False
+    return made
 
 
 def _opened(path: Path, device: str, trust: Trust) -> Model:

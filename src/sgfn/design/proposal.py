@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from sgfn.design.acquisition import Request, acquire
+from sgfn.design.acquisition import Request, acquire, acquisition_told
 from sgfn.design.batch import expected_best, take_turns
 from sgfn.design.distances import edit_distances
+from sgfn.design.honesty import HeldOut
 from sgfn.design.sampler import Weights, draw_orders
 from sgfn.design.search import (
     Candidates,
@@ -35,6 +36,8 @@ DRAWS = 128
 """Draws of the proxy, and of what comes out of each order, that the outlook is the mean of."""
 ROOTS = 200
 """Best measured sequences, or a tenth of them where that is more, that a search begins with."""
+FACTS = ("round", "how", "note", "acquisition", "kappa", "asked", "scored", "seconds", "proxy")
+"""What is kept of a proposal beside its table and its outlook."""
 CONSIDERED = 1000
 """Best measured sequences among which the truly best is sought."""
 
@@ -74,11 +77,20 @@ class Proposal:
     """`exact` where every order of the space was ranked, else `search`."""
     note: str
     """How far the search can be relied on, in a sentence."""
+    acquisition: str
+    """What made orders attractive: the name, and that which `auto` stood for."""
+    kappa: float
+    """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
     outlook: Outlook
     proxy: dict[str, Any]
     """What the proxy's cross-validation says."""
     validation: ProxyReport
     """Measured and predicted score of each sequence, its fold left out, in the units of the scores."""
+    held_out: HeldOut
+    """What cross-validation says of the sequences that the proxy ranks best."""
+    beyond: float | None
+    """The highest score that the proxy predicts of a measured sequence, where an order is predicted to lie beyond it:
+    of what is beyond half is told. None where none does."""
     asked: int
     """Orders that were wanted; there are fewer where no more are left."""
     scored: int
@@ -92,10 +104,31 @@ class Proposal:
         """The table of orders."""
         return self.orders
 
+    @property
+    def chosen(self) -> str:
+        """By what orders were chosen, in words."""
+        return acquisition_told(self.acquisition, self.kappa)
+
+    @property
+    def told(self) -> str:
+        """How much of the expected scores to believe, in a sentence."""
+        if self.beyond is None:
+            return str(self.held_out)
+        half = "of what is predicted beyond that, half is told"
+        return f"{self.held_out}; its highest prediction of a measured one is {self.beyond:.4g}: {half}"
+
+    @property
+    def proxy_told(self) -> str:
+        """Kind of the proxy, what it is made of, and the setting by which it was taken."""
+        kind, asked, kinds = self.proxy["kind"], self.proxy["asked"], self.proxy.get("kinds")
+        parts = [*([f"of {', '.join(kinds)}"] if kinds else []), *([f"by --proxy {asked}"] if asked != kind else [])]
+        return f"{kind} ({'; '.join(parts)})" if parts else kind
+
     def to_json(self) -> dict[str, Any]:
         """Plain data without the table."""
-        facts = {name: getattr(self, name) for name in ("round", "how", "note", "asked", "scored", "seconds", "proxy")}
-        return facts | {"orders": len(self.orders), "outlook": self.outlook.to_json()}
+        facts = {name: getattr(self, name) for name in FACTS}
+        told = {"held_out": vars(self.held_out), "beyond": self.beyond}
+        return facts | told | {"orders": len(self.orders), "outlook": self.outlook.to_json()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float64, Int
+from torch import Tensor
 
+from sgfn.design.honesty import ToldLaw
 from sgfn.landscapes.proxies import Proxy, ProxyReport
 from sgfn.landscapes.proxies.base import Prediction
 from sgfn.landscapes.transforms import ScoreTransform
@@ -15,29 +18,37 @@ Scores = tuple[tuple[str, float], ...]
 
 @dataclass(frozen=True, eq=False)
 class UserUnits:
-    """A proxy of what is maximised, and the transform that leads back to scores.
-
-    A mean m with standard deviation s becomes g(m) and (g(m + s) - g(m - s)) / 2, g the way back: for logarithms the
-    median of the score, not its mean.
-    """
+    """A proxy of what is maximised, and the transform that leads back to scores."""
 
     proxy: Proxy
     transform: ScoreTransform
+    law: ToldLaw | None = None
+    """What is told of predictions; without it they are told as the proxy gives them."""
 
     def predict(self, sequences: Sequence[str]) -> Prediction:
         """Expected score and its uncertainty of each sequence."""
         found = self.proxy.predict(sequences)
-        if self.transform.kind == "none":
-            return Prediction(mean=self.transform.scores(found.mean), sd=found.sd)
-        low, middle, high = (self.transform.scores(found.mean + k * found.sd) for k in (-1, 0, 1))
-        return Prediction(mean=middle, sd=np.abs(high - low) / 2)
+        figures = (found.mean, found.sd) if self.law is None else self.law(found.mean, found.sd)
+        mean, sd = self.transform.predictions(*figures)
+        return Prediction(mean=mean, sd=sd)
+
+    def members(self, tokens: Int[Tensor, "N L"]) -> Float64[Tensor, "M N"]:
+        """Members' values of what is maximised, as their mean is told."""
+        found = self.proxy.member_tokens(tokens)
+        return found if self.law is None else self.law.mean(found)
+
+    def beyond(self, tokens: Int[Tensor, "N L"]) -> float | None:
+        """The score beyond which half is told, where a sequence is predicted to lie there; None where none is."""
+        if self.law is None or not bool((self.proxy.mean_tokens(tokens) > self.law.top).any()):
+            return None
+        return self.score(self.law.top)
 
     def validation(self) -> ProxyReport:
         """The report of the proxy's cross-validation with measured and predicted scores in their own units."""
         report = self.proxy.report
-        measured, predicted = self.transform.scores(report.measured), self.transform.scores(report.predicted)
-        sides = [self.transform.scores(report.predicted + k * report.sd) for k in (-1, 1)]
-        return replace(report, measured=measured, predicted=predicted, sd=np.abs(sides[1] - sides[0]) / 2)
+        measured = self.transform.scores(report.measured)
+        predicted, sd = self.transform.predictions(report.predicted, report.sd)
+        return replace(report, measured=measured, predicted=predicted, sd=sd)
 
     def score(self, value: float) -> float:
         """The score of a value that is maximised."""

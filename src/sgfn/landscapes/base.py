@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from sgfn.config import RewardConfig
+from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.noise import Noise
 
 
@@ -26,6 +27,8 @@ class Landscape(ABC):
     """Lowest score at which an object counts as a mode; infinite where no level is known."""
     on_host: bool = False
     """Whether scoring runs on the CPU, so that a step cannot be captured in a CUDA graph."""
+    notice: str = ""
+    """What whoever trains on it should know beforehand; empty where there is nothing."""
     traceable: bool = False
     """Whether scores are a function of tensors that keeps nothing between calls, so that a GPU may compile it; a class
     says so for itself, not for those made from it."""
@@ -39,6 +42,9 @@ class Landscape(ABC):
         return log_reward(self.scores(objects), config)
 
     # Optional knowledge
+
+    transform: ScoreTransform = ScoreTransform()
+    """From the user's scores to those of the landscape, where it was made from a table."""
 
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Standard deviation of each score, where scores are predictions; zero where they are known."""

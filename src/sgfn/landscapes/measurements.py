@@ -16,6 +16,7 @@ from jaxtyping import Float64, Int64
 from sgfn.config.checks import nearest, shorten
 from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
 from sgfn.landscapes.replicates import merge_replicates
+from sgfn.landscapes.score_cells import with_points, with_scores, without_score
 from sgfn.landscapes.transforms import ScoreTransform
 
 if TYPE_CHECKING:
@@ -40,15 +41,17 @@ class Measurements:
     """The letters, in the order of their tokens."""
     sequences: list[str]
     scores: Float64[np.ndarray, " N"]
-    """In the user's units; scaled to 0..1 only where that was asked for."""
+    """In the user's units."""
     sd: Float64[np.ndarray, " N"] | None = None
     """Standard error of each score, from a column or from replicates; None where nothing tells it."""
     counts: Int64[np.ndarray, " N"] | None = None
     """Rows that each score was made of; None means one."""
     ignored: tuple[str, ...] = ()
     """Columns that were not read."""
+    notice: str = ""
+    """What to know of the table: rows without a score, which are left out."""
     transform: ScoreTransform = field(default_factory=ScoreTransform)
-    """From scores to what is maximised."""
+    """From scores to what is maximised, scaled to 0..1 where that was asked for."""
 
     @property
     def values(self) -> Float64[np.ndarray, " N"]:
@@ -128,13 +131,15 @@ def read_measurements(
     A sequence with lower-case letters is upper-cased where that makes it valid; without an alphabet the first of dna,
     rna and protein that has all letters is taken. The score of a row is the weighted sum of its score columns.
     `minmax` maps scores to $(s - \min s) / (\max s - \min s)$, after merging. `signed` welcomes scores below zero, as
-    `minimise`, `minmax` and a transform do.
+    `minimise`, `minmax` and a transform do. Rows whose score is empty or NA are left out, which `notice` tells.
     """
     columns = [score_column] if isinstance(score_column, str) else list(score_column)
     if len(weights := [1.0] * len(columns) if weights is None else list(weights)) != len(columns):
         raise ValueError(f"{len(weights)} weights for {len(columns)} score columns: give one for each")
+    given = with_points(table_of(source, field_name), [*columns, *([sd_column] if sd_column else [])])
+    measured, unmeasured = with_scores(given, columns)
     table = _Scores(
-        table=table_of(source, field_name),
+        table=measured,
         letters=resolve_alphabet(alphabet) if alphabet is not None else "",
         columns=(sequence_column, *columns),
         weights=tuple(weights),
@@ -155,19 +160,13 @@ def read_measurements(
         file=Path(source) if isinstance(source, Path | str) else Path("measurements"),
         alphabet=table.letters,
         sequences=list(found),
-        scores=table.stretch(shape.values(scores)) if scale == "minmax" else scores,
-        sd=averages.sd if scale == "none" else _shrunk(shape.value_sd(scores, averages.sd), shape.values(scores)),
+        scores=scores,
+        sd=averages.sd,
         counts=averages.counts,
         ignored=table.ignored(),
-        transform=ScoreTransform() if scale == "minmax" else shape,
+        notice=without_score(unmeasured, given.unit),
+        transform=table.stretched(shape, scores) if scale == "minmax" else shape,
     )
-
-
-def _shrunk(
-    sd: Float64[np.ndarray, " N"] | None, values: Float64[np.ndarray, " N"]
-) -> Float64[np.ndarray, " N"] | None:
-    """Standard deviations of values that are mapped to 0..1."""
-    return None if sd is None else sd / float(np.ptp(values))
 
 
 def table_of(
@@ -302,8 +301,6 @@ class _Scores:
 
     def wrong_score(self, text: str) -> str | None:
         """What is wrong with a score, and the fix."""
-        if not text:
-            return "the score is missing; fill it in or remove the row"
         value = _number(text)
         if value is None:
             return f"{shorten(text)!r} is not a number; write it like 0.25 or 2.5e-3, or remove the row"
@@ -321,13 +318,14 @@ class _Scores:
         fix = "remove one, or merge them with --table.duplicates mean"
         return self.table.problem(f"{what}; {fix}", row, self.columns[0])
 
-    def stretch(self, scores: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
-        """To the range 0..1."""
-        low, high = float(scores.min()), float(scores.max())
+    def stretched(self, shape: ScoreTransform, scores: Float64[np.ndarray, " N"]) -> ScoreTransform:
+        """The transform whose values lie in the range 0..1."""
+        values = shape.values(scores)
+        low, high = float(values.min()), float(values.max())
         if low == high:
             what = f"every score is {low:g}, which minmax cannot scale; choose another --table.score-column"
             raise self.table.problem(what + ", or --table.scale none" * (low >= 0), column=self.columns[1])
-        return (scores - low) / (high - low)
+        return replace(shape, low=low, span=high - low)
 
 
 def _number(text: str) -> float | None:

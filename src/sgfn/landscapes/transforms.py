@@ -18,6 +18,9 @@ class ScoreTransform:
     minimise: bool = False
     knots: tuple[float, ...] = ()
     """Measured scores in ascending order, between which ranks are interpolated."""
+    low: float = 0.0
+    span: float = 1.0
+    """What is maximised is (value - low) / span."""
 
     @classmethod
     def of(cls, scores: Float64[np.ndarray, " N"], kind: ScoreScale, *, minimise: bool) -> "ScoreTransform":
@@ -39,22 +42,38 @@ class ScoreTransform:
             found = np.log(scores)
         elif self.kind == "rank":
             found = np.interp(scores, self.knots, np.linspace(0.0, 1.0, len(self.knots)))
-        return -found if self.minimise else found
+        found = -found if self.minimise else found
+        return found if (self.low, self.span) == (0.0, 1.0) else (found - self.low) / self.span
 
     def scores(self, values: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
         """The user's units again; ranks beyond 0 and 1 become the lowest and the highest measured score."""
+        values = values if (self.low, self.span) == (0.0, 1.0) else self.low + self.span * values
         found = -values if self.minimise else values
         if self.kind == "log":
             return np.exp(found)
         return np.interp(found, np.linspace(0.0, 1.0, len(self.knots)), self.knots) if self.kind == "rank" else found
+
+    def predictions(
+        self, mean: Float64[np.ndarray, " N"], sd: Float64[np.ndarray, " N"]
+    ) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:
+        """Means and standard deviations of what is maximised as those of scores.
+
+        A mean m with standard deviation s becomes g(m) and (g(m + s) - g(m - s)) / 2, g the way back: for logarithms
+        the median of the score, not its mean.
+
+        >>> ScoreTransform(minimise=True, low=-4.0, span=3.0).predictions(np.array([1.0]), np.array([0.5]))
+        (array([1.]), array([1.5]))
+        """
+        low, middle, high = (self.scores(mean + k * sd) for k in (-1, 0, 1))
+        return middle, np.abs(high - low) / 2
 
     def value_sd(
         self, scores: Float64[np.ndarray, " N"], sd: Float64[np.ndarray, " N"] | None
     ) -> Float64[np.ndarray, " N"] | None:
         """Standard deviation of values, to first order: that of scores times the slope of the transform."""
         if sd is None or self.kind == "none":
-            return sd
+            return sd if sd is None or self.span == 1.0 else sd / self.span
         step = np.maximum(sd, 1e-9 * np.abs(scores).max())
         if self.kind == "log":
-            return step / scores
+            return step / scores / self.span
         return np.abs(self.values(scores + step) - self.values(scores - step)) / 2

@@ -230,6 +230,7 @@ class Run:
         file = self.path / "config.json"
         self.refuse_links()
         if not file.is_file():
+            refuse_design(self.path)
             raise ValueError(f"{self.path} is not a run folder: it has no config.json")
         return read_ours(file, _manifest, "task", "config")
 
@@ -427,6 +428,14 @@ def _manifest(data: dict[str, Any]) -> Manifest:
     return Manifest(
         task=str(data["task"]), config=_config(data["config"]), files=read_files(data), format=int(data["format"])
     )
+
+
+def refuse_design(path: Path) -> None:
+    """Raise for the folder of a round of design, which is no run and has its plate already."""
+    if (path / "design.json").is_file() and not (path / "config.json").is_file():
+        plate = f": its plate is in {path / 'orders.csv'}" if (path / "orders.csv").is_file() else ""
+        following = command("design", "propose", path, measured="new.csv")
+        raise ValueError(f"{path} holds a round of design, not a run{plate}; the next plate is made by `{following}`")
 
 
 def refuse_forecast(run: Run, why: str = "which has no exact answer") -> None:

@@ -125,8 +125,8 @@ def loop(
         lines.start()
         if progress:
             progress(first, {"notice": advance.notice} if advance.notice else {})
-            if learner.task.env.noise.notice:
-                progress(first, {"notice": learner.task.env.noise.notice})
+            for notice in filter(None, (learner.task.env.noise.notice, learner.task.landscape.notice)):
+                progress(first, {"notice": notice})
         if progress and advance.notice == COMPILING:
             stop.answer = lambda: progress(first, {"notice": WAITS})
         while learner.done < last and not stop.asked:

@@ -65,7 +65,7 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
-        "note": f"How orders were found: {proposal.note}.",
+        "note": f"How orders were found: {proposal.note}. Chosen by {proposal.chosen}; proxy {proposal.proxy_told}.",
     }
     write_text(out, render("page.html.j2", **values, sections=sections))
     return out
@@ -83,7 +83,7 @@ def _outlook(proposal: Proposal) -> Section:
         f"By the proxy the true score of the best sequence known is {outlook.believed:.4g} now and {last:.4g} after "
         f"all {len(proposal)} wells: means over its draws{noisy}. The best score measured so far is "
         f"{outlook.best_so_far:.4g}, luck included: do not compare it with these. The mean of the orders' expected "
-        f"scores is {outlook.mean:.4g}."
+        f"scores is {outlook.mean:.4g}. {proposal.told[:1].upper()}{proposal.told[1:]}."
     )
     said = f"Expected best rises from {outlook.believed:.4g} to {last:.4g}"
     rising = drawing(outlook_figure(outlook), key="outlook", said=said)
@@ -156,13 +156,16 @@ def _diversity(proposal: Proposal) -> Section:
 
 def _proxy(proposal: Proposal) -> Section:
     about = "What cross-validation on all measurements says of the proxy."
-    facts = {name: value for name, value in proposal.proxy.items() if isinstance(value, str | int | float)}
-    rows = [
-        [name.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value)]
-        for name, value in facts.items()
-    ]
+    rows = [[name.replace("_", " "), _figure(value)] for name, value in proposal.proxy.items()]
+    rows.append(["acquisition", proposal.chosen])
     table = PlateTable(headings=["", ""], rows=rows)
     return Section(key="proxy", title="Proxy", about=about, template="plate", content=table)
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _validation(proposal: Proposal) -> Section:
