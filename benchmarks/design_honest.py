@@ -2,7 +2,7 @@
 
 The plate is that of `sgfn design propose` by its defaults; `before` is what the proxy predicts of it, with its
 calibrated standard deviation, `after` what `sgfn.design.honesty` makes of that. Settings of the latter were chosen on
-plates of seeds 30 to 33 of the same landscapes but `saddle`, with 96 or 200 measured sequences, and on no others.
+plates of seeds 30 to 32 of the same landscapes but `saddle`, with 96 or 200 measured sequences, and on no others.
 """
 
 import json
