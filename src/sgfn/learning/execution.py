@@ -26,6 +26,8 @@ LARGE = 16_384
 """States of a batch (trajectories x steps) from which it is large in this."""
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
+COMPILED = ("compile", "compile-float32")
+"""Ways that compile; the second rounds no factors of products."""
 COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
 HALVES = "the reward leaves the GPU: it is called between two captured halves of each step"
 COMPILABLE = "flow networks by other objectives than eflow, without ways to explore, workers or ranks"
@@ -57,7 +59,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> tuple[str, str]:
-    """The way to run steps (`eager`, `compile` or `graph`), and a notice where another was wanted.
+    """The way to run steps (`eager`, `graph` or one of `COMPILED`), and a notice where another was wanted.
 
     `auto` chooses by device and by the number of steps of the whole run, so that a resumed run goes on as it was. A way
     that is not available is an error; without `insist`, it is a notice and the default without compiling.
@@ -101,25 +103,26 @@ def _obstacle(learner: Learner, wanted: str) -> str:
         return "captures steps on a GPU, and this run is on a CPU"
     if wanted == "graph" and not (learner.capturable or learner.halves):
         return "cannot hold steps of this run, which leave the GPU"
-    if wanted == "compile" and not learner.compilable:
+    if wanted in COMPILED and not learner.compilable:
         return f"is for {COMPILABLE}"
-    missing = compiler_missing(learner.device) if wanted == "compile" else ""
+    missing = compiler_missing(learner.device) if wanted in COMPILED else ""
     return f"needs {missing}, which is not installed" if missing else ""
 
 
 def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> Stepper:
-    """The stepper that runs a learner's steps in the chosen way; on a GPU with TF32 products."""
+    """The stepper that runs a learner's steps in the chosen way; on a GPU with TF32 products, but for `compile-float32`."""
     chosen, notice = choose(learner, accelerate, insist)
     cuda = learner.device.type == "cuda"
     if cuda:
-        torch.set_float32_matmul_precision("high")
-    if chosen == "compile":
+        torch.set_float32_matmul_precision("highest" if chosen == "compile-float32" else "high")
+    if chosen in COMPILED:
+        learner.rounds_products = chosen == "compile"
         try:
             learner.compile()
             notice = COMPILING
         except NotCompilableError as error:
-            if insist and accelerate == "compile":
-                raise ValueError(f"accelerate 'compile': {error}: use auto") from error
+            if insist and accelerate in COMPILED:
+                raise ValueError(f"accelerate {accelerate!r}: {error}: use auto") from error
             chosen, notice = _default_without_compiling(learner), f"{error}: steps run without compiling"
     if chosen == "eager" or not cuda:
         return PlainStep(learner, notice)

@@ -142,6 +142,9 @@ class Learner(ABC):
         states = self.config.batch * self.env.horizon
         return states * max(1.0, self.config.net.hidden / NARROW) ** 2 < SMALL
 
+    rounds_products: bool = True
+    """Whether compiled steps on a CPU may round factors of the gradient's products to bfloat16."""
+
     @property
     def compilable(self) -> bool:
         """Whether `compile` may be called."""

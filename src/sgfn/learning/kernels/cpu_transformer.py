@@ -49,7 +49,7 @@ class BlockWeights(ctypes.Structure):
     ]
 
 
-KEPT = ("start", "read", "mixed", "middle", "wide", "keys", "values")
+KEPT = ("start", "read", "mixed", "middle", "wide", "keys", "values", "peaks")
 PACKED = ("read_pack", "write_pack", "widen_pack", "narrow_pack")
 
 
@@ -66,17 +66,27 @@ def transformer_fits(core: CausalTransformer) -> bool:
     return plain and core.positions.device.type == "cpu" and library(SOURCE) is not None
 
 
-class KeptTransformer:
-    """Representations of prefixes that grow by a letter, with all that their gradient reads."""
+def rounds_fast() -> bool:
+    """Whether this processor multiplies bfloat16 faster than float32."""
+    found = library(SOURCE)
+    return found is not None and bool(found.rounds_fast())
 
-    def __init__(self, core: CausalTransformer, batch: int, length: int) -> None:
+
+class KeptTransformer:
+    """Representations of prefixes that grow by a letter, with all that their gradient reads.
+
+    With `rounded`, factors of the products of the gradient are rounded to bfloat16, whose sums are in float32; so are
+    representations, attention and its gradient, normalisations and what is added up, all of which are in float32.
+    """
+
+    def __init__(self, core: CausalTransformer, batch: int, length: int, *, rounded: bool = False) -> None:
         found = library(SOURCE)
         assert found is not None
-        self.library, self.core, self.batch, self.length = found, core, batch, length
+        self.library, self.core, self.batch, self.length, self.rounded = found, core, batch, length, rounded
         h, cached = core.width, length + -length % LANES
         rows = {"start": h, "read": 3 * h, "mixed": h, "middle": h, "wide": 4 * h}
         sizes = {name: batch * length * n for name, n in rows.items()}
-        sizes |= {"keys": batch * cached * h, "values": batch * cached * h}
+        sizes |= {"keys": batch * cached * h, "values": batch * cached * h, "peaks": batch * length * 2 * core.heads}
         sizes |= dict(zip(PACKED, (3 * h * h, h * h, 4 * h * h, 4 * h * h), strict=True))
         count, end = len(core.blocks), batch * length * h
         *room, self.end = in_large_pages(count * sum(sizes.values()) + end).split([*sizes.values()] * count + [end])
@@ -126,13 +136,13 @@ class KeptTransformer:
         )
         return out
 
-    def representations(self, items: Float[Tensor, "B M H"], *, rounded: bool = False) -> Float[Tensor, "B M H"]:
-        """`core(items)` of the items that were read, with its gradient; `rounded` has its products in bfloat16."""
+    def representations(self, items: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
+        """`core(items)` of the items that were read, with its gradient."""
         count = items.shape[1]
         assert count == self.length
-        return FromKept.apply(self, rounded, items + self.core.positions[:count], *self.parameters)
+        return FromKept.apply(self, items + self.core.positions[:count], *self.parameters)
 
-    def gradient(self, slope: Float[Tensor, "B M H"], rounded: bool) -> tuple[Tensor, list[Tensor]]:
+    def gradient(self, slope: Float[Tensor, "B M H"]) -> tuple[Tensor, list[Tensor]]:
         """Gradient of the items and of `parameters`, from that of the representations."""
         slope, items = slope.contiguous(), torch.empty_like(self.out)
         sizes = [p.numel() for p in self.parameters]
@@ -146,7 +156,7 @@ class KeptTransformer:
             at(items),
             at(found),
             ctypes.c_long(len(found)),
-            ctypes.c_int(rounded),
+            ctypes.c_int(self.rounded),
         )
         pieces = found.split(sizes)
         return items, [piece.view(p.shape) for piece, p in zip(pieces, self.parameters, strict=True)]
@@ -156,13 +166,13 @@ class FromKept(torch.autograd.Function):
     """Representations that a rollout computed, as a function of its items and weights."""
 
     @staticmethod
-    def forward(ctx: Any, kept: KeptTransformer, rounded: bool, items: Tensor, *weights: Tensor) -> Tensor:
+    def forward(ctx: Any, kept: KeptTransformer, items: Tensor, *weights: Tensor) -> Tensor:
         """What is kept."""
-        ctx.kept, ctx.rounded = kept, rounded
+        ctx.kept = kept
         return kept.out.view_as(kept.out)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Any, ...]:
         """By the kernel, from the same rollout."""
-        items, weights = ctx.kept.gradient(slopes[0], ctx.rounded)
-        return None, None, items, *weights
+        items, weights = ctx.kept.gradient(slopes[0])
+        return None, items, *weights
