@@ -17,7 +17,7 @@ struct Block {
 };
 
 struct Kept {  // of a block
-    float *start, *read, *mixed, *middle, *wide, *keys, *values, *peaks;
+    float *start, *read, *mixed, *middle, *wide, *keys, *peaks;
     float *read_pack, *write_pack, *widen_pack, *narrow_pack;
 };
 
@@ -74,19 +74,22 @@ static inline void attend(const float* query, const float* keys, long apart, int
     for (int v = 0; v < vectors; v++) store(shares + v * W, load(shares + v * W) * inverse);
 }
 
-static inline void ahead(const float* from, long count) {
-    for (long i = 0; i < count; i += W) __builtin_prefetch(from + i);
+template <int NEAR = 3> static inline void ahead(const float* from, long count) {
+    for (long i = 0; i < count; i += W) __builtin_prefetch(from + i, 0, NEAR);
 }
 
-// Attention of row t of a trajectory, whose key and value are stored: keys [cached / 16, width, 16], values [cached, width]
+// Attention of row t of a trajectory, whose key is stored: keys [cached / 16, width, 16]; values are where they were read
 static void mix(const Shape& s, const Kept& kept, int b, int t, bool more, float* mixed) {
     int h = s.width, each = h / s.heads;
     long size = (long)s.cached * h, block = (long)h * W;
     const float* row = kept.read + ((long)b * s.length + t) * 3 * h;
-    float *keys = kept.keys + b * size, *values = kept.values + b * size;
+    float* keys = kept.keys + b * size;
+    const float* values = row - (long)t * 3 * h + 2 * h;
     float shares[s.heads * s.cached];
-    if (more) ahead(keys + size, (t / W + 1) * block), ahead(values + size, (long)(t + 1) * h);
-    memcpy(values + (long)t * h, row + 2 * h, sizeof(float) * h);
+    if (more) {
+        ahead(keys + size, (t / W + 1) * block);
+        for (int p = 0; p < t; p++) ahead(values + ((long)s.length + p) * 3 * h, h);
+    }
     float* here = keys + t / W * block + t % W;
     for (int d = 0; d < h; d++) here[d * W] = row[h + d];
     for (int head = 0; head < s.heads; head++)
@@ -100,7 +103,7 @@ static void mix(const Shape& s, const Kept& kept, int b, int t, bool more, float
         for (int p = 0; p <= t; p++)
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++)
-                sums[i] += of[i][p] * load(values + (long)p * h + j + (i < many ? i * W : 0));
+                sums[i] += of[i][p] * load(values + (long)p * 3 * h + j + (i < many ? i * W : 0));
         for (int i = 0; i < many; i++) store(mixed + j + i * W, sums[i]);
     }
 }
@@ -221,7 +224,7 @@ static inline void entries_back(const Queries& some, int last, int d, int cached
 }
 
 // Gradient of one trajectory's attention: of queries, keys and values [length, 3 width], from that of what was mixed
-static void mix_back(const Shape& s, const Kept& kept, int b, const float* slope, float* out, float* room) {
+static void mix_back(const Shape& s, const Kept& kept, int b, bool more, const float* slope, float* out, float* room) {
     int h = s.width, each = h / s.heads, cached = s.cached, length = s.length;
     const float* rows = kept.read + (long)b * length * 3 * h;
     const float* peaks = kept.peaks + (long)b * length * 2 * s.heads;
@@ -230,6 +233,11 @@ static void mix_back(const Shape& s, const Kept& kept, int b, const float* slope
     for (int i = 0; i < length; i++) memset(out + (long)i * 3 * h + h, 0, sizeof(float) * 2 * h);
     for (int head = 0; head < s.heads; head++) {
         int at = head * each;
+        if (more) {  // some of the next trajectory, whose rows are too far apart to be foreseen
+            ahead<2>(rows + ((long)length * s.heads + head * length) * 3 * each, (long)length * 3 * each);
+            ahead<2>(keys + ((long)cached * s.heads + head * cached) * each, (long)cached * each);
+            ahead<2>(kept.mixed + ((long)(b + 1) * length * s.heads + head * length) * each, (long)length * each);
+        }
         for (int v = 0; v < cached; v += W)
             for (int d = 0; d < each; d += W) in_columns(rows + 2 * h + at + d, 3 * h, v, length, values + v * each + d * W);
         for (int t = 0; t < length; t += AT_ONCE) {
@@ -288,7 +296,7 @@ static void back_through(const Shape& s, int first, int count, int l, const Bloc
     }
     float* room = (float*)aligned_alloc(64, sizeof(float) * (2L * AT_ONCE + h) * s.cached);
     for (int i = 0; i < count; i++)
-        mix_back(s, k, first + i, mixed_slope + (long)i * length * h, read_slope + (long)i * length * 3 * h, room);
+        mix_back(s, k, first + i, i + 1 < count, mixed_slope + (long)i * length * h, read_slope + (long)i * length * 3 * h, room);
     free(room);
     for (long r = 0; r < rows; r += CHUNK) {
         int m = rows - r < CHUNK ? rows - r : CHUNK;

@@ -49,7 +49,7 @@ class BlockWeights(ctypes.Structure):
     ]
 
 
-KEPT = ("start", "read", "mixed", "middle", "wide", "keys", "values", "peaks")
+KEPT = ("start", "read", "mixed", "middle", "wide", "keys", "peaks")
 PACKED = ("read_pack", "write_pack", "widen_pack", "narrow_pack")
 
 
@@ -86,7 +86,7 @@ class KeptTransformer:
         h, cached = core.width, length + -length % LANES
         rows = {"start": h, "read": 3 * h, "mixed": h, "middle": h, "wide": 4 * h}
         sizes = {name: batch * length * n for name, n in rows.items()}
-        sizes |= {"keys": batch * cached * h, "values": batch * cached * h, "peaks": batch * length * 2 * core.heads}
+        sizes |= {"keys": batch * cached * h, "peaks": batch * length * 2 * core.heads}
         sizes |= dict(zip(PACKED, (3 * h * h, h * h, 4 * h * h, 4 * h * h), strict=True))
         count, end = len(core.blocks), batch * length * h
         *room, self.end = in_large_pages(count * sum(sizes.values()) + end).split([*sizes.values()] * count + [end])
