@@ -221,7 +221,7 @@ class Learner(ABC):
     def _finite(self) -> Tensor:
         """Whether all weights are finite numbers."""
         weights = [p for module in self.modules().values() for p in module.parameters()]
-        return torch.stack([p.isfinite().all() for p in weights] or [torch.ones((), device=self.device).bool()]).all()
+        return torch.stack([(p * 0.0).sum() for p in weights] or [torch.zeros((), device=self.device)]).isfinite().all()
 
     def check_finite(self) -> None:
         """Raise if a weight is not finite."""

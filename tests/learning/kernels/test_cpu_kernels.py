@@ -16,6 +16,7 @@ from sgfn.learning.kernels.cpp import library
 from sgfn.learning.kernels.cpu_mlp import KeptMLP
 from sgfn.learning.kernels.cpu_transformer import KeptTransformer, transformer_fits
 from sgfn.learning.letters import CompiledLetters
+from sgfn.learning.optimisation import MAX_ROWS_UNTRANSPOSED, Optimiser
 from sgfn.learning.rollout import act, no_reward, rollout_draws
 from sgfn.learning.trajectory_scorer import CachedActor, TrajectoryScorer
 from sgfn.nets.dynamics import make_noise_model
@@ -80,6 +81,15 @@ def test_a_transformer_letter_by_letter_is_the_full_pass(width: int, heads: int,
     core.blocks[0].get_parameter("attention.read.weight").data.mul_(1.1)
     kept.start()
     assert not torch.allclose(kept.letter(items[:, 0].detach(), 0), full[:, 0], atol=1e-3)
+
+
+def test_weights_that_an_optimiser_keeps_transposed_are_read_as_they_lie() -> None:
+    core = CausalTransformer(width=16, layers=1, heads=1, length=MAX_ROWS_UNTRANSPOSED + 2)
+    Optimiser([(list(core.parameters()), 1.0)], 0.0, CPU)
+    assert core.positions.stride(1) != 1  # of many positions
+    items = torch.randn(3, core.length, 16, generator=torch.Generator().manual_seed(1))
+    found = read_by(KeptTransformer(core, 3, core.length), items).representations(items)
+    assert_close(found, core(items), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.usefixtures("threads")

@@ -17,6 +17,8 @@ from sgfn.learning.kernels.cpp import FLOATS, LANES, Matrix, at, in_large_pages,
 from sgfn.nets.transformer import CausalTransformer
 
 SOURCE = "cpu_transformer"
+LETTER = [*[ctypes.c_void_p] * 4, ctypes.c_long, *[ctypes.c_void_p] * 4, ctypes.c_long, ctypes.c_int]
+"""Types of what the kernel's `letter` is given, which is called often: Python's own numbers then do."""
 
 
 class Shape(ctypes.Structure):
@@ -83,6 +85,7 @@ class KeptTransformer:
         found = library(SOURCE)
         assert found is not None
         self.library, self.core, self.batch, self.length, self.rounded = found, core, batch, length, rounded
+        found.letter.argtypes = LETTER
         h, cached = core.width, length + -length % LANES
         rows = {"start": h, "read": 3 * h, "mixed": h, "middle": h, "wide": 4 * h}
         sizes = {name: batch * length * n for name, n in rows.items()}
@@ -92,6 +95,7 @@ class KeptTransformer:
         *room, self.end = in_large_pages(count * sum(sizes.values()) + end).split([*sizes.values()] * count + [end])
         self.kept = [dict(zip(sizes, room[i * len(sizes) :], strict=False)) for i in range(count)]
         self.out = torch.zeros(batch, length, h)
+        self.outs = self.out.unbind(1)
         self.shape = Shape(batch, length, h, core.heads, len(self.kept), 1, cached, 0)
         self.places = (BlockKept * (len(self.kept) + 1))(
             *(BlockKept(*(block[name].data_ptr() for name in (*KEPT, *PACKED))) for block in self.kept),
@@ -99,7 +103,7 @@ class KeptTransformer:
         )
         blocks = [block.get_parameter(name) for block in core.blocks for name in (*VECTORS, *MATRICES)]
         self.parameters = [*blocks, core.norm.weight, core.norm.bias]  # in the kernel's order
-        self.weights = self._weights()
+        self.weights, self.positions, self.places_of_letters = self._weights(), core.positions, list[Any]()
 
     def _weights(self) -> Any:
         """Where the weights of all blocks are now."""
@@ -115,26 +119,19 @@ class KeptTransformer:
         self.shape.threads = torch.get_num_threads()
         self.weights = self._weights()
         self.library.pack_weights(ctypes.byref(self.shape), self.weights, self.places)
+        norm, self.positions = self.core.norm, self.core.positions.detach().contiguous()  # an optimiser's are not always
+        common = (norm.weight.data_ptr(), norm.bias.data_ptr())
+        firsts = zip(self.positions, self.outs, strict=False)
+        self.places_of_letters = [(row.data_ptr(), *common, out.data_ptr(), out.stride(0)) for row, out in firsts]
 
-    @torch.no_grad()
     def letter(self, item: Float[Tensor, "B H"], position: int) -> Float[Tensor, "B H"]:
         """Row `position` of the full pass, after a letter for each position before it."""
-        norm, out = self.core.norm, self.out[:, position]
         assert item.stride(1) == 1
+        network = (ctypes.byref(self.shape), self.weights, self.places)
         self.library.letter(
-            ctypes.byref(self.shape),
-            self.weights,
-            self.places,
-            at(item),
-            ctypes.c_long(item.stride(0)),
-            at(self.core.positions[position]),
-            at(norm.weight),
-            at(norm.bias),
-            at(out),
-            ctypes.c_long(out.stride(0)),
-            ctypes.c_int(position),
+            *network, item.data_ptr(), item.stride(0), *self.places_of_letters[position], position
         )
-        return out
+        return self.outs[position]
 
     def representations(self, items: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
         """`core(items)` of the items that were read, with its gradient."""
