@@ -26,6 +26,7 @@ CPU = torch.device("cpu")
 SMALL = {"net__hidden": 16, "net__layers": 1, "batch": 6, "explore": 0.1, "noise__alpha": 0.25}
 TRANSFORMER = {"net__encoder": "transformer", "net__heads": 2, "net__layers": 2}
 LONG = {"motif__length": 20}
+WIDE = {"motif__length": 50, "batch": 64, "net__hidden": 128, "net__layers": 3}
 CASES = {
     "mlp": ("motif", LONG),
     "noise model by state": ("motif", LONG | {"dynamics__model": "full"}),
@@ -175,6 +176,10 @@ def test_what_cannot_be_compiled_is_told_and_runs_without(monkeypatch: pytest.Mo
     ({}, 10_000, "compile"),
     ({}, 9_999, "eager"),
     ({"net__hidden": 20}, 100_000, "eager"),
+    (TRANSFORMER | WIDE, 500, "compile"),  # large steps are worth it sooner
+    (TRANSFORMER | WIDE, 499, "eager"),
+    (TRANSFORMER | WIDE | {"net__layers": 2}, 750, "compile"),
+    (TRANSFORMER | WIDE | {"net__layers": 2}, 749, "eager"),
 ])  # fmt: skip
 def test_auto_compiles_where_it_saves_time(
     changes: dict[str, object], steps: int, wanted: str, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ from torch import Tensor
 from sgfn.config import Accelerate
 from sgfn.config.checks import one_of
 from sgfn.learning.compilation import NotCompilableError, compiler_missing
+from sgfn.learning.kernels.cpp import refused
 from sgfn.learning.kernels.cpu_mlp import mlp_fits
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
@@ -18,10 +19,15 @@ COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Steps of a run from which compiling saves time where scores are in a table, by device. It takes half a minute, and
 saves two milliseconds a step on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
 COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cpu, mlp": 10_000, "cuda": 100_000, "cuda, large": 30_000}
-"""The same where scores are computed: on a CPU it saves a tenth of a second and more a step of a transformer of 50
-letters, and some 10 ms of an MLP that a kernel takes (another is faster uncompiled); on a GPU it takes 30 to 90 s where
-nothing was compiled before and saves .3 to 1 ms, in large batches 1 to 4 ms, beside uncompiled steps in a CUDA graph
+"""The same where scores are computed, for small networks on a CPU. On a GPU it takes 30 to 90 s where nothing was
+compiled before and saves .3 to 1 ms, in large batches 1 to 4 ms, beside uncompiled steps in a CUDA graph
 (benchmarks/results/speed_real_cuda.json)."""
+COMPILE_LARGE_FROM_STEPS = {"cpu": 500, "cpu, mlp": 5_000}
+LARGE_WORK = {"cpu": 64 * 50 * 3 * 128**2, "cpu, mlp": 64 * 50 * 2 * 256**2}
+"""The same for large networks on a CPU, and what large is: states x layers x width squared of a step; between small and
+large ones steps are in inverse proportion. There it saves .16 s a step of such a transformer, and 13 ms of such an MLP
+that a kernel takes (benchmarks/results/two_trees_long_cpu.json; another MLP is faster uncompiled), and takes 30 to 40 s
+where nothing was compiled before."""
 LARGE = 16_384
 """States of a batch (trajectories x steps) from which it is large in this."""
 WIDEST_COMPILED = 1024
@@ -87,9 +93,16 @@ def _pays(learner: Learner, kind: str) -> bool:
     if kind == "cuda" and config.batch * learner.env.horizon >= LARGE:
         kind = "cuda, large"
     if kind == "cpu" and config.net.encoder != "transformer":
-        enough = config.steps >= COMPILE_LONG_FROM_STEPS["cpu, mlp"]
+        enough = config.steps >= _steps_that_pay(learner, "cpu, mlp")
         return enough and isinstance(learner, Trainer) and mlp_fits(learner.env, learner.nets.encoder)
-    return config.steps >= COMPILE_LONG_FROM_STEPS[kind]
+    return config.steps >= (_steps_that_pay(learner, kind) if kind == "cpu" else COMPILE_LONG_FROM_STEPS[kind])
+
+
+def _steps_that_pay(learner: Learner, kind: str) -> float:
+    """Steps from which compiling pays on a CPU where scores are computed, by the work of one."""
+    net, states = learner.config.net, learner.config.batch * learner.env.horizon
+    fewest = COMPILE_LARGE_FROM_STEPS[kind] * max(1.0, LARGE_WORK[kind] / (states * net.layers * net.hidden**2))
+    return min(COMPILE_LONG_FROM_STEPS[kind], fewest)
 
 
 def _default_without_compiling(learner: Learner) -> str:
@@ -125,7 +138,7 @@ def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> 
                 raise ValueError(f"accelerate {accelerate!r}: {error}: use auto") from error
             chosen, notice = _default_without_compiling(learner), f"{error}: steps run without compiling"
     if chosen == "eager" or not cuda:
-        return PlainStep(learner, notice)
+        return PlainStep(learner, "; ".join(filter(None, [notice, *refused()])))
     if learner.capturable:
         return GraphedStep(learner, notice)
     if learner.halves:

@@ -1,6 +1,9 @@
 """Kernels for CPUs beside the networks that they stand for: representations, gradients, whole rollouts."""
 
+import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +13,7 @@ from torch.testing import assert_close
 from sgfn.config import DynamicsConfig, NetConfig
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.learning import letters as letters_module
+from sgfn.learning.compilation import compiler_itself, compiler_missing
 from sgfn.learning.kept_letters import KeptLetters, make_letters
 from sgfn.learning.kernels import cpp
 from sgfn.learning.kernels.cpp import library
@@ -148,8 +152,37 @@ def test_what_the_kernels_do_not_take_is_left_to_the_compiler(monkeypatch: pytes
     own = FlowNets(env, NetConfig(hidden=32), encoder=torch.nn.Linear(env.features, 32))
     assert make_letters(env, own, CPU) is None
     assert not transformer_fits(CausalTransformer(width=16, layers=1, heads=1, length=2).double())
-    monkeypatch.setattr(cpp.shutil, "which", lambda _: None)
+
+
+@pytest.fixture
+def not_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A folder of the test's own where kernels are kept, none yet."""
+    monkeypatch.setattr(cpp, "cache_dir", lambda: str(tmp_path))
     library.cache_clear()
+    yield tmp_path
+    library.cache_clear()
+    cpp.REFUSED.clear()
+
+
+def test_a_compiler_of_two_words_is_called_as_a_shell_does(not_compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CXX="ccache g++"."""
+    wrapper = not_compiled / "wrap it"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >> "{not_compiled}/calls"\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", f"'{wrapper}' {shutil.which('g++')}")
+    assert library("cpu_mlp") is not None
+    assert "cpu_mlp.cpp" in (not_compiled / "calls").read_text()
+    assert compiler_itself() == shutil.which("g++")  # what torch is told
+    assert not cpp.refused()
+
+
+@pytest.mark.parametrize(("command", "says"), [("nowhere g++", "'nowhere g\\+\\+'.* is not there"), ("false", "'false' failed")])
+def test_without_a_compiler_steps_run_without_kernels_and_say_why(
+    command: str, says: str, not_compiled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", command)
+    env = SequenceEnv(length=9, alphabet="ACGT", noise=UniformSlip(alpha=0.3))
     assert make_letters(env, FlowNets(env, NetConfig(hidden=32, layers=1)), CPU) is None
-    monkeypatch.undo()
-    library.cache_clear()
+    (line,) = cpp.refused()
+    assert re.search(says, line)
+    assert bool(compiler_missing(CPU)) == command.startswith("nowhere")
