@@ -5,7 +5,8 @@
 
 Runs of one setting letter by letter (`letters`), with whole rollouts by one GPU kernel (`graph`) and with compiled
 steps as well (`compile`); on a CPU compiled with the gradient's products in float32 (`compile-float32`) and in bfloat16
-(`compile`). Motif of length 30 and an Ehrlich function of length 15, 10 % slips, a noise model to learn. Each row has the mean score of 8,192 sequences that come out, the share of distinct ones, and the last mean losses.
+(`compile`). Motif of length 30 and an Ehrlich function of length 15, 10 % slips, a noise model to learn. Each row has
+the mean score of 8,192 sequences that come out, the share of distinct ones, and the last mean losses.
 """
 
 import itertools

@@ -123,7 +123,7 @@ def _obstacle(learner: Learner, wanted: str) -> str:
 
 
 def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> Stepper:
-    """The stepper that runs a learner's steps in the chosen way; on a GPU with TF32 products, but for `compile-float32`."""
+    """The stepper that runs a learner's steps in the chosen way; on a GPU with TF32 products but `compile-float32`."""
     chosen, notice = choose(learner, accelerate, insist)
     cuda = learner.device.type == "cuda"
     if cuda:

@@ -134,9 +134,7 @@ class MLPLetters(KeptLetters):
         return letters
 
 
-def make_letters(
-    env: object, nets: FlowNets, device: torch.device, *, rounded: bool = False
-) -> CompiledLetters | None:
+def make_letters(env: object, nets: FlowNets, device: torch.device, *, rounded: bool = False) -> CompiledLetters | None:
     """Rollouts letter by letter, by a kernel for CPUs where one fits; None where they are not made so.
 
     `rounded` lets that for transformers round factors of its gradient's products, where the processor is faster so.

@@ -142,7 +142,7 @@ class Learner(ABC):
         states = self.config.batch * self.env.horizon
         return states * max(1.0, self.config.net.hidden / NARROW) ** 2 < SMALL
 
-    rounds_products: bool = True
+    rounds_products: bool = False
     """Whether compiled steps on a CPU may round factors of the gradient's products to bfloat16."""
 
     @property

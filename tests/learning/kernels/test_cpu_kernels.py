@@ -176,7 +176,9 @@ def test_a_compiler_of_two_words_is_called_as_a_shell_does(not_compiled: Path, m
     assert not cpp.refused()
 
 
-@pytest.mark.parametrize(("command", "says"), [("nowhere g++", "'nowhere g\\+\\+'.* is not there"), ("false", "'false' failed")])
+@pytest.mark.parametrize(
+    ("command", "says"), [("nowhere g++", "'nowhere g\\+\\+'.* is not there"), ("false", "'false' failed")]
+)
 def test_without_a_compiler_steps_run_without_kernels_and_say_why(
     command: str, says: str, not_compiled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,8 +58,7 @@ extern "C" void letter(const Shape* shape, const Layer* layers, float* const* su
     int h = s.width;
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
+        auto [me, many, first, count] = part_of(s.batch);
         float* active = (float*)aligned_alloc(64, sizeof(float) * (size_t)(count + 1) * h);
         long apart = (long)s.length * h, from = (long)first * apart + (long)t * h;
         for (int i = 0; i < count; i++) {
@@ -86,10 +85,8 @@ extern "C" void gradient(const Shape* shape, const Layer* layers, float* const* 
     float* every = (float*)aligned_alloc(64, sizeof(float) * size * s.threads);
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
-        float* mine = every + size * me;
-        memset(mine, 0, sizeof(float) * size);
+        auto [me, many, first, count] = part_of(s.batch);
+        float* mine = zeros(every + size * me, size);
 #pragma omp for schedule(static)
         for (int l = 0; l < s.layers - 1; l++)
             pack(layers[l].weight.at, layers[l].weight.row, layers[l].weight.column, h, h, packs + square * l);

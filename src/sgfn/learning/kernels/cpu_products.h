@@ -192,22 +192,31 @@ static inline long in_panels(int p, int j, int k, int n) {
     return (long)first * k + (long)p * panel_at(first, n) + (j - first);
 }
 
+// Rows p to p + 15 of a matrix by its strides, of columns j to j + 15
+static inline void square(const float* source, long row, long column, int p, int j, float* out) {
+    const float* at = source + p * row + j * column;
+    if (row == 1) return transpose(at, column, out);
+    for (int i = 0; i < W; i++)
+        for (int c = 0; c < W; c++) out[i * W + c] = at[i * row + c * column];
+}
+
 static void pack(const float* source, long row, long column, int k, int n, float* out) {
-    for (int p = 0; p < k; p++)
+    float some[W * W];
+    for (int p = 0; p < k; p += W)
         for (int j = 0; j < n; j += W) {
-            float* to = out + in_panels(p, j, k, n);
-            for (int i = 0; i < W; i++) to[i] = source[p * row + (j + i) * column];
+            square(source, row, column, p, j, some);
+            for (int i = 0; i < W; i++) store(out + in_panels(p + i, j, k, n), load(some + i * W));
         }
 }
 
 static void pack(const float* source, long row, long column, int k, int n, uint32_t* out) {
-    for (int p = 0; p < k / 2; p++)
+    float some[W * W];
+    for (int p = 0; p < k; p += W)
         for (int j = 0; j < n; j += W) {
-            uint32_t* to = out + in_panels(p, j, k / 2, n);
-            for (int i = 0; i < W; i++) {
-                const float* at = source + 2 * p * row + (j + i) * column;
-                to[i] = rounded(at[0]) | rounded(at[row]) << 16;
-            }
+            square(source, row, column, p, j, some);
+            for (int i = 0; i < W; i += 2)
+                *(Pairs*)(out + in_panels((p + i) / 2, j, k / 2, n)) =
+                    rounded_lanes(load(some + i * W)) | rounded_lanes(load(some + (i + 1) * W)) << 16;
         }
 }
 
@@ -333,6 +342,17 @@ template <class Kind> struct Worker {
         add_rows(slope, m, outputs, bias_slope);
     }
 };
+
+struct Part {  // of a batch: this thread, how many there are, the first of its trajectories and their number
+    int me, many, first, count;
+};
+
+static inline Part part_of(int batch) {
+    int me = omp_get_thread_num(), many = omp_get_num_threads(), first = (long)batch * me / many;
+    return {me, many, first, (int)((long)batch * (me + 1) / many - first)};
+}
+
+static inline float* zeros(float* at, long size) { return (float*)memset(at, 0, sizeof(float) * size); }
 
 // Sums of as many arrays as threads found, which share the work
 static inline void add_parts(const float* parts, long size, int many, float* found) {

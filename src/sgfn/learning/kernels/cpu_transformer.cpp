@@ -115,8 +115,7 @@ extern "C" void letter(const Shape* shape, const Block* blocks, const Kept* kept
     int h = s.width;
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
+        auto [me, many, first, count] = part_of(s.batch);
         float* room = (float*)aligned_alloc(64, sizeof(float) * (size_t)(count + 1) * 6 * h);
         float *normed = room, *mixed = normed + (long)count * h, *wide = mixed + (long)count * h;
         for (int i = 0; i < count; i++) {
@@ -319,10 +318,8 @@ static void gradient_as(const Shape& s, const Block* blocks, const Kept* kept, c
     float* all_found = (float*)aligned_alloc(64, sizeof(float) * size * s.threads);
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
-        float* mine = all_found + size * me;
-        memset(mine, 0, sizeof(float) * size);
+        auto [me, many, first, count] = part_of(s.batch);
+        float* mine = zeros(all_found + size * me, size);
         Packs packs[s.layers];
         for (int l = 0; l < s.layers; l++) {
             Entry* at = room + each * l;

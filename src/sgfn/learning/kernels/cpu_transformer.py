@@ -119,7 +119,7 @@ class KeptTransformer:
         self.shape.threads = torch.get_num_threads()
         self.weights = self._weights()
         self.library.pack_weights(ctypes.byref(self.shape), self.weights, self.places)
-        norm, self.positions = self.core.norm, self.core.positions.detach().contiguous()  # an optimiser's are not always
+        norm, self.positions = self.core.norm, self.core.positions.detach().contiguous()  # some lie transposed
         common = (norm.weight.data_ptr(), norm.bias.data_ptr())
         firsts = zip(self.positions, self.outs, strict=False)
         self.places_of_letters = [(row.data_ptr(), *common, out.data_ptr(), out.stride(0)) for row, out in firsts]
@@ -128,9 +128,7 @@ class KeptTransformer:
         """Row `position` of the full pass, after a letter for each position before it."""
         assert item.stride(1) == 1
         network = (ctypes.byref(self.shape), self.weights, self.places)
-        self.library.letter(
-            *network, item.data_ptr(), item.stride(0), *self.places_of_letters[position], position
-        )
+        self.library.letter(*network, item.data_ptr(), item.stride(0), *self.places_of_letters[position], position)
         return self.outs[position]
 
     def representations(self, items: Float[Tensor, "B M H"]) -> Float[Tensor, "B M H"]:
