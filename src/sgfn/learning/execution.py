@@ -1,5 +1,6 @@
 """Ways to run steps: eager, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, get_args, runtime_checkable
@@ -98,11 +99,11 @@ def _pays(learner: Learner, kind: str) -> bool:
     return config.steps >= (_steps_that_pay(learner, kind) if kind == "cpu" else COMPILE_LONG_FROM_STEPS[kind])
 
 
-def _steps_that_pay(learner: Learner, kind: str) -> float:
+def _steps_that_pay(learner: Learner, kind: str) -> int:
     """Steps from which compiling pays on a CPU where scores are computed, by the work of one."""
     net, states = learner.config.net, learner.config.batch * learner.env.horizon
     fewest = COMPILE_LARGE_FROM_STEPS[kind] * max(1.0, LARGE_WORK[kind] / (states * net.layers * net.hidden**2))
-    return min(COMPILE_LONG_FROM_STEPS[kind], fewest)
+    return min(COMPILE_LONG_FROM_STEPS[kind], math.ceil(fewest))
 
 
 def _default_without_compiling(learner: Learner) -> str:
