@@ -77,8 +77,8 @@ def rounds_fast() -> bool:
 class KeptTransformer:
     """Representations of prefixes that grow by a letter, with all that their gradient reads.
 
-    With `rounded`, factors of the products of the gradient are rounded to bfloat16, whose sums are in float32; so are
-    representations, attention and its gradient, normalisations and what is added up, all of which are in float32.
+    With `rounded`, factors of the products of the gradient are rounded to bfloat16. Their sums, representations,
+    attention and its gradient and normalisations are in float32.
     """
 
     def __init__(self, core: CausalTransformer, batch: int, length: int, *, rounded: bool = False) -> None:
