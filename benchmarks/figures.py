@@ -1,6 +1,7 @@
 """Figures and the README's tables, from the committed results alone: `make figures`."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,7 @@ TABLES = {
     "agreement": agreement_table,
     "agreement-long": agreement_long_table,
     "long-quality": long_quality_table,
+    "long-quality-cpu": partial(long_quality_table, "cpu"),
     "compiled-quality": compiled_quality_table,
     "race": race_table,
     "backends": backends_table,

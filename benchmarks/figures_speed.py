@@ -113,10 +113,15 @@ def agreement_long_table() -> str:
     return "\n".join(lines)
 
 
-def long_quality_table() -> str:
+LONG_WAYS = {
+    "cuda": {"letters": "letter by letter, captured", "graph": "rollouts by a kernel, captured", "compile": "compiled"},
+    "cpu": {"compile-float32": "compiled, all products in float32", "compile": "compiled"},
+}
+
+
+def long_quality_table(device: str = "cuda") -> str:
     """What runs of a transformer come to, by the way that their steps are run."""
-    rows = read_results("long_quality_cuda.json")["rows"]
-    ways = {"letters": "letter by letter, captured", "graph": "rollouts by a kernel, captured", "compile": "compiled"}
+    rows, ways = read_results(f"long_quality_{device}.json")["rows"], LONG_WAYS[device]
     lines = ["| task | figure | " + " | ".join(ways.values()) + " |", "|---" * (2 + len(ways)) + "|"]
     names = {"motif": "motif, length 30", "ehrlich": "Ehrlich, length 15"}
     figures = {

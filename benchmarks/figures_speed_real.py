@@ -28,6 +28,7 @@ LONG_WAYS = {
     "before": "at d22a10e",
     "eager": "eager",
     "compile": "compiled",
+    "compile-float32": "compiled, all products in float32",
     "compile-bf16": "compiled, gradient's products in bfloat16",
 }
 INTRODUCTION = """\

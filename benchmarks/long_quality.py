@@ -1,10 +1,12 @@
 """Transformers on long sequences: is the quality the same however steps are run?
 
     python -m benchmarks.long_quality --device cuda --seeds 3
+    python -m benchmarks.long_quality --device cpu --seeds 5
 
 Runs of one setting letter by letter (`letters`), with whole rollouts by one GPU kernel (`graph`) and with compiled
-steps as well (`compile`): motif of length 30 and an Ehrlich function of length 15, 10 % slips, a noise model to learn.
-Each row has the mean score of 8,192 sequences that come out, the share of distinct ones, and the last mean losses.
+steps as well (`compile`); on a CPU compiled with the gradient's products in float32 (`compile-float32`) and in bfloat16
+(`compile`). Motif of length 30 and an Ehrlich function of length 15, 10 % slips, a noise model to learn. Each row has
+the mean score of 8,192 sequences that come out, the share of distinct ones, and the last mean losses.
 """
 
 import itertools
@@ -24,7 +26,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "motif": {"motif__length": 30},
     "ehrlich": {"ehrlich__vocab": 20, "ehrlich__length": 15, "ehrlich__motifs": 2, "reward__minimum": 0.01},
 }
-WAYS = {"letters": "graph", "graph": "graph", "compile": "compile"}
+WAYS = {"cuda": ("letters", "graph", "compile"), "cpu": ("compile-float32", "compile")}
 
 
 def trained(task: str, way: str, seed: int, steps: int, device: torch.device) -> Trainer:
@@ -33,7 +35,7 @@ def trained(task: str, way: str, seed: int, steps: int, device: torch.device) ->
     trainer = Trainer(make_task(task, TrainConfig().with_(**common | TRANSFORMER | TASKS[task])), device)
     if way == "letters":
         trainer.general.sequences = None
-    advance = stepper(trainer, WAYS[way] if device.type == "cuda" else "eager")
+    advance = stepper(trainer, "graph" if way == "letters" else way)
     for count in (steps - min(LAST, steps // 2), min(LAST, steps // 2)):
         trainer.read_meters()
         advance(count)
@@ -63,7 +65,7 @@ def main() -> None:
     """Run the study, seeds in turn."""
     args = arguments(__doc__ or "", None, cells=True)
     args.out = args.out or RESULTS / f"long_quality_{args.device}.json"
-    runs = [(task, way, seed) for seed, task, way in itertools.product(range(args.seeds), TASKS, WAYS)]
+    runs = [(task, way, seed) for seed, task, way in itertools.product(range(args.seeds), TASKS, WAYS[args.device])]
     write_cells(args, "long_quality", {str(run): (*run, args.steps or STEPS, args.device) for run in runs}, row)
 
 

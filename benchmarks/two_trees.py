@@ -24,7 +24,7 @@ from benchmarks.common import RESULTS, device_here, write_results
 from benchmarks.speed_real import CELLS
 
 ROOT = Path(__file__).parent.parent
-LONG, WAYS = ("protein50", "protein50-mlp"), ("eager", "compile", "compile-bf16")
+LONG, WAYS = ("protein50", "protein50-mlp"), ("eager", "compile-float32", "compile")
 """Cells of `benchmarks.speed_real`, and how our own steps are run."""
 CHUNKS = {"cpu": {16: 100, 256: 20, 4096: 1}, "cuda": {16: 200, 256: 200, 4096: 50}}
 

@@ -47,14 +47,12 @@ def settings(job: Job) -> Any:
 
 
 class EitherTree:
-    """A trainer and its way to step; `compile-bf16` compiles, with the gradient's products in bfloat16."""
+    """A trainer and its way to step."""
 
     def __init__(self, job: Job) -> None:
-        self.chunk, way = job["chunk"], job["accelerate"]
-        if way.endswith("-bf16"):
-            torch.set_float32_matmul_precision("medium")
+        self.chunk = job["chunk"]
         self.trainer = found("Trainer")(found("make_task")(job["task"], settings(job)), torch.device(job["device"]))
-        self.step = found("stepper")(self.trainer, way.removesuffix("-bf16"))
+        self.step = found("stepper")(self.trainer, job["accelerate"])
 
     def advance(self) -> int:
         """So many updates, done when this returns."""

@@ -11,11 +11,13 @@ from sgfn.config import TrainConfig
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.landscapes.tasks import Task, make_task
 from sgfn.learning import compiled as compiled_module
+from sgfn.learning import kept_letters
 from sgfn.learning import letters as letters_module
 from sgfn.learning import trainer as trainer_module
 from sgfn.learning.compilation import CompiledSteps, NotCompilableError
 from sgfn.learning.compiled import CompiledBackend
 from sgfn.learning.execution import choose, stepper
+from sgfn.learning.kernels.cpu_transformer import KeptTransformer
 from sgfn.learning.letters import CompiledLetters, letters_fit
 from sgfn.learning.rollout import act
 from sgfn.learning.trainer import Trainer
@@ -26,6 +28,7 @@ CPU = torch.device("cpu")
 SMALL = {"net__hidden": 16, "net__layers": 1, "batch": 6, "explore": 0.1, "noise__alpha": 0.25}
 TRANSFORMER = {"net__encoder": "transformer", "net__heads": 2, "net__layers": 2}
 LONG = {"motif__length": 20}
+WIDE = {"motif__length": 50, "batch": 64, "net__hidden": 128, "net__layers": 3}
 CASES = {
     "mlp": ("motif", LONG),
     "noise model by state": ("motif", LONG | {"dynamics__model": "full"}),
@@ -78,6 +81,19 @@ def assert_same(first: Trainer, second: Trainer) -> None:
     for (name, one), two in zip(first.state().items(), second.state().values(), strict=True):
         if name != "self.generator":
             assert_close(one, two, rtol=2e-4, atol=2e-5, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(("way", "rounded"), [("compile", True), ("compile-float32", False)])
+def test_only_compile_rounds_products_of_the_gradient(way: str, rounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_letters, "rounds_fast", lambda: True)
+    name, changes = CASES["transformer by a kernel"]
+    trainer = Trainer(make_task(name, TrainConfig().with_(**SMALL | changes)), CPU)
+    stepper(trainer, way)(1)
+    made = trainer.general.sequences
+    assert isinstance(made, kept_letters.TransformerLetters)
+    assert isinstance(made.kept, KeptTransformer)
+    assert made.kept.rounded == rounded
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -175,6 +191,10 @@ def test_what_cannot_be_compiled_is_told_and_runs_without(monkeypatch: pytest.Mo
     ({}, 10_000, "compile"),
     ({}, 9_999, "eager"),
     ({"net__hidden": 20}, 100_000, "eager"),
+    (TRANSFORMER | WIDE, 500, "compile"),  # large steps are worth it sooner
+    (TRANSFORMER | WIDE, 499, "eager"),
+    (TRANSFORMER | WIDE | {"net__layers": 2}, 750, "compile"),
+    (TRANSFORMER | WIDE | {"net__layers": 2}, 749, "eager"),
 ])  # fmt: skip
 def test_auto_compiles_where_it_saves_time(
     changes: dict[str, object], steps: int, wanted: str, monkeypatch: pytest.MonkeyPatch

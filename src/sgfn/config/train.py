@@ -41,7 +41,7 @@ from sgfn.config.tasks import (
     TableConfig,
 )
 
-Accelerate = Literal["auto", "eager", "compile", "graph"]
+Accelerate = Literal["auto", "eager", "compile", "compile-float32", "graph"]
 Preset = Literal[
     "none",
     "demo",

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shlex
 import shutil
 import sys
 import types
@@ -42,8 +43,13 @@ def compiled(function: Callable[..., Any], device: torch.device, **more: Any) ->
     """
 
     options: dict[str, Any] = {"guard_filter_fn": lambda guards: [False] * len(guards)}
-    options |= LEAN | OPTIONS[device.type] | more
+    options |= options_for(device) | more
     return torch.compile(_with_own_code(function), fullgraph=True, dynamic=False, options=options)
+
+
+def options_for(device: torch.device) -> dict[str, Any]:
+    """Options of the compiler for a device."""
+    return LEAN | OPTIONS[device.type] | ({"cpp.cxx": (None, compiler_itself())} if device.type == "cpu" else {})
 
 
 def _with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,7 +72,7 @@ class CompiledSteps:
 
     def __init__(self, function: Callable[..., Any], device: torch.device, **more: Any) -> None:
         """`more` are further options of the compiler."""
-        self.function, self.device, self.options = function, device, LEAN | OPTIONS[device.type] | more
+        self.function, self.device, self.options = function, device, options_for(device) | more
         self.inner: Callable[..., Any] | None = None
         self.seen: tuple[tuple[Any, ...], tuple[Any, ...]] = (), ()
         self.whole = torch.compile(_with_own_code(function), backend=self._backend, fullgraph=True, dynamic=False)
@@ -123,5 +129,16 @@ def compiler_missing(device: torch.device) -> str:
         return f"torch {OLDEST}"
     if device.type == "cuda":
         return "" if find_spec("triton") is not None else "Triton"
-    wanted = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")  # as torch looks for it
-    return "" if shutil.which(wanted) else f"a C++ compiler ({wanted})"
+    missing = [word for word in (compiler_command()[0], compiler_itself()) if not shutil.which(word)]
+    return f"a C++ compiler ({missing[0]})" if missing else ""
+
+
+def compiler_command() -> list[str]:
+    """Words of the C++ compiler's command: `CXX` as a shell reads it (ccache g++), else g++ (macOS: clang++)."""
+    return shlex.split(os.environ.get("CXX", "")) or ["clang++" if sys.platform == "darwin" else "g++"]
+
+
+def compiler_itself() -> str:
+    """The last word of that command that names a program: torch takes one word, neither a wrapper nor flags."""
+    words = compiler_command()
+    return next((word for word in reversed(words) if not word.startswith("-") and shutil.which(word)), words[0])

@@ -24,12 +24,13 @@ from sgfn.objectives.parts import explain
 class CompiledBackend(Backend):
     """Scores and updates as the general backend does, in compiled functions of tensors whose shapes never change."""
 
-    def __init__(self, general: GeneralBackend) -> None:
+    def __init__(self, general: GeneralBackend, *, rounded: bool = False) -> None:
+        """`rounded` allows kernels for CPUs to round factors of the gradient's products to bfloat16."""
         super().__init__(general.setup)
         self.general, self.env, self.device = general, general.env, general.setup.device
         self.before = general.sequences
         if general.sequences is None:
-            general.sequences = make_letters(self.env, general.nets, self.device)
+            general.sequences = make_letters(self.env, general.nets, self.device, rounded=rounded)
         self.learns_noise = self.config.dynamics.mode == "batch"
         setup = general.setup
         self.optimisers = [setup.optimiser, *([setup.noise_optimiser] if self.learns_noise else [])]

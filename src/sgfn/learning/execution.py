@@ -1,5 +1,6 @@
 """Ways to run steps: eager, compiled, or captured in a CUDA graph. The numbers are the same up to rounding."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, get_args, runtime_checkable
@@ -10,6 +11,7 @@ from torch import Tensor
 from sgfn.config import Accelerate
 from sgfn.config.checks import one_of
 from sgfn.learning.compilation import NotCompilableError, compiler_missing
+from sgfn.learning.kernels.cpp import refused
 from sgfn.learning.kernels.cpu_mlp import mlp_fits
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
@@ -18,14 +20,21 @@ COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Steps of a run from which compiling saves time where scores are in a table, by device. It takes half a minute, and
 saves two milliseconds a step on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
 COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cpu, mlp": 10_000, "cuda": 100_000, "cuda, large": 30_000}
-"""The same where scores are computed: on a CPU it saves a tenth of a second and more a step of a transformer of 50
-letters, and some 10 ms of an MLP that a kernel takes (another is faster uncompiled); on a GPU it takes 30 to 90 s where
-nothing was compiled before and saves .3 to 1 ms, in large batches 1 to 4 ms, beside uncompiled steps in a CUDA graph
+"""The same where scores are computed, for small networks on a CPU. On a GPU it takes 30 to 90 s where nothing was
+compiled before and saves .3 to 1 ms, in large batches 1 to 4 ms, beside uncompiled steps in a CUDA graph
 (benchmarks/results/speed_real_cuda.json)."""
+COMPILE_LARGE_FROM_STEPS = {"cpu": 500, "cpu, mlp": 5_000}
+LARGE_WORK = {"cpu": 64 * 50 * 3 * 128**2, "cpu, mlp": 64 * 50 * 2 * 256**2}
+"""The same for large networks on a CPU, and what large is: states x layers x width squared of a step; between small and
+large ones steps are in inverse proportion. There it saves .16 s a step of such a transformer, and 13 ms of such an MLP
+that a kernel takes (benchmarks/results/two_trees_long_cpu.json; another MLP is faster uncompiled), and takes 30 to 40 s
+where nothing was compiled before."""
 LARGE = 16_384
 """States of a batch (trajectories x steps) from which it is large in this."""
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
+COMPILED = ("compile", "compile-float32")
+"""Ways that compile; the second rounds no factors of products."""
 COMPILING = "compiling: the first step takes about half a minute, less where the same was compiled before"
 HALVES = "the reward leaves the GPU: it is called between two captured halves of each step"
 COMPILABLE = "flow networks by other objectives than eflow, without ways to explore, workers or ranks"
@@ -57,7 +66,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def choose(learner: Learner, accelerate: str = "auto", insist: bool = True) -> tuple[str, str]:
-    """The way to run steps (`eager`, `compile` or `graph`), and a notice where another was wanted.
+    """The way to run steps (`eager`, `graph` or one of `COMPILED`), and a notice where another was wanted.
 
     `auto` chooses by device and by the number of steps of the whole run, so that a resumed run goes on as it was. A way
     that is not available is an error; without `insist`, it is a notice and the default without compiling.
@@ -85,9 +94,16 @@ def _pays(learner: Learner, kind: str) -> bool:
     if kind == "cuda" and config.batch * learner.env.horizon >= LARGE:
         kind = "cuda, large"
     if kind == "cpu" and config.net.encoder != "transformer":
-        enough = config.steps >= COMPILE_LONG_FROM_STEPS["cpu, mlp"]
+        enough = config.steps >= _steps_that_pay(learner, "cpu, mlp")
         return enough and isinstance(learner, Trainer) and mlp_fits(learner.env, learner.nets.encoder)
-    return config.steps >= COMPILE_LONG_FROM_STEPS[kind]
+    return config.steps >= (_steps_that_pay(learner, kind) if kind == "cpu" else COMPILE_LONG_FROM_STEPS[kind])
+
+
+def _steps_that_pay(learner: Learner, kind: str) -> int:
+    """Steps from which compiling pays on a CPU where scores are computed, by the work of one."""
+    net, states = learner.config.net, learner.config.batch * learner.env.horizon
+    fewest = COMPILE_LARGE_FROM_STEPS[kind] * max(1.0, LARGE_WORK[kind] / (states * net.layers * net.hidden**2))
+    return min(COMPILE_LONG_FROM_STEPS[kind], math.ceil(fewest))
 
 
 def _default_without_compiling(learner: Learner) -> str:
@@ -101,28 +117,29 @@ def _obstacle(learner: Learner, wanted: str) -> str:
         return "captures steps on a GPU, and this run is on a CPU"
     if wanted == "graph" and not (learner.capturable or learner.halves):
         return "cannot hold steps of this run, which leave the GPU"
-    if wanted == "compile" and not learner.compilable:
+    if wanted in COMPILED and not learner.compilable:
         return f"is for {COMPILABLE}"
-    missing = compiler_missing(learner.device) if wanted == "compile" else ""
+    missing = compiler_missing(learner.device) if wanted in COMPILED else ""
     return f"needs {missing}, which is not installed" if missing else ""
 
 
 def stepper(learner: Learner, accelerate: str = "auto", insist: bool = True) -> Stepper:
-    """The stepper that runs a learner's steps in the chosen way; on a GPU with TF32 products."""
+    """The stepper that runs a learner's steps in the chosen way; on a GPU with TF32 products but `compile-float32`."""
     chosen, notice = choose(learner, accelerate, insist)
     cuda = learner.device.type == "cuda"
     if cuda:
-        torch.set_float32_matmul_precision("high")
-    if chosen == "compile":
+        torch.set_float32_matmul_precision("highest" if chosen == "compile-float32" else "high")
+    if chosen in COMPILED:
+        learner.rounds_products = chosen == "compile"
         try:
             learner.compile()
             notice = COMPILING
         except NotCompilableError as error:
-            if insist and accelerate == "compile":
-                raise ValueError(f"accelerate 'compile': {error}: use auto") from error
+            if insist and accelerate in COMPILED:
+                raise ValueError(f"accelerate {accelerate!r}: {error}: use auto") from error
             chosen, notice = _default_without_compiling(learner), f"{error}: steps run without compiling"
     if chosen == "eager" or not cuda:
-        return PlainStep(learner, notice)
+        return PlainStep(learner, "; ".join(filter(None, [notice, *refused()])))
     if learner.capturable:
         return GraphedStep(learner, notice)
     if learner.halves:

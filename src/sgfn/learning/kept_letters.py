@@ -1,9 +1,7 @@
 """Rollouts on a CPU that keep what the gradient of their batch reads: networks by kernels in C++, the rest compiled.
 
 A kernel represents the prefix that a letter was added to; heads, exploration, noise and the next state are one compiled
-function, as in `learning.letters`. An update on the same batch then needs no second pass through the network. After
-`torch.set_float32_matmul_precision("medium")` products of the gradient are in bfloat16, which torch means by it; scores
-and losses never are.
+function, as in `learning.letters`. An update on the same batch then needs no second pass through the network.
 """
 
 from abc import abstractmethod
@@ -15,7 +13,7 @@ from torch import Tensor
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.kernels.cpu_mlp import KeptMLP, mlp_fits
-from sgfn.learning.kernels.cpu_transformer import KeptTransformer, transformer_fits
+from sgfn.learning.kernels.cpu_transformer import KeptTransformer, rounds_fast, transformer_fits
 from sgfn.learning.letters import CompiledLetters, Memory, letters_fit
 from sgfn.learning.rollout import RolloutSteps
 from sgfn.nets.encoders import MLP, SequenceReader
@@ -66,8 +64,7 @@ class KeptLetters(CompiledLetters):
         made, self.made = self.made, None
         if made is None or batch.realised is not made or self.kept is None:
             return None
-        rounded = torch.get_float32_matmul_precision() == "medium"
-        return self.kept.representations(self.items(batch.states[:, -1, : self.rows - 1]), rounded=rounded)
+        return self.kept.representations(self.items(batch.states[:, -1, : self.rows - 1]))
 
     def _start(self) -> Memory:
         """The representation of the empty prefix."""
@@ -95,11 +92,13 @@ class KeptLetters(CompiledLetters):
 
 
 class TransformerLetters(KeptLetters):
-    """Rollouts by a transformer."""
+    """Rollouts by a transformer; `rounded` as in `KeptTransformer`."""
+
+    rounded = False
 
     def make(self) -> KeptTransformer:
         """The kernel for transformers."""
-        return KeptTransformer(self.tokens.core, self.batch, self.rows)
+        return KeptTransformer(self.tokens.core, self.batch, self.rows, rounded=self.rounded)
 
     def first(self) -> Tensor:
         """The learned start."""
@@ -135,14 +134,20 @@ class MLPLetters(KeptLetters):
         return letters
 
 
-def make_letters(env: object, nets: FlowNets, device: torch.device) -> CompiledLetters | None:
-    """Rollouts letter by letter, by a kernel for CPUs where one fits; None where they are not made so."""
+def make_letters(env: object, nets: FlowNets, device: torch.device, *, rounded: bool = False) -> CompiledLetters | None:
+    """Rollouts letter by letter, by a kernel for CPUs where one fits; None where they are not made so.
+
+    `rounded` lets that for transformers round factors of its gradient's products, where the processor is faster so.
+    """
     cpu = device.type == "cpu"
     if not isinstance(env, SequenceEnv):
         return None
     if letters_fit(env, nets):
         assert isinstance(nets.encoder, SequenceReader)
-        kept = cpu and transformer_fits(nets.encoder.tokens.core)
-        return (TransformerLetters if kept else CompiledLetters)(env, nets, device)
+        if not cpu or not transformer_fits(nets.encoder.tokens.core):
+            return CompiledLetters(env, nets, device)
+        found = TransformerLetters(env, nets, device)
+        found.rounded = rounded and rounds_fast()
+        return found
     plain = cpu and nets.join is None and env.intends_outcomes and mlp_fits(env, nets.encoder)
     return MLPLetters(env, nets, device) if plain else None

@@ -152,6 +152,9 @@ class Learner(ABC):
         states = self.config.batch * self.env.horizon
         return states * max(1.0, self.config.net.hidden / NARROW) ** 2 < SMALL
 
+    rounds_products: bool = False
+    """Whether compiled steps on a CPU may round factors of the gradient's products to bfloat16."""
+
     @property
     def compilable(self) -> bool:
         """Whether `compile` may be called."""
@@ -228,7 +231,7 @@ class Learner(ABC):
     def _finite(self) -> Tensor:
         """Whether all weights are finite numbers."""
         weights = [p for module in self.modules().values() for p in module.parameters()]
-        return torch.stack([p.isfinite().all() for p in weights] or [torch.ones((), device=self.device).bool()]).all()
+        return torch.stack([(p * 0.0).sum() for p in weights] or [torch.zeros((), device=self.device)]).isfinite().all()
 
     def check_finite(self) -> None:
         """Raise if a weight is not finite."""

@@ -411,7 +411,7 @@ class Trainer(Learner):
         Raises `NotCompilableError`, with nothing changed, where a part of the user's own cannot be compiled.
         """
         if not self.scores_in_table or self.fixed_length is None:
-            backend = CompiledBackend(self.general)
+            backend = CompiledBackend(self.general, rounded=self.rounds_products)
             backend.try_out(self.generator, self.temperature, self.schedule_values[0])
             self.backend, self.finish = backend, compiled(self.finish, self.device)
         self.is_compiled = True

@@ -7,7 +7,7 @@ import mmap
 import os
 import platform
 import re
-import shutil
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -18,6 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sgfn.learning.compilation import compiler_command
+
 FLOATS = ctypes.c_void_p
 LANES = 16
 """Widths are multiples of so many entries."""
@@ -25,30 +27,48 @@ LARGE_PAGE = 2**21
 FLAGS = ("-O3", "-march=native", "-std=gnu++17", "-fopenmp", "-shared", "-fPIC", "-fno-math-errno")
 
 
+REFUSED: dict[str, str] = {}
+"""Why kernels could not be compiled, in a line for the user, by name."""
+
+
 @cache
 def library(name: str) -> ctypes.CDLL | None:
-    """The compiled `NAME.cpp` of this folder; None where it cannot be compiled, as without GCC."""
-    compiler = shutil.which(os.environ.get("CXX", "g++"))
-    if compiler is None or not sys.platform.startswith("linux"):
+    """The compiled `NAME.cpp` of this folder; None where it cannot be compiled, as without GCC: see `refused`."""
+    REFUSED.pop(name, None)
+    if not sys.platform.startswith("linux"):
         return None
-    source = Path(__file__).with_name(f"{name}.cpp")
+    source, compiler = Path(__file__).with_name(f"{name}.cpp"), compiler_command()
     try:
         return ctypes.CDLL(str(_built(compiler, source)))
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.CalledProcessError) as error:
+        REFUSED[name] = f"no kernels in C++ for this CPU: {_why(error, shlex.join(compiler))}"
         return None
 
 
-def _built(compiler: str, source: Path) -> Path:
+def refused() -> list[str]:
+    """Lines for the user on kernels that were wanted and could not be compiled."""
+    return list(dict.fromkeys(REFUSED.values()))
+
+
+def _why(error: OSError | subprocess.CalledProcessError, command: str) -> str:
+    """What went wrong with the compiler, in few words."""
+    if isinstance(error, FileNotFoundError):
+        return f"the compiler {command!r} (CXX, else g++) is not there"
+    said = (getattr(error, "stderr", None) or b"").decode(errors="replace").splitlines()
+    return f"{command!r} failed ({next((line.strip() for line in said if 'error' in line), str(error))})"
+
+
+def _built(compiler: list[str], source: Path) -> Path:
     """The shared library of a source, compiled where it is not there yet; processes never see half of one."""
-    about = subprocess.run([compiler, "--version"], check=True, capture_output=True).stdout + _processor()
+    about = subprocess.run([*compiler, "--version"], check=True, capture_output=True).stdout + _processor()
     read = b"".join(path.read_bytes() for path in (source, *sorted(source.parent.glob("*.h"))))
-    key = hashlib.sha256(read + about + repr(FLAGS).encode()).hexdigest()[:24]
+    key = hashlib.sha256(read + about + repr((FLAGS, compiler)).encode()).hexdigest()[:24]
     target = compiled_folder() / "sgfn" / f"{source.stem}-{key}.so"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as aside:
             part = Path(aside) / target.name
-            subprocess.run([compiler, *FLAGS, str(source), "-o", str(part)], check=True, capture_output=True)
+            subprocess.run([*compiler, *FLAGS, str(source), "-o", str(part)], check=True, capture_output=True)
             part.replace(target)
     if target.stat().st_uid != os.getuid() or target.parent.stat().st_uid != os.getuid():
         raise PermissionError(f"{target} is somebody else's")  # who could have put any code there

@@ -58,8 +58,7 @@ extern "C" void letter(const Shape* shape, const Layer* layers, float* const* su
     int h = s.width;
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
+        auto [me, many, first, count] = part_of(s.batch);
         float* active = (float*)aligned_alloc(64, sizeof(float) * (size_t)(count + 1) * h);
         long apart = (long)s.length * h, from = (long)first * apart + (long)t * h;
         for (int i = 0; i < count; i++) {
@@ -76,24 +75,22 @@ extern "C" void letter(const Shape* shape, const Layer* layers, float* const* su
     }
 }
 
-template <class Kind>
-static void gradient_as(const Shape& s, const Layer* layers, float* const* sums, const int64_t* letters, long letters_apart,
-                        const float* slope, float* found, long size) {
-    typedef typename Kind::Entry Entry;
+// Gradient of weight and bias of each layer after the first, of the start and of the table, into `found`
+extern "C" void gradient(const Shape* shape, const Layer* layers, float* const* sums, const int64_t* letters,
+                         long letters_apart, const float* slope, float* found, long size) {
+    const Shape& s = *shape;
     int h = s.width, n = s.length;
     long square = (long)h * h;
-    Entry* packs = (Entry*)aligned_alloc(64, sizeof(Entry) * square * s.layers);
+    float* packs = (float*)aligned_alloc(64, sizeof(float) * square * s.layers);
     float* every = (float*)aligned_alloc(64, sizeof(float) * size * s.threads);
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
-        float* mine = every + size * me;
-        memset(mine, 0, sizeof(float) * size);
+        auto [me, many, first, count] = part_of(s.batch);
+        float* mine = zeros(every + size * me, size);
 #pragma omp for schedule(static)
         for (int l = 0; l < s.layers - 1; l++)
             pack(layers[l].weight.at, layers[l].weight.row, layers[l].weight.column, h, h, packs + square * l);
-        Worker<Kind> worker(h);
+        Worker<Number> worker(h);
         float* rows = (float*)aligned_alloc(64, sizeof(float) * (long)n * h);
         float* active = (float*)aligned_alloc(64, sizeof(float) * (long)CHUNK * h);
         float* start_slope = mine + (square + h) * (s.layers - 1);
@@ -131,13 +128,4 @@ static void gradient_as(const Shape& s, const Layer* layers, float* const* sums,
     }
     free(packs);
     free(every);
-}
-
-// Gradient of weight and bias of each layer after the first, of the start and of the table, into `found`
-extern "C" void gradient(const Shape* shape, const Layer* layers, float* const* sums, const int64_t* letters,
-                         long letters_apart, const float* slope, float* found, long size, int rounded_products) {
-    if (rounded_products)
-        gradient_as<Bfloat>(*shape, layers, sums, letters, letters_apart, slope, found, size);
-    else
-        gradient_as<Number>(*shape, layers, sums, letters, letters_apart, slope, found, size);
 }

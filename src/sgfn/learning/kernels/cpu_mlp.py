@@ -94,13 +94,13 @@ class KeptMLP:
         )
         return self.out[:, position]
 
-    def representations(self, letters: Int[Tensor, "B L"], *, rounded: bool = False) -> Float[Tensor, "B M H"]:
-        """`encode_along` of the prefixes that were read, with its gradient; `rounded` has its products in bfloat16."""
+    def representations(self, letters: Int[Tensor, "B L"]) -> Float[Tensor, "B M H"]:
+        """`encode_along` of the prefixes that were read, with its gradient."""
         table, start = rows_by_symbol(self.encoder.linear[0], self.env)
         later = [weight for layer in self.encoder.linear[1:] for weight in (layer.weight, layer.bias)]
-        return FromKept.apply(self, rounded, letters.contiguous(), *later, start, table)
+        return FromKept.apply(self, letters.contiguous(), *later, start, table)
 
-    def gradient(self, letters: Int[Tensor, "B L"], slope: Float[Tensor, "B M H"], rounded: bool) -> list[Tensor]:
+    def gradient(self, letters: Int[Tensor, "B L"], slope: Float[Tensor, "B M H"]) -> list[Tensor]:
         """Gradient of weights and biases of layers after the first, of the start and of the table."""
         slope, later = slope.contiguous(), len(self.encoder.linear) - 1
         h, steps = self.encoder.width, self.table.shape[0]
@@ -116,7 +116,6 @@ class KeptMLP:
             at(slope),
             at(found),
             ctypes.c_long(len(found)),
-            ctypes.c_int(rounded),
         )
         return [piece.view(shape) for piece, shape in zip(found.split(sizes), shapes, strict=True)]
 
@@ -125,12 +124,12 @@ class FromKept(torch.autograd.Function):
     """Representations that a rollout computed, as a function of weights."""
 
     @staticmethod
-    def forward(ctx: Any, kept: KeptMLP, rounded: bool, letters: Tensor, *weights: Tensor) -> Tensor:
+    def forward(ctx: Any, kept: KeptMLP, letters: Tensor, *weights: Tensor) -> Tensor:
         """What is kept."""
-        ctx.kept, ctx.rounded, ctx.letters = kept, rounded, letters
+        ctx.kept, ctx.letters = kept, letters
         return kept.out.view_as(kept.out)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Any, ...]:
         """By the kernel, from the same rollout."""
-        return None, None, None, *ctx.kept.gradient(ctx.letters, slopes[0], ctx.rounded)
+        return None, None, *ctx.kept.gradient(ctx.letters, slopes[0])

@@ -19,11 +19,12 @@ typedef uint32_t Pairs __attribute__((vector_size(64), aligned(4), may_alias));
 
 static const int W = 16;  // lanes
 #ifdef __AVX512F__
-static const int ROWS = 8, PANEL = 2;  // of a tile whose sums stay in registers: rows, and vectors of columns
+static const int ROWS = 6, PANEL = 4;  // of a tile whose sums stay in registers: rows, and vectors of columns
 #else
 static const int ROWS = 4, PANEL = 1;
 #endif
-static const int CHUNK = 64;  // rows of trajectories that the gradient takes at once
+static const int DEPTH = 96;   // of a panel that stays in a cache
+static const int CHUNK = 192;   // rows of trajectories that the gradient takes at once
 
 static inline Lanes load(const float* p) { return *(const Lanes*)p; }
 static inline void store(float* p, Lanes v) { *(Lanes*)p = v; }
@@ -47,6 +48,25 @@ static inline float largest(Lanes v) {
         v = other > v ? other : v;
     }
     return v[0];
+}
+
+// 16 rows, `apart` entries apart, as 16 columns that lie side by side
+static inline void transpose(const float* rows, long apart, float* out) {
+    const Words lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    Lanes x[W];
+#pragma GCC unroll 16
+    for (int i = 0; i < W; i++) x[i] = load(rows + i * apart);
+#pragma GCC unroll 4
+    for (int by = 1; by < W; by *= 2)
+#pragma GCC unroll 16
+        for (int i = 0; i < W; i++)
+            if (!(i & by)) {  // exchange the quarters of a square of 2 by 2 squares that are off its diagonal
+                Lanes one = x[i], two = x[i + by];
+                x[i] = __builtin_shuffle(one, two, (lane & by) != 0 ? lane - by + W : lane);
+                x[i + by] = __builtin_shuffle(one, two, (lane & by) != 0 ? lane + W : lane + by);
+            }
+#pragma GCC unroll 16
+    for (int i = 0; i < W; i++) store(out + i * W, x[i]);
 }
 
 // e^x for x <= 0, by 2^n e^r
@@ -100,7 +120,8 @@ struct Bfloat {
     typedef uint32_t Entry;
     static inline Lanes add(Lanes sum, uint32_t a, const uint32_t* b) {
 #ifdef __AVX512BF16__
-        return (Lanes)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(a), (__m512bh)_mm512_loadu_si512(b));
+        asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(Pairs{} + a), "v"(*(const Pairs*)b));  // GCC's own stores its sums
+        return sum;
 #else
         Pairs pair = *(const Pairs*)b;
         float low, high;
@@ -118,14 +139,16 @@ static inline void tile(int k, const typename Kind::Entry* a, long row, long ste
     Lanes sums[R][V];
 #pragma GCC unroll 8
     for (int i = 0; i < R; i++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int j = 0; j < V; j++) sums[i][j] = Lanes{};
     for (int p = 0; p < k; p++, a += step, b += V * W)
 #pragma GCC unroll 8
         for (int i = 0; i < R; i++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
             for (int j = 0; j < V; j++) sums[i][j] = Kind::add(sums[i][j], a[i * row], b + j * W);
+#pragma GCC unroll 8  // or sums would be stored in each round, to be indexed here
     for (int i = 0; i < R; i++)
+#pragma GCC unroll 4
         for (int j = 0; j < V; j++) {
             Lanes found = sums[i][j];
             if (bias) found += load(bias + j * W);
@@ -137,45 +160,63 @@ static inline void tile(int k, const typename Kind::Entry* a, long row, long ste
 template <class Kind, int V>
 static void columns(int m, int k, const typename Kind::Entry* a, long row, long step, const typename Kind::Entry* b,
                     float* c, long ldc, const float* bias, bool onto) {
-    int i = 0;
-    for (; i + ROWS <= m; i += ROWS) tile<Kind, ROWS, V>(k, a + i * row, row, step, b, c + i * ldc, ldc, bias, onto);
-    for (; i < m; i++) tile<Kind, 1, V>(k, a + i * row, row, step, b, c + i * ldc, ldc, bias, onto);
+    for (int p = 0; p < k; p += DEPTH, a += DEPTH * step, b += DEPTH * V * W, bias = nullptr, onto = true) {
+        int i = 0, deep = k - p < DEPTH ? k - p : DEPTH;
+        for (; i + ROWS <= m; i += ROWS) tile<Kind, ROWS, V>(deep, a + i * row, row, step, b, c + i * ldc, ldc, bias, onto);
+        for (; i + 2 <= m; i += 2) tile<Kind, 2, V>(deep, a + i * row, row, step, b, c + i * ldc, ldc, bias, onto);
+        for (; i < m; i++) tile<Kind, 1, V>(deep, a + i * row, row, step, b, c + i * ldc, ldc, bias, onto);
+    }
+}
+
+// Columns of the panel of a matrix [k, n] that begins at j: of the widest that fit, then of two vectors, then of one
+static inline int panel_at(int j, int n) {
+    if (j + PANEL * W <= n) return PANEL * W;
+    return PANEL > 2 && j + 2 * W <= n ? 2 * W : W;
 }
 
 template <class Kind>
 static void product(int m, int n, int k, const typename Kind::Entry* a, long row, long step,
                     const typename Kind::Entry* b, float* c, long ldc, const float* bias, bool onto) {
-    int j = 0;
-    for (; j + PANEL * W <= n; j += PANEL * W)
-        columns<Kind, PANEL>(m, k, a, row, step, b + (long)j * k, c + j, ldc, bias ? bias + j : nullptr, onto);
-    for (; j < n; j += W)
-        columns<Kind, 1>(m, k, a, row, step, b + (long)j * k, c + j, ldc, bias ? bias + j : nullptr, onto);
+    for (int j = 0, wide; j < n; j += wide) {
+        wide = panel_at(j, n);
+        auto some = wide == PANEL * W ? columns<Kind, PANEL> : wide == 2 * W ? columns<Kind, 2> : columns<Kind, 1>;
+        some(m, k, a, row, step, b + (long)j * k, c + j, ldc, bias ? bias + j : nullptr, onto);
+    }
 }
 
 // Entry (p, j) of a matrix [k, n] in panels
 static inline long in_panels(int p, int j, int k, int n) {
-    int width = PANEL * W, full = n / width * width;
-    int first = j < full ? j / width * width : j / W * W;
-    int wide = j < full ? width : W;
-    return (long)first * k + (long)p * wide + (j - first);
+    int width = PANEL * W, first = j / width * width;
+    if (PANEL > 2 && first + width > n && j - first >= 2 * W) first += 2 * W;
+    if (first + panel_at(first, n) <= j) first = j / W * W;
+    return (long)first * k + (long)p * panel_at(first, n) + (j - first);
+}
+
+// Rows p to p + 15 of a matrix by its strides, of columns j to j + 15
+static inline void square(const float* source, long row, long column, int p, int j, float* out) {
+    const float* at = source + p * row + j * column;
+    if (row == 1) return transpose(at, column, out);
+    for (int i = 0; i < W; i++)
+        for (int c = 0; c < W; c++) out[i * W + c] = at[i * row + c * column];
 }
 
 static void pack(const float* source, long row, long column, int k, int n, float* out) {
-    for (int p = 0; p < k; p++)
+    float some[W * W];
+    for (int p = 0; p < k; p += W)
         for (int j = 0; j < n; j += W) {
-            float* to = out + in_panels(p, j, k, n);
-            for (int i = 0; i < W; i++) to[i] = source[p * row + (j + i) * column];
+            square(source, row, column, p, j, some);
+            for (int i = 0; i < W; i++) store(out + in_panels(p + i, j, k, n), load(some + i * W));
         }
 }
 
 static void pack(const float* source, long row, long column, int k, int n, uint32_t* out) {
-    for (int p = 0; p < k / 2; p++)
+    float some[W * W];
+    for (int p = 0; p < k; p += W)
         for (int j = 0; j < n; j += W) {
-            uint32_t* to = out + in_panels(p, j, k / 2, n);
-            for (int i = 0; i < W; i++) {
-                const float* at = source + 2 * p * row + (j + i) * column;
-                to[i] = rounded(at[0]) | rounded(at[row]) << 16;
-            }
+            square(source, row, column, p, j, some);
+            for (int i = 0; i < W; i += 2)
+                *(Pairs*)(out + in_panels((p + i) / 2, j, k / 2, n)) =
+                    rounded_lanes(load(some + i * W)) | rounded_lanes(load(some + (i + 1) * W)) << 16;
         }
 }
 
@@ -301,6 +342,17 @@ template <class Kind> struct Worker {
         add_rows(slope, m, outputs, bias_slope);
     }
 };
+
+struct Part {  // of a batch: this thread, how many there are, the first of its trajectories and their number
+    int me, many, first, count;
+};
+
+static inline Part part_of(int batch) {
+    int me = omp_get_thread_num(), many = omp_get_num_threads(), first = (long)batch * me / many;
+    return {me, many, first, (int)((long)batch * (me + 1) / many - first)};
+}
+
+static inline float* zeros(float* at, long size) { return (float*)memset(at, 0, sizeof(float) * size); }
 
 // Sums of as many arrays as threads found, which share the work
 static inline void add_parts(const float* parts, long size, int many, float* found) {

@@ -17,7 +17,7 @@ struct Block {
 };
 
 struct Kept {  // of a block
-    float *start, *read, *mixed, *middle, *wide, *keys, *values;
+    float *start, *read, *mixed, *middle, *wide, *keys, *peaks;
     float *read_pack, *write_pack, *widen_pack, *narrow_pack;
 };
 
@@ -50,8 +50,9 @@ static inline Lanes matched(const float* entries, const float* block, int each) 
     return even + odd;
 }
 
-// Shares of positions 0..t for one head: exponentials over their sum; keys in blocks of 16 positions, `apart` entries apart
-static inline void attend(const float* query, const float* keys, long apart, int each, int t, float* shares) {
+// Shares of positions 0..t for one head: exponentials over their sum; keys in blocks of 16 positions, `apart` entries
+// apart; `peak`: the largest score, and one over the sum
+static inline void attend(const float* query, const float* keys, long apart, int each, int t, float* shares, float* peak) {
     int vectors = t / W + 1;
     float scale = 1.0f / std::sqrt((float)each);
     Lanes most = all(-INFINITY), sum = Lanes{};
@@ -69,26 +70,31 @@ static inline void attend(const float* query, const float* keys, long apart, int
         store(shares + v * W, share);
     }
     float inverse = 1.0f / total(sum);
+    peak[0] = top, peak[1] = inverse;
     for (int v = 0; v < vectors; v++) store(shares + v * W, load(shares + v * W) * inverse);
 }
 
-static inline void ahead(const float* from, long count) {
-    for (long i = 0; i < count; i += W) __builtin_prefetch(from + i);
+template <int NEAR = 3> static inline void ahead(const float* from, long count) {
+    for (long i = 0; i < count; i += W) __builtin_prefetch(from + i, 0, NEAR);
 }
 
-// Attention of row t of a trajectory, whose key and value are stored: keys [cached / 16, width, 16], values [cached, width]
+// Attention of row t of a trajectory, whose key is stored: keys [cached / 16, width, 16]; values are where they were read
 static void mix(const Shape& s, const Kept& kept, int b, int t, bool more, float* mixed) {
     int h = s.width, each = h / s.heads;
     long size = (long)s.cached * h, block = (long)h * W;
     const float* row = kept.read + ((long)b * s.length + t) * 3 * h;
-    float *keys = kept.keys + b * size, *values = kept.values + b * size;
+    float* keys = kept.keys + b * size;
+    const float* values = row - (long)t * 3 * h + 2 * h;
     float shares[s.heads * s.cached];
-    if (more) ahead(keys + size, (t / W + 1) * block), ahead(values + size, (long)(t + 1) * h);
-    memcpy(values + (long)t * h, row + 2 * h, sizeof(float) * h);
+    if (more) {
+        ahead(keys + size, (t / W + 1) * block);
+        for (int p = 0; p < t; p++) ahead(values + ((long)s.length + p) * 3 * h, h);
+    }
     float* here = keys + t / W * block + t % W;
     for (int d = 0; d < h; d++) here[d * W] = row[h + d];
     for (int head = 0; head < s.heads; head++)
-        attend(row + head * each, keys + (long)head * each * W, block, each, t, shares + head * s.cached);
+        attend(row + head * each, keys + (long)head * each * W, block, each, t, shares + head * s.cached,
+               kept.peaks + (((long)b * s.length + t) * s.heads + head) * 2);
     for (int j = 0; j < h; j += 4 * W) {
         int many = h - j < 4 * W ? (h - j) / W : 4;
         Lanes sums[4] = {};
@@ -97,7 +103,7 @@ static void mix(const Shape& s, const Kept& kept, int b, int t, bool more, float
         for (int p = 0; p <= t; p++)
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++)
-                sums[i] += of[i][p] * load(values + (long)p * h + j + (i < many ? i * W : 0));
+                sums[i] += of[i][p] * load(values + (long)p * 3 * h + j + (i < many ? i * W : 0));
         for (int i = 0; i < many; i++) store(mixed + j + i * W, sums[i]);
     }
 }
@@ -109,8 +115,7 @@ extern "C" void letter(const Shape* shape, const Block* blocks, const Kept* kept
     int h = s.width;
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
+        auto [me, many, first, count] = part_of(s.batch);
         float* room = (float*)aligned_alloc(64, sizeof(float) * (size_t)(count + 1) * 6 * h);
         float *normed = room, *mixed = normed + (long)count * h, *wide = mixed + (long)count * h;
         for (int i = 0; i < count; i++) {
@@ -153,57 +158,106 @@ extern "C" void letter(const Shape* shape, const Block* blocks, const Kept* kept
     }
 }
 
-// Gradient of one trajectory's attention: of queries, keys and values [length, 3 width], from that of what was mixed
-static void mix_back(const Shape& s, const Kept& kept, int b, const float* slope, float* out, float* room) {
-    int h = s.width, each = h / s.heads, cached = s.cached, length = s.length;
-    const float* rows = kept.read + (long)b * length * 3 * h;
-    const float* mixed = kept.mixed + (long)b * length * h;
-    const float* keys = kept.keys + (long)b * cached * h;
-    float *shares = room, *pulls = shares + (long)length * cached, *values = pulls + (long)length * cached;
+static const int AT_ONCE = 4;  // rows of a trajectory that the gradient of attention takes at once
+
+struct Queries {  // of a head: rows, the last position that each reads (or -1), and what `attend` found of their scores
+    const float *query[AT_ONCE], *slope[AT_ONCE];
+    float top[AT_ONCE], inverse[AT_ONCE], level[AT_ONCE];
+    int upto[AT_ONCE];
+};
+
+// 16 entries of the rows from `first` on, the last of `count` repeated, by columns
+static inline void in_columns(const float* rows, long apart, int first, int count, float* out) {
+    if (first + W <= count) return transpose(rows + first * apart, apart, out);
+    float some[W * W];
+    for (int i = 0; i < W; i++) store(some + i * W, load(rows + (long)(first + i < count ? first + i : count - 1) * apart));
+    transpose(some, W, out);
+}
+
+// Shares of positions 0..last and the gradient of their scores, for some rows: keys and values in blocks of 16 positions
+static inline void shares_back(const Queries& some, int last, const float* keys, long apart, const float* values, int each,
+                               int cached, float* shares, float* pulls) {
+    const Words lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     float scale = 1.0f / std::sqrt((float)each);
-    long block = (long)each * W;
-    for (int head = 0; head < s.heads; head++) {
-        int at = head * each;
-        for (int p = 0; p < length; p++)
-            for (int d = 0; d < each; d++)
-                values[p / W * block + d * W + p % W] = rows[(long)p * 3 * h + 2 * h + at + d];
-        for (int t = 0; t < length; t++) {
-            const float *query = rows + (long)t * 3 * h + at, *g = slope + (long)t * h + at;
-            float *share = shares + (long)t * cached, *pull = pulls + (long)t * cached;
-            attend(query, keys + (long)at * W, (long)h * W, each, t, share);
-            Lanes same = Lanes{};
-            for (int d = 0; d < each; d += W) same += load(g + d) * load(mixed + (long)t * h + at + d);
-            float level = total(same);
-            for (int v = 0; v <= t / W; v++)
-                store(pull + v * W, load(share + v * W) * (matched(g, values + v * block, each) - level) * scale);
-            for (int d = 0; d < each; d += W) {
-                Lanes even = Lanes{}, odd = Lanes{};
-                const float* key = rows + h + at + d;
-                int p = 0;
-                for (; p < t; p += 2) {
-                    even += pull[p] * load(key + (long)p * 3 * h);
-                    odd += pull[p + 1] * load(key + (long)(p + 1) * 3 * h);
-                }
-                if (p == t) even += pull[p] * load(key + (long)p * 3 * h);
-                store(out + (long)t * 3 * h + at + d, even + odd);
+    for (int v = 0; v <= last / W; v++) {
+        Lanes found[AT_ONCE] = {}, slopes[AT_ONCE] = {};
+        for (int d = 0; d < each; d++) {
+            Lanes key = load(keys + v * apart + d * W), value = load(values + ((long)v * each + d) * W);
+#pragma GCC unroll 4
+            for (int i = 0; i < AT_ONCE; i++) {
+                found[i] += some.query[i][d] * key;
+                slopes[i] += some.slope[i][d] * value;
             }
         }
-        for (int p = 0; p < length; p += 4)  // shares of later positions are zero
-            for (int d = 0; d < each; d += W) {
-                Lanes key[4] = {}, value[4] = {};
-                for (int t = p; t < length; t++) {
-                    Lanes query = load(rows + (long)t * 3 * h + at + d), g = load(slope + (long)t * h + at + d);
 #pragma GCC unroll 4
-                    for (int i = 0; i < 4; i++) {
-                        key[i] += pulls[(long)t * cached + p + i] * query;
-                        value[i] += shares[(long)t * cached + p + i] * g;
-                    }
-                }
-                for (int i = 0; i < 4 && p + i < length; i++) {
-                    store(out + (long)(p + i) * 3 * h + h + at + d, key[i]);
-                    store(out + (long)(p + i) * 3 * h + 2 * h + at + d, value[i]);
-                }
+        for (int i = 0; i < AT_ONCE; i++) {
+            Lanes share = exponential(found[i] * scale - some.top[i]) * some.inverse[i];
+            share = lane + v * W <= some.upto[i] ? share : Lanes{};
+            store(shares + i * cached + v * W, share);
+            store(pulls + i * cached + v * W, share * (slopes[i] - some.level[i]) * scale);
+        }
+    }
+}
+
+// Gradient of 16 entries of the queries, and of the keys and values of positions 0..last, to which it is added
+static inline void entries_back(const Queries& some, int last, int d, int cached, const float* shares, const float* pulls,
+                                const float* keys, float* out, long apart, int h, int t) {
+    Lanes query[AT_ONCE], slope[AT_ONCE], found[AT_ONCE] = {};
+#pragma GCC unroll 4
+    for (int i = 0; i < AT_ONCE; i++) query[i] = load(some.query[i] + d), slope[i] = load(some.slope[i] + d);
+    for (int p = 0; p <= last; p++) {
+        float *to = out + p * apart + h + d;
+        Lanes key = load(keys + p * apart + d), key_slope = load(to), value_slope = load(to + h);
+#pragma GCC unroll 4
+        for (int i = 0; i < AT_ONCE; i++) {
+            found[i] += pulls[i * cached + p] * key;
+            key_slope += pulls[i * cached + p] * query[i];
+            value_slope += shares[i * cached + p] * slope[i];
+        }
+        store(to, key_slope);
+        store(to + h, value_slope);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < AT_ONCE; i++)
+        if (some.upto[i] >= 0) store(out + (t + i) * apart + d, found[i]);
+}
+
+// Gradient of one trajectory's attention: of queries, keys and values [length, 3 width], from that of what was mixed
+static void mix_back(const Shape& s, const Kept& kept, int b, bool more, const float* slope, float* out, float* room) {
+    int h = s.width, each = h / s.heads, cached = s.cached, length = s.length;
+    const float* rows = kept.read + (long)b * length * 3 * h;
+    const float* peaks = kept.peaks + (long)b * length * 2 * s.heads;
+    const float* keys = kept.keys + (long)b * cached * h;
+    float *shares = room, *pulls = shares + AT_ONCE * cached, *values = pulls + AT_ONCE * cached;
+    for (int i = 0; i < length; i++) memset(out + (long)i * 3 * h + h, 0, sizeof(float) * 2 * h);
+    for (int head = 0; head < s.heads; head++) {
+        int at = head * each;
+        if (more) {  // some of the next trajectory, whose rows are too far apart to be foreseen
+            ahead<2>(rows + ((long)length * s.heads + head * length) * 3 * each, (long)length * 3 * each);
+            ahead<2>(keys + ((long)cached * s.heads + head * cached) * each, (long)cached * each);
+            ahead<2>(kept.mixed + ((long)(b + 1) * length * s.heads + head * length) * each, (long)length * each);
+        }
+        for (int v = 0; v < cached; v += W)
+            for (int d = 0; d < each; d += W) in_columns(rows + 2 * h + at + d, 3 * h, v, length, values + v * each + d * W);
+        for (int t = 0; t < length; t += AT_ONCE) {
+            Queries some;
+            for (int i = 0; i < AT_ONCE; i++) {
+                int here = t + i < length ? t + i : length - 1;
+                some.upto[i] = t + i < length ? here : -1;
+                some.query[i] = rows + (long)here * 3 * h + at;
+                some.slope[i] = slope + (long)here * h + at;
+                some.top[i] = peaks[(here * s.heads + head) * 2];
+                some.inverse[i] = peaks[(here * s.heads + head) * 2 + 1];
+                const float* mixed = kept.mixed + ((long)b * length + here) * h + at;
+                Lanes same = Lanes{};
+                for (int d = 0; d < each; d += W) same += load(some.slope[i] + d) * load(mixed + d);
+                some.level[i] = total(same);
             }
+            int last = t + AT_ONCE < length ? t + AT_ONCE - 1 : length - 1;
+            shares_back(some, last, keys + (long)at * W, (long)h * W, values, each, cached, shares, pulls);
+            for (int d = 0; d < each; d += W)
+                entries_back(some, last, d, cached, shares, pulls, rows + h + at, out + at, 3 * h, h, t);
+        }
     }
 }
 
@@ -239,10 +293,9 @@ static void back_through(const Shape& s, int first, int count, int l, const Bloc
         const float* mixed = k.mixed + ((long)first * length + r) * h;
         worker.layer(m, h, h, g, mixed, (const Entry*)packs.write, mixed_slope + r * h, found.write, found.write_bias);
     }
-    float* room = (float*)aligned_alloc(64, sizeof(float) * (2L * length + h) * s.cached);
-    memset(room, 0, sizeof(float) * (2L * length + h) * s.cached);
+    float* room = (float*)aligned_alloc(64, sizeof(float) * (2L * AT_ONCE + h) * s.cached);
     for (int i = 0; i < count; i++)
-        mix_back(s, k, first + i, mixed_slope + (long)i * length * h, read_slope + (long)i * length * 3 * h, room);
+        mix_back(s, k, first + i, i + 1 < count, mixed_slope + (long)i * length * h, read_slope + (long)i * length * 3 * h, room);
     free(room);
     for (long r = 0; r < rows; r += CHUNK) {
         int m = rows - r < CHUNK ? rows - r : CHUNK;
@@ -265,10 +318,8 @@ static void gradient_as(const Shape& s, const Block* blocks, const Kept* kept, c
     float* all_found = (float*)aligned_alloc(64, sizeof(float) * size * s.threads);
 #pragma omp parallel num_threads(s.threads)
     {
-        int me = omp_get_thread_num(), many = omp_get_num_threads();
-        int first = (long)s.batch * me / many, count = (long)s.batch * (me + 1) / many - first;
-        float* mine = all_found + size * me;
-        memset(mine, 0, sizeof(float) * size);
+        auto [me, many, first, count] = part_of(s.batch);
+        float* mine = zeros(all_found + size * me, size);
         Packs packs[s.layers];
         for (int l = 0; l < s.layers; l++) {
             Entry* at = room + each * l;
@@ -305,6 +356,15 @@ static void gradient_as(const Shape& s, const Block* blocks, const Kept* kept, c
     }
     free(room);
     free(all_found);
+}
+
+// Whether products of rounded factors are faster here
+extern "C" int rounds_fast() {
+#ifdef __AVX512BF16__
+    return 1;
+#else
+    return 0;
+#endif
 }
 
 // Gradient of all weights into `found`, block by block in the order of `Slopes`, then of the last scale and shift; of items
