@@ -98,7 +98,7 @@ def test_the_percentages_of_the_method_are_those_of_errors_within_the_table() ->
 def test_games_that_a_file_has_are_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played = []
 
-    def fake(cell: design_games.Cell, method: str, seed: int, proxy: str) -> dict[str, object]:
+    def fake(cell: design_games.Cell, method: str, seed: int, proxy: str, device: str) -> dict[str, object]:
         played.append((cell.name, method, seed))
         return {"cell": cell.name, "method": method, "seed": seed, "best": [0.5]}
 

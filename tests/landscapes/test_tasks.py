@@ -388,7 +388,7 @@ MALFORMED: dict[str, tuple[str | None, str]] = {
     "too few fields": ("sequence,score\nAC,1\nGT\n", ", line 3: 1 field where the header has 2; fill in"),
     "letter": ("sequence,score\nAC,1\nAXG,1\n", ", line 3, column 'sequence': 'AXG' holds 'X', not in the alphabet"),
     "word": ("sequence,score\nAC,high\n", ", line 2, column 'score': 'high' is not a number; write it like"),
-    "nan": ("sequence,score\nAC,nan\n", ", line 2, column 'score': 'nan' is not finite; write a finite number"),
+    "nan": ("sequence,score\nAC,nan\n", ", column 'score': no row has a score; fill in those that were measured"),
     "negative": ("sequence,score\nAC,-1\n", ", line 2, column 'score': '-1' is negative; scale all scores"),
     "twice": ("sequence,score\nAC,1\nAC,2\n", ", line 3, column 'sequence': 'AC' is on line 2 already"),
     "open quote": ('sequence,score\n"AC,1\n', ", line 2: not valid CSV (unexpected end of data); close each quote"),

@@ -292,7 +292,7 @@ def test_it_trains_without_log_z_and_refuses_a_single_trajectory() -> None:
     assert own.read_meters()["log_z"] != float(before)
     explained = explain(make_objective(own.config), *_scored(own))
     assert set(explained.parts) == {"log_z"}
-    with pytest.raises(ValueError, match="'vargrad' compares trajectories of a batch: set --batch to 2 or more"):
+    with pytest.raises(ValueError, match="'vargrad' compares trajectories of a batch: set batch to 2 or more"):
         sgfn.fit("words", objective="vargrad", batch=1, steps=1, progress=False)
 
 
