@@ -260,7 +260,7 @@ def baselines_of(
         why = bank.why_not(name, cuts) or ("" if asked else forecaster.stacked.too_slow.get(name, ""))
         if asked and why:
             progress.notice(f"baseline {name} is left out: {why}")
-        if not why and (asked or name not in ("empirical", "Theta", "log AutoTheta", "log MSTL")):
+        if not why:
             law = bank.quantiles(name, cuts, progress.windows)
             there = ~np.isnan(law).any((1, 2))
             quantiles = naive.quantiles.copy()
@@ -307,12 +307,12 @@ def outcome_of(
     future = quantile_table(list(ahead.names), ahead.stamps, forecasts_of(ahead, settings))
     backtest = backtest_table(found, origins) if found else empty_backtest(future)
     stamps = "known" if panel.step is None else "regular"
-    scores = {"horizon": config.series.horizon, "future_stamps": stamps} | nulls(scores_of(found, origins, settings))
+    scores = {"horizon": config.series.steps_ahead, "future_stamps": stamps} | nulls(scores_of(found, origins, settings))
     if found:
         levels, shares = calibration_of(backtest[backtest["method"] == OUR_METHOD])
         scores["calibration"] = {f"{level:g}": float(share) for level, share in zip(levels, shares, strict=True)}
     paths = path_table(ahead, None if settings.paths is not None else max(SHOWN_SERIES, settings.figures))
-    history = history_table(panel, SHOWN_HORIZONS * config.series.horizon)
+    history = history_table(panel, SHOWN_HORIZONS * config.series.steps_ahead)
     return Outcome(history=history, forecast=future, backtest=backtest, scores=scores, paths=paths)
 
 
@@ -359,5 +359,5 @@ def headline(config: TrainConfig, outcome: Outcome) -> tuple[str, str]:
     without = "network" in outcome.scores.get("composition", {}).get("left_out", {})
     learned = "classical laws alone" if without else f"network of {plural(config.steps, 'step', 'steps')}"
     dot = " \N{MIDDLE DOT} "
-    lead = dot.join([many, f"{plural(series.horizon, 'step', 'steps')} ahead", learned, f"seed {config.seed}"])
+    lead = dot.join([many, f"{plural(series.steps_ahead, 'step', 'steps')} ahead", learned, f"seed {config.seed}"])
     return f"Forecast of {name}", lead
