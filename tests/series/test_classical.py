@@ -50,7 +50,7 @@ def test_quick_models_are_fitted_at_each_origin_of_short_histories(name: str, mo
     values, cuts = wave(), [60, 63]
     both, later = (forecasts(name, values, some, 6, [(12,)] * len(some)) for some in (cuts, cuts[1:]))
     np.testing.assert_array_equal(both[1], later[0])
-    monkeypatch.setattr(classical, "QUICK_VALUES", 0)
+    monkeypatch.setattr(classical, "QUICK_VALUES", {})
     kept = forecasts(name, values, cuts, 6, [(12,)] * 2)
     assert np.abs(kept[1] - later[0]).max() > 1e-3
 

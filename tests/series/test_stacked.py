@@ -157,7 +157,7 @@ def test_scores_of_paths() -> None:
 
 
 def test_short_series_have_no_network_and_effort_decides_its_size() -> None:
-    usual = PRESETS["forecast"]
+    usual = PRESETS["forecast"].with_(series__horizon=12)
     assert "windows to learn from, 300 are needed" in network_left_out(SeriesConfig(horizon=12), [60])
     assert network_left_out(SeriesConfig(horizon=12), [3000]) == ""
     assert network_left_out(SeriesConfig(horizon=12, effort="quick"), [3000]) == "effort is quick"

@@ -24,6 +24,8 @@ GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 PRIORS = {"seasonal naive": 0.3, "network": 0.3}
 """Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, and the
 network alone is not fitted again as a series goes on."""
+EVEN = 4.0
+"""Weight of those before anything is known in those that were learned, in windows side by side."""
 TIE = 0.5
 """Correlation of the normal scores of neighbouring steps where nothing is known of it."""
 TIE_PRIOR = 2.0
@@ -116,8 +118,29 @@ def learn_stack(
         return by_group.get(group_by_series[name], overall)
 
     by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
-    learned = replace(plain, weights=overall, by_group=by_group, by_series=by_series)
+    share = EVEN / (EVEN + independent_windows(series, plain.ended if ended is not None else None))
+
+    def evened(weights: dict[str, Weights]) -> dict[str, Weights]:
+        return {label: (1 - share) * one + share * prior for label, one in weights.items()}
+
+    overall = (1 - share) * overall + share * prior
+    learned = replace(plain, weights=overall, by_group=evened(by_group), by_series=evened(by_series))
     return calibrated(learned, evidence, series, groups)
+
+
+def independent_windows(series: Sequence[str], ended: Float64[np.ndarray, " N"] | None) -> float:
+    """How many windows side by side would cover what windows of several series cover, which may overlap.
+
+    >>> independent_windows(["a", "a", "a", "b"], np.array([1.0, 1.5, 2.0, 7.0])), independent_windows(["a", "a"], None)
+    (3.0, 2.0)
+    """
+    if ended is None:
+        return float(len(series))
+    names, found = np.array(series, dtype=object), 0.0
+    for name in dict.fromkeys(series):
+        own = ended[names == name]
+        found += min(len(own), float(np.ptp(own)) + 1)
+    return found
 
 
 def _finer(
