@@ -307,7 +307,9 @@ def outcome_of(
     future = quantile_table(list(ahead.names), ahead.stamps, forecasts_of(ahead, settings))
     backtest = backtest_table(found, origins) if found else empty_backtest(future)
     stamps = "known" if panel.step is None else "regular"
-    scores = {"horizon": config.series.steps_ahead, "future_stamps": stamps} | nulls(scores_of(found, origins, settings))
+    scores = {"horizon": config.series.steps_ahead, "future_stamps": stamps} | nulls(
+        scores_of(found, origins, settings)
+    )
     if found:
         levels, shares = calibration_of(backtest[backtest["method"] == OUR_METHOD])
         scores["calibration"] = {f"{level:g}": float(share) for level, share in zip(levels, shares, strict=True)}

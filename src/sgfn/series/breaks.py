@@ -76,8 +76,9 @@ def _sharp(values: Values, about: int, side: int, season: int) -> Break | None:
     def left(place: int) -> float:
         return sum(float(np.abs(some - np.median(some)).sum()) for some in (part[:place], part[place:]))
 
-    place = min(range(side // 2, side + side // 2 + 1), key=left) + about - side
-    before, after = rest[max(place - side, 0) : place], rest[place : place + side]
+    places = range(max(about - side // 2, side), min(about + side // 2, len(values) - side) + 1)
+    place = min(places, key=lambda one: left(one - about + side))
+    before, after = rest[place - side : place], rest[place : place + side]
     change = float(np.median(after) - np.median(before))
     sudden = float(np.median(rest[place : place + NEAR]) - np.median(rest[place - NEAR : place]))
     noise = sorted(float(np.abs(some - np.median(some)).mean()) for some in (before, after))
