@@ -45,12 +45,15 @@ def test_many_values_are_read_again_when_they_have_grown(monkeypatch: pytest.Mon
 
 
 def test_equal_weights_count_where_windows_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four windows side by side count as much as equal weights do; four that overlap for less."""
+    """Four windows side by side count as much as equal weights do, in logarithms; four that overlap for less."""
     held = windows(4)
     monkeypatch.setattr(stack, "EVEN", 1e-12)
     plain = held.stack(NAMES).weights
     monkeypatch.setattr(stack, "EVEN", 4.0)
-    np.testing.assert_allclose(held.stack(NAMES).weights, (plain + 0.5) / 2, rtol=1e-9)
+    odds = plain[0] / plain[1]
+    half = held.stack(NAMES).weights
+    assert half[0] / half[1] == pytest.approx(odds**0.5)
     near = Held(evidence=held.evidence, series=held.series, groups=held.groups, ended=np.linspace(1, 2, 4))
-    np.testing.assert_allclose(near.stack(NAMES).weights, plain / 3 + 1 / 3, rtol=1e-9)
+    third = near.stack(NAMES).weights
+    assert third[0] / third[1] == pytest.approx(odds ** (1 / 3))
     assert independent_windows(["a", "b"], np.array([1.0, 1.0])) == 2

@@ -24,8 +24,8 @@ GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 PRIORS = {"seasonal naive": 0.3, "network": 0.3}
 """Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, and the
 network alone is not fitted again as a series goes on."""
-EVEN = 4.0
-"""Weight of those before anything is known in those that were learned, in windows side by side."""
+EVEN, LEAST_WEIGHT = 4.0, 1e-9
+"""Weight of those before anything is known in those that were learned, in windows side by side; least weight then."""
 TIE = 0.5
 """Correlation of the normal scores of neighbouring steps where nothing is known of it."""
 TIE_PRIOR = 2.0
@@ -118,14 +118,20 @@ def learn_stack(
         return by_group.get(group_by_series[name], overall)
 
     by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
-    share = EVEN / (EVEN + independent_windows(series, plain.ended if ended is not None else None))
-
-    def evened(weights: dict[str, Weights]) -> dict[str, Weights]:
-        return {label: (1 - share) * one + share * prior for label, one in weights.items()}
-
-    overall = (1 - share) * overall + share * prior
-    learned = replace(plain, weights=overall, by_group=evened(by_group), by_series=evened(by_series))
+    share = EVEN / (EVEN + independent_windows(series, ended))
+    finer = ({label: evened(one, prior, share) for label, one in some.items()} for some in (by_group, by_series))
+    learned = replace(plain, weights=evened(overall, prior, share), by_group=next(finer), by_series=next(finer))
     return calibrated(learned, evidence, series, groups)
+
+
+def evened(weights: Weights, prior: Weights, share: float) -> Weights:
+    r"""Weights nearer to what is usual, $w^{1-s} v^s$ with sum one: a law that was far worse than others stays small.
+
+    >>> evened(np.array([0.8, 0.2, 0.0]), np.array([0.5, 0.5, 0.0]), 0.5).round(3).tolist()
+    [0.667, 0.333, 0.0]
+    """
+    found = np.where(prior > 0, np.maximum(weights, LEAST_WEIGHT) ** (1 - share) * prior**share, 0.0)
+    return found / found.sum()
 
 
 def independent_windows(series: Sequence[str], ended: Float64[np.ndarray, " N"] | None) -> float:
