@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from sgfn.series.stack import Stack, learn_stack
 from sgfn.series.weights import Evidence
 
-MANY_VALUES, GROWN = 2_000, 1.25
+MANY_VALUES, GROWN = 1_000, 1.25
 """Of more values than this, weights are learned again only when windows have grown by that factor: it takes long."""
 
 

@@ -260,15 +260,9 @@ class StackedForecaster:
         """Forecast windows, with sample paths of the pooled law."""
         panel, stack = windows.panel, self.stack(final=final)
         bank = self.bank(panel)
-        many = len(cuts) > MANY_WINDOWS
-        if final or many or self.equal or not len(self.held[final]):
-            weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
-        else:
-            weights = self._weights_over_time(stack, windows, cuts)
-        counts = [
-            name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE
-        ]
-        plain, held = self._pooled(stack, windows, cuts, weights, "forecast" if final else "backtest", counts)
+        fixed = final or len(cuts) > MANY_WINDOWS or self.equal or not len(self.held[final])
+        pooled = self._by_fixed_weights if fixed else self._by_weights_over_time
+        plain, held = pooled(stack, windows, cuts, "forecast" if final else "backtest")
         law = stack.spread(plain) if final else self._followed(stack, panel, cuts, plain)
         found = StackedForecast(
             names=tuple(panel.series[number].name for number, _ in cuts),
@@ -284,19 +278,33 @@ class StackedForecaster:
         paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
         return replace(found, paths=found.inside(paths))
 
-    def _weights_over_time(self, stack: Stack, windows: Windows, cuts: Sequence[Cut]) -> Float64[np.ndarray, "M W"]:
-        """Weights of windows of the past, each from what had been observed before it."""
+    def _by_fixed_weights(
+        self, stack: Stack, windows: Windows, cuts: Sequence[Cut], phase: str
+    ) -> tuple[QuantileLaw, Float64[np.ndarray, "M W"]]:
+        """Pooled law of windows without spreads, and the weight of each law, as the stack has them."""
+        panel, bank, many = windows.panel, self.bank(windows.panel), len(cuts) > MANY_WINDOWS
+        weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
+        counts = [
+            name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE
+        ]
+        return self._pooled(stack, windows, cuts, weights, phase, counts)
+
+    def _by_weights_over_time(
+        self, stack: Stack, windows: Windows, cuts: Sequence[Cut], phase: str
+    ) -> tuple[QuantileLaw, Float64[np.ndarray, "M W"]]:
+        """The same of windows of the past, whose weights read what had been observed before each."""
         panel, horizon = windows.panel, self.data.plan.horizon
         bank, ends = self.bank(panel), [len(one) for one in panel.series]
         starts, over = window_times(panel, cuts, horizon, ends)
         evidence = Evidence(
-            quantiles=self.quantiles(panel, cuts, "backtest", windows=windows),
+            quantiles=self.quantiles(panel, cuts, phase, windows=windows),
             truth=observed(panel, cuts, horizon, ends),
             scale=self._scales(bank, cuts),
         )
         series, groups = [panel.series[n].name for n, _ in cuts], [group_of(bank, n, cut) for n, cut in cuts]
         later = Held(evidence=evidence, series=series, groups=groups, ended=over / self._span)
-        return weights_over_time(stack, self.held[False], later, starts / self._span)
+        weights = weights_over_time(stack, self.held[False], later, starts / self._span)
+        return stack.plain_law(evidence.quantiles, weights), shares(weights, evidence.fits)
 
     def _pooled(
         self,
