@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sgfn.reports.forecasts import breaks_line
 from sgfn.series.bank import Bank
 from sgfn.series.breaks import Break, level_break
 from sgfn.series.forecaster import Forecaster
@@ -88,6 +89,15 @@ def test_intervals_after_a_break_are_as_wide_as_the_noise(monkeypatch: pytest.Mo
     assert 0.7 * right < width() < 1.5 * right
     monkeypatch.setattr("sgfn.series.bank.level_break", lambda *_: None)
     assert width() > 5 * right
+
+
+def test_a_break_is_told() -> None:
+    frame = table(shifted())
+    fitted = Forecaster(horizon=6, laws="seasonal-naive").fit(frame)
+    line = breaks_line(fitted, panel_of(frame))
+    assert "values before a break of level are read as if after it:" in line
+    assert " 2016-09-01 by +80" in line or " 2016-09-01 by +79" in line
+    assert breaks_line(fitted, panel_of(frame[:80])) == ""
 
 
 def test_windows_that_did_not_know_of_a_break_end_before_it() -> None:

@@ -52,6 +52,7 @@ from sgfn.series.protocol import Origin, scales, truths
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.score_intervals import SMALL, score_intervals
 from sgfn.series.settings import Settings
+from sgfn.series.stacked import TOLD, time_text
 from sgfn.series.tilt import Tilted
 
 REFIT = "refit"
@@ -147,7 +148,7 @@ def carried_out(
     outcome = outcome_of(config, panel, origins, found, ahead, settings)
     if isinstance(ahead, StackedForecast):
         outcome.scores["composition"] = forecaster.stacked.composition(ahead).to_json()
-        if line := forecaster.stacked.moved_line(panel):
+        for line in filter(None, [forecaster.stacked.moved_line(panel), breaks_line(forecaster, panel)]):
             progress.notice(line)
     return written(out, config, outcome, scenarios, settings)
 
@@ -163,6 +164,18 @@ def paths_line(forecaster: Forecaster, ahead: Forecast, panel: Panel) -> str:
     if why := alone or forecaster.stacked.why_apart(panel):
         return f"paths of different series are drawn independently: {why}"
     return "paths of series that end at the same time are joint: those of one number are one outcome of all"
+
+
+def breaks_line(forecaster: Forecaster, panel: Panel) -> str:
+    """One line about breaks of level that are read through, before the ends; empty where there are none."""
+    bank, found = forecaster.stacked.bank(panel), list[str]()
+    for number, one in enumerate(panel.series):
+        if (broken := bank.level_break(number, len(one))) is not None:
+            found.append(f"{one.name} {time_text(one.stamps[broken.place])} by {broken.change:+,.6g}")
+    if not found:
+        return ""
+    more = f" and {len(found) - TOLD:,} more" if len(found) > TOLD else ""
+    return f"values before a break of level are read as if after it: {'; '.join(found[:TOLD])}{more}"
 
 
 def told(forecaster: Forecaster, progress: Progress, laws: LawRunner = run_here) -> Forecaster:
