@@ -118,10 +118,17 @@ def learn_stack(
         return by_group.get(group_by_series[name], overall)
 
     by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
-    share = EVEN / (EVEN + independent_windows(series, ended))
-    finer = ({label: evened(one, prior, share) for label, one in some.items()} for some in (by_group, by_series))
-    learned = replace(plain, weights=evened(overall, prior, share), by_group=next(finer), by_series=next(finer))
-    return calibrated(learned, evidence, series, groups)
+    learned = replace(plain, weights=overall, by_group=by_group, by_series=by_series)
+    return nearer_to_usual(calibrated(learned, evidence, series, groups), prior, independent_windows(series, ended))
+
+
+def nearer_to_usual(stack: Stack, prior: Weights, windows: float) -> Stack:
+    """The stack with weights as far from what is usual as so many windows side by side can tell; spreads stay."""
+    share = EVEN / (EVEN + windows)
+    finer = (
+        {label: evened(one, prior, share) for label, one in some.items()} for some in (stack.by_group, stack.by_series)
+    )
+    return replace(stack, weights=evened(stack.weights, prior, share), by_group=next(finer), by_series=next(finer))
 
 
 def evened(weights: Weights, prior: Weights, share: float) -> Weights:
