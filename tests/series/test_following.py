@@ -1,12 +1,15 @@
 """Weights of later windows: learned from what had ended before each, and evened out where that is little."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sgfn.series import following, stack
 from sgfn.series.following import Held, weights_over_time
 from sgfn.series.quantile_laws import QuantileLaw
-from sgfn.series.stack import independent_windows
+from sgfn.series.stack import independent_windows, usual_weights
 from sgfn.series.weights import Evidence
 
 NAMES = ("good", "wide")
@@ -57,3 +60,36 @@ def test_equal_weights_count_where_windows_are_few(monkeypatch: pytest.MonkeyPat
     third = near.stack(NAMES).weights
     assert third[0] / third[1] == pytest.approx(odds ** (1 / 3))
     assert independent_windows(["a", "b"], np.array([1.0, 1.0])) == 2
+
+
+def with_a_new_law(held: Held, known: Sequence[int]) -> Held:
+    """Windows with a third law, as good as the first, that fits some of them alone."""
+    third = np.full_like(held.evidence.quantiles[:1], np.nan)
+    third[:, known] = held.evidence.quantiles[0, known]
+    return replace(held, evidence=replace(held.evidence, quantiles=np.concatenate([held.evidence.quantiles, third])))
+
+
+def test_a_law_counts_as_far_as_there_is_something_to_judge_it_by() -> None:
+    """A law that no window that ended tells of has no weight, though it fits the next; it gains with each window."""
+    names = (*NAMES, "new")
+    held, later = with_a_new_law(windows(7), []), with_a_new_law(windows(4, first=7), [0, 1, 2, 3])
+    found = weights_over_time(held.stack(names), held, later, later.ended - 1)
+    assert found[2, 0] == 0
+    assert (np.diff(found[2]) > 0).all()
+    later.evidence.truth[0] = np.nan
+    found = weights_over_time(held.stack(names), held, later, later.ended - 1)
+    assert found[2, 1] == 0  # a window without values tells of nothing
+    none = with_a_new_law(windows(2), [])
+    none.evidence.quantiles[:] = np.nan
+    np.testing.assert_array_equal(none.stack(names).weights, np.full(3, 1 / 3))
+
+
+def test_windows_by_which_a_law_is_judged_count_side_by_side() -> None:
+    """One of eight that overlap is more than one of eight apart; a law of some series alone is judged by those."""
+    names, held = (*NAMES, "new"), with_a_new_law(windows(8), [7])
+    found = usual_weights(names, held.evidence, held.series, held.ended)
+    np.testing.assert_allclose(found, np.array([64, 64, 1]) / 129)
+    near = usual_weights(names, held.evidence, held.series, np.linspace(1, 2, 8))
+    np.testing.assert_allclose(near, np.array([4, 4, 1]) / 9)
+    other = usual_weights(names, held.evidence, ["a"] * 7 + ["b"], held.ended)
+    np.testing.assert_allclose(other, np.full(3, 1 / 3))
