@@ -140,7 +140,7 @@ def judged_shares(evidence: Evidence, series: Sequence[str], ended: Float64[np.n
     A law that begins to fit as a series grows longer is new there; one that fits some series alone is not.
     """
     judged = evidence.fits & ~np.isnan(evidence.truth).all(1)  # M N
-    own, all_laws = (side_by_side(some, series, ended) for some in (judged, judged.any(0)[None]))
+    own, all_laws = (side_by_side(some, series, ended) for some in (judged, np.atleast_2d(judged.any(0))))
     among = (all_laws * (own > 0)).sum(1)
     return np.divide(own.sum(1), among, out=np.zeros(len(own)), where=among > 0)
 
