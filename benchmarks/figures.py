@@ -41,7 +41,7 @@ from benchmarks.figures_tasks import confusion_line, forecast_table, motif_table
 from benchmarks.forecast_breadth.slips import slips_table
 from benchmarks.forecast_breadth.spreads import spreads_table
 from benchmarks.forecast_breadth.strengths import strengths_table
-from benchmarks.forecast_breadth.table import breadth_tables
+from benchmarks.forecast_breadth.table import breadth_tables, short_table
 from benchmarks.forecast_cost import cost_table
 from benchmarks.libraries.tables import TABLES as LIBRARY_TABLES
 from benchmarks.scale.figures import TABLES as SCALE_TABLES
@@ -171,6 +171,7 @@ TABLES = {
     "soft": soft_table,
     "forecast": forecast_table,
     "breadth": breadth_tables,
+    "forecast-short": short_table,
     "spreads": spreads_table,
     "slips": slips_table,
     "strengths": strengths_table,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.figures import TABLES
-from benchmarks.forecast_breadth import panel, slips, table
+from benchmarks.forecast_breadth import panel, short, slips, table
 from benchmarks.forecast_breadth.__main__ import notes_of, results_file
 from benchmarks.forecast_breadth.boosting import row_of
 from benchmarks.forecast_breadth.methods import interpolated, law
@@ -171,3 +171,24 @@ def test_scorings_are_compared_on_the_data_sets_that_they_share() -> None:
     assert "On the 1 data sets of all scorings" in text
     assert "sgfn, first scoring 1.200 and 0%, sgfn 0.900 and 100%." in text
     assert "scorings" not in table.breadth_table(rows[:-1], ("seasonal naive", "AutoETS"))
+
+
+def test_short_series_are_drawn_by_their_rule() -> None:
+    """Rows of years, quarters and months; columns that are no counters; nothing twice, nor what moves with another."""
+    years = pd.DataFrame(
+        {"Year": np.arange(1950, 1990), "n": np.arange(40.0), "y": np.sin(np.arange(40.0)), "word": "a"}
+    )
+    assert short.times_of(years) == ("A", ["Year"])
+    assert [name for name, _ in short.columns_of(years, ["Year"])] == ["y"]
+    months = pd.DataFrame({"year": 60 + np.arange(48) // 12, "month": np.arange(48) % 12 + 1})
+    assert short.times_of(months) == ("M", ["year", "month"])
+    assert short.times_of(years.iloc[::-1]) == ("", [])
+    assert short.times_of(years.iloc[:20]) == ("", [])
+    values = years["y"].to_numpy()
+    assert short.runs(values[3:20]) <= short.runs(values)
+    assert short.runs(np.zeros(20)) == set()
+    assert short.moves_with(values, -2 * values[5:] + 1)
+    assert not short.moves_with(values, np.random.default_rng(0).normal(size=40))
+    data = short.data_set("a", "A", values)
+    assert (data.horizon, len(data.origins)) == (5, 5)
+    assert short.data_set("a", "A", values[:39]).horizon == 4

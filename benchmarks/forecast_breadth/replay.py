@@ -22,6 +22,7 @@ from benchmarks.forecast_breadth.methods import places
 from benchmarks.forecast_breadth.panel import DataSet, halves, load, provenance, test_windows
 from sgfn.config.series import LAWS
 from sgfn.series.data import cuts_of
+from sgfn.series.following import Held
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.panel import NO_STAMPS
 from sgfn.series.stack import group_of
@@ -46,6 +47,10 @@ class Windows:
     """Time before each window, in nanoseconds."""
     over: Int64[np.ndarray, " N"]
     """Time of the last value of each window."""
+
+    def held(self, span: float) -> Held:
+        """These windows with their ends in horizons, of a given time."""
+        return Held(evidence=self.evidence, series=self.series, groups=self.groups, ended=self.over / span)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,9 +20,10 @@ from benchmarks.forecast_breadth.table import COVERED, ENOUGH, geometric_mean
 from sgfn.evaluation.metrics import forecast as metrics
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.calibration import RULE, SpreadRule, step_spreads
+from sgfn.series.following import weights_over_time
 from sgfn.series.path_scores import chained
 from sgfn.series.quantile_laws import QuantileLaw
-from sgfn.series.stack import Stack, learn_stack, scores_of
+from sgfn.series.stack import Stack, scores_of
 
 OUT = RESULTS / "forecast_spreads.json"
 BEFORE = SpreadRule(half_life=1e9, usual=1.0, prior=1e9, local=6.0)
@@ -39,10 +40,17 @@ NORMAL_DECILE = 1.2815515655446004
 
 
 def learned(case: Case, *, equal: bool = False) -> tuple[Stack, QuantileLaw]:
-    """The stack of a case, with learned weights or equal ones, and the law of its test windows without spreads."""
-    held, test = case.held, case.test
-    stack = learn_stack(case.names, held.evidence, held.series, held.groups, held.over / _span(case), equal=equal)
-    weights = np.stack([stack.weights_of(*one) for one in zip(test.series, test.groups, strict=True)], 1)
+    """The stack of a case, with learned weights or equal ones, and the law of its test windows without spreads.
+
+    As in a backtest, learned weights of a window know how windows came out that ended before it began.
+    """
+    span, test = _span(case), case.test
+    held = case.held.held(span)
+    stack = held.stack(case.names, equal=equal)
+    if equal or not len(held):
+        weights = np.stack([stack.weights_of(*one) for one in zip(test.series, test.groups, strict=True)], 1)
+    else:
+        weights = weights_over_time(stack, held, test.held(span), test.starts / span)
     return stack, stack.plain_law(test.evidence.quantiles, weights)
 
 

@@ -139,6 +139,14 @@ def breadth_tables() -> str:
     return "\n\n".join(parts)
 
 
+def short_table() -> str:
+    """The overview of the short series that were drawn for development, with the notes of their file."""
+    if not (RESULTS / "forecast_short.json").is_file():
+        return "not measured yet"
+    found = read_results("forecast_short.json")
+    return f"{_overview(found['rows'], CLASSICAL)}\n\n{' '.join(found['notes'])}"
+
+
 def _overview(rows: Sequence[Row], classical: Sequence[str]) -> str:
     lines = [
         "| method | data sets | WQL | MASE | mean rank | WQL / best single | within 1.10 x the best of each "

@@ -43,7 +43,7 @@ EDGES: dict[str, tuple[list[Any], list[Any]]] = {
     "bits__k": ([1, 8], [0, 9]),
     "bits__modes": ([1, 10000], [0, 10001]),
     "bits__seed": ([0, 2**31 - 1], [-1, 2**31]),
-    "series__horizon": ([0, 1, 4096], [-1, 4097]),
+    "series__horizon": ([1, 4096], [-1, 0, 4097]),
     "series__context": ([0, 16384], [-1, 16385]),
     "series__season": ([0, 100_000], [-1, 100_001]),
     "series__cycles": ([1, 1000], [0, 1001]),

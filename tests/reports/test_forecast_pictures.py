@@ -23,7 +23,7 @@ from sgfn.reports.forecast_figure import (
     time_panel,
     unbroken,
 )
-from sgfn.reports.pages.forecast import write_forecast_page
+from sgfn.reports.pages.forecast import behind_line, write_forecast_page
 from sgfn.series.calendar import numbered_stamps
 from sgfn.series.files import Outcome, write_table
 
@@ -119,6 +119,25 @@ def test_page_holds_every_series_and_score(tmp_path: Path) -> None:
     worse = replace(found, scores=found.scores | {"methods": {"sgfn": found.scores["methods"]["naive"]}})
     other = write_forecast_page(tmp_path / "other.html", "t", "l", worse).read_text()
     assert f"{wql:.4g}" not in other
+
+
+@pytest.mark.usefixtures("sketched")
+def test_page_tells_of_a_method_that_is_ahead(tmp_path: Path) -> None:
+    """Which method, by how much, and what to do; nothing where ours is best, or better by less than is written."""
+    found = outcome()
+    rows = found.scores["methods"]
+    for other, told in ((0.5, "Behind log MSTL in the backtest"), (0.996, ""), (1.5, "")):
+        ahead = rows["sgfn"] | {"wql": other * rows["sgfn"]["wql"]}
+        scores = found.scores | {"methods": {"sgfn": rows["sgfn"], "log MSTL": ahead}}
+        page = write_forecast_page(tmp_path / "page.html", "t", "l", replace(found, scores=scores)).read_text()
+        assert ("Behind log MSTL" in page) == bool(told)
+        assert told in page
+        line = behind_line(scores)
+        assert bool(line) == bool(told)
+        if line:
+            assert "is 50% less; the best of 2 methods on 8 windows is partly luck" in line
+            assert line.endswith("--laws log-MSTL forecasts by it alone")
+    assert behind_line({"methods": {}}) == ""
 
 
 @pytest.mark.usefixtures("sketched")

@@ -105,7 +105,8 @@ def test_refusals_come_before_notices_and_name_flags_and_columns(
     line = complaint(capsys, [*words, "--horizon", "200"])
     assert line.startswith(f"{file}: no window to learn from: the longest series has 40 steps, a horizon of 200 needs")
     assert "add rows with sold left empty" in complaint(capsys, [*words, "--known", "temp"])
-    assert "--horizon must lie in [0, 4096], got -3" in complaint(capsys, [*words, "--horizon", "-3"])
+    for horizon in ("-3", "0"):
+        assert f"--horizon must lie in [1, 4096], got {horizon}" in complaint(capsys, [*words, "--horizon", horizon])
     assert main([*words, "--figures", "0", "--samples", "4", "--baselines", "none"]) == 0
     told = "temp is not used: only the network reads covariates, and it is left out (effort is quick)"
     assert told in capsys.readouterr().err
@@ -131,7 +132,7 @@ def test_lags_that_no_number_holds(data: Path, tmp_path: Path, capsys: pytest.Ca
         (["DATA", "--samples", "1"], "samples must lie in [2, 1e+06], got 1"),
         (["DATA", "--paths", "a.txt"], "a.txt: tables are written as .csv or .parquet, not as '.txt'"),
         (["DATA", "--holidays", "Germany"], "--holidays 'Germany' is unknown: write none, or a country's"),
-        (["DATA", "--horizon", "-1"], "--horizon must lie in [0, 4096], got -1"),
+        (["DATA", "--horizon", "-1"], "--horizon must lie in [1, 4096], got -1"),
         (["DATA", "--horizon", "90", "--windows", "0"], "no window to learn from"),
         (["DATA", "--file", "other.csv"], "name different data: give one of them"),
         (["DATA", "--resume"], "does not exist"),

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sgfn.cli.commands import main
-from sgfn.cli.forecast import Board
+from sgfn.cli.forecast import Board, print_behind
 from sgfn.reports.forecasts import Progress, forecast
 from sgfn.reports.scenarios import weighted_quantiles
 from sgfn.runs.folder import Run
@@ -368,7 +368,7 @@ def test_absence_of_statsforecast_is_told_once(data: Path, tmp_path: Path, monke
         small_config(data), settings, tmp_path / "run", device="cpu", progress=Progress(notice=told.append)
     )
     assert told == [classical.NEEDS]
-    assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive"]
+    assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive", "Theta"]
 
 
 @pytest.mark.usefixtures("no_page")
@@ -380,6 +380,28 @@ def test_auto_ets_is_judged_beside_us(data: Path, tmp_path: Path) -> None:
     assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive", "AutoETS"]
     assert seen[-1] == ("AutoETS", 2, 2)
     assert found.outcome.scores["small"]
+
+
+@pytest.mark.usefixtures("no_page")
+def test_every_law_of_the_pool_has_a_row_and_one_that_is_ahead_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the composition names is in the table; a line of the command names a method with less WQL than ours."""
+    time = np.arange(48)
+    values = 50 + 10 * np.sin(np.pi * time / 6) + time % 5
+    stamps = pd.date_range("2020-01-01", periods=48, freq="MS").astype(str)
+    pd.DataFrame({"ds": stamps, "y": values}).to_csv(tmp_path / "m.csv", index=False)
+    words = ["forecast", str(tmp_path / "m.csv"), "--horizon", "3", "--windows", "1", "--figures", "0"]
+    words += ["--effort", "quick", "--samples", "4", "--out", str(tmp_path / "run"), "--json"]
+    assert main(words) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert {"log MSTL", "log AutoTheta"} <= set(scores["methods"])
+    assert set(scores["composition"]["weights"]) <= set(scores["methods"])
+    row = scores["methods"]["sgfn"]
+    print_behind(scores | {"methods": {"sgfn": row, "MSTL": row | {"wql": 0.9 * row["wql"]}}})
+    assert "behind MSTL in the backtest: its WQL of" in capsys.readouterr().out
+    print_behind(scores | {"methods": {"sgfn": row}})
+    assert capsys.readouterr().out == ""
 
 
 def test_bars(tmp_path: Path) -> None:

@@ -45,12 +45,12 @@ def test_nothing_after_the_origin_is_read(name: str) -> None:
     assert np.abs(first[1] - second[1]).max() > 1
 
 
-@pytest.mark.parametrize("name", ["AutoTheta", "MSTL"])
+@pytest.mark.parametrize("name", ["AutoTheta", "MSTL", "AutoETS"])
 def test_quick_models_are_fitted_at_each_origin_of_short_histories(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values, cuts = wave(), [60, 63]
     both, later = (forecasts(name, values, some, 6, [(12,)] * len(some)) for some in (cuts, cuts[1:]))
     np.testing.assert_array_equal(both[1], later[0])
-    monkeypatch.setattr(classical, "QUICK_VALUES", 0)
+    monkeypatch.setattr(classical, "QUICK_VALUES", {})
     kept = forecasts(name, values, cuts, 6, [(12,)] * 2)
     assert np.abs(kept[1] - later[0]).max() > 1e-3
 
@@ -89,8 +89,22 @@ def test_which_laws_fit() -> None:
     assert left_out("AutoETS", weekly) == "a season of 52 steps is too long for it"
     assert left_out("MSTL", weekly) == ""
     assert left_out("log MSTL", History(values=wave() - 60, seasons=(12,))) == "values are not all above zero"
+    unseen = History(values=wave(), seasons=(), suggested=12)
+    assert [left_out(name, unseen) for name in ("MSTL", "log MSTL")] == ["", "there is no season"]
+    assert left_out("MSTL", History(values=wave(25), seasons=(), suggested=12)) == "the history is too short"
     assert plain.season == 12
     assert History(values=wave(), seasons=(5, 12)).season == 12
+
+
+def test_a_season_that_the_step_suggests_is_decomposed_where_none_shows() -> None:
+    """MSTL of no season that shows, and a suggested one, is that of the season; nothing else reads the suggestion."""
+    given, suggested = (
+        forecasts("MSTL", wave(), [66], 6, [seasons], suggested=steps) for seasons, steps in (((12,), 1), ((), 12))
+    )
+    np.testing.assert_array_equal(given, suggested)
+    assert np.isnan(forecasts("MSTL", wave(), [66], 6, [()])).all()
+    plain, other = (forecasts("AutoTheta", wave(), [66], 6, [()], suggested=steps) for steps in (1, 12))
+    np.testing.assert_array_equal(plain, other)
 
 
 def test_a_law_of_logarithms_grows_with_the_level() -> None:

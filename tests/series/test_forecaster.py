@@ -257,7 +257,7 @@ def test_settings_are_those_of_the_configuration() -> None:
     assert repr(made) == "Forecaster(steps=7, horizon=12, holidays='US')"
     with pytest.raises(ValueError, match=r"^Forecaster has no setting 'horizont'; did you mean 'horizon'\?$"):
         Forecaster(horizont=3)
-    with pytest.raises(ValueError, match=r"^series\.horizon must lie in \[0, 4096\], got -1$"):
+    with pytest.raises(ValueError, match=r"^series\.horizon must lie in \[1, 4096\], got -1$"):
         Forecaster(horizon=-1)
     with pytest.raises(ValueError, match=r"^this forecaster has not learned anything yet: call fit\(data\) first$"):
         made.predict()

@@ -157,7 +157,7 @@ def test_scores_of_paths() -> None:
 
 
 def test_short_series_have_no_network_and_effort_decides_its_size() -> None:
-    usual = PRESETS["forecast"]
+    usual = PRESETS["forecast"].with_(series__horizon=12)
     assert "windows to learn from, 300 are needed" in network_left_out(SeriesConfig(horizon=12), [60])
     assert network_left_out(SeriesConfig(horizon=12), [3000]) == ""
     assert network_left_out(SeriesConfig(horizon=12, effort="quick"), [3000]) == "effort is quick"
@@ -205,14 +205,24 @@ def test_some_of_the_laws_share_their_forecasts(fitted: Forecaster) -> None:
         stacked.of_laws(("AutoETS",))
 
 
-def test_spreads_follow_windows_that_have_ended(fitted: Forecaster) -> None:
+def test_spreads_and_weights_follow_windows_that_have_ended(fitted: Forecaster) -> None:
     """Later windows of a backtest know how earlier ones came out; nothing that came after a window changes it."""
-    alone = fitted.predict(origins=[("a", 86)], samples=2).plain_quantiles(GRID)
-    both = fitted.predict(origins=[("a", 82), ("a", 86)], samples=2).plain_quantiles(GRID)
-    first = fitted.predict(origins=[("a", 82)], samples=2).plain_quantiles(GRID)
-    np.testing.assert_allclose(both[0], first[0], rtol=1e-9)
-    assert np.abs(both[1] - alone[0]).max() > 1e-9
-    np.testing.assert_allclose(both[1][:, MEDIAN], alone[0][:, MEDIAN], rtol=1e-9)  # a spread moves no median
+    alone = fitted.predict(origins=[("a", 86)], samples=2)
+    both = fitted.predict(origins=[("a", 82), ("a", 86)], samples=2)
+    first = fitted.predict(origins=[("a", 82)], samples=2)
+    np.testing.assert_allclose(both.plain_quantiles(GRID)[0], first.plain_quantiles(GRID)[0], rtol=1e-9)
+    assert isinstance(both, StackedForecast)
+    assert isinstance(alone, StackedForecast)
+    assert np.abs(both.weights[:, 1] - alone.weights[:, 0]).max() > 1e-9
+    np.testing.assert_allclose(both.weights.sum(0), 1.0)
+    part = fitted.stacked.of_laws(("AutoTheta",))
+    windows = Windows(part.data.panel, part.data.plan)
+    one, two = (
+        part.predict(windows, cuts, samples=2, seed=0, final=False).plain_quantiles(GRID)
+        for cuts in ([(0, 86)], [(0, 82), (0, 86)])
+    )
+    assert np.abs(two[1] - one[0]).max() > 1e-9
+    np.testing.assert_allclose(two[1][:, MEDIAN], one[0][:, MEDIAN], rtol=1e-9)  # a spread moves no median
 
 
 # A user's own data through the pool

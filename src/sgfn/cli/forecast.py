@@ -97,6 +97,7 @@ def run_forecast(args: Forecast) -> None:
         return
     if found.outcome.scores["methods"]:
         print_scores(found.outcome.scores)
+        print_behind(found.outcome.scores)
     if "composition" in found.outcome.scores:
         from sgfn.reports.pages.forecast import composition_line
 
@@ -159,6 +160,14 @@ def print_scores(scores: dict[str, Any]) -> None:
     print_aligned((windows, *HEADS.values()), rows)
     if scores["small"]:
         out.print(small_text(scores), soft_wrap=True)
+
+
+def print_behind(scores: dict[str, Any]) -> None:
+    """One line where another method has less WQL than ours in the backtest."""
+    from sgfn.reports.pages.forecast import behind_line
+
+    if line := behind_line(scores):
+        out.print(line, soft_wrap=True)
 
 
 def tilt_line(name: str, found: dict[str, float]) -> str:

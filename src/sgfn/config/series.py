@@ -44,9 +44,9 @@ class SeriesConfig:
     """Columns that are no covariates."""
     freq: str = ""
     """Step of the stamps (30min, h, D, B, W, M, Q, Y), to which they are put; empty finds it from the stamps."""
-    horizon: int = 0
-    """H: steps forecast; 0 chooses by the step (48 of hours, 30 of days, 13 of weeks, 12 of months, 8 of quarters, 6 of
-    years) and takes a fifth of the series at most."""
+    horizon: int | None = None
+    """H: steps forecast. Unless given, it follows the step (48 of hours, 30 of days, 13 of weeks, 12 of months, 8 of
+    quarters, 6 of years), and is a fifth of the series at most."""
     context: int = 0
     """L: values read before the forecast begins; 0 chooses two horizons or seasons, whichever is longer."""
     season: int = 0
@@ -126,7 +126,8 @@ class SeriesConfig:
             one_of("series.laws", name, LAWS)
         if self.support != "auto":
             parse_support(self.support)
-        in_range("series.horizon", self.horizon, 0, 4096)
+        if self.horizon is not None:
+            in_range("series.horizon", self.horizon, 1, 4096)
         in_range("series.context", self.context, 0, 16384)
         in_range("series.season", self.season, 0, 100_000)
         in_range("series.cycles", self.cycles, 1, 1000)
@@ -159,19 +160,27 @@ class SeriesConfig:
         require(whole, "series.lags", "be auto, none or like 364,371", self.lags)
         for lag in map(_whole, words):
             require(lag <= LONGEST_LAG, "series.lags", f"be at most {LONGEST_LAG:,}", lag)
-            require(lag >= self.horizon, "series.lags", f"be the horizon ({self.horizon}) or more, to be known", lag)
+            known = self.horizon is None or lag >= self.horizon
+            require(known, "series.lags", f"be the horizon ({self.horizon}) or more, to be known", lag)
 
     def check_reach(self, longest: int) -> None:
         """Raise where a setting asks for more steps than the longest series has: nothing could be learned of it."""
-        if longest < self.horizon + 2:
-            fix = "take a shorter horizon" if self.horizon > 1 and longest > 2 else "give more values"
-            needed = f"a horizon of {self.horizon} needs {self.horizon + 2} or more; {fix}"
+        if longest < self.steps_ahead + 2:
+            fix = "take a shorter horizon" if self.steps_ahead > 1 and longest > 2 else "give more values"
+            needed = f"a horizon of {self.steps_ahead} needs {self.steps_ahead + 2} or more; {fix}"
             raise ValueError(f"no window to learn from: the longest series has {longest} steps, {needed}")
         has = f"the {longest:,} steps of the longest series"
         require(self.season < longest, "series.season", f"be below {has} (1 is none)", self.season)
         require(self.context <= longest, "series.context", f"be at most {has}", self.context)
         for lag in self.given_lags or ():
             require(lag < longest, "series.lags", f"be below {has}", lag)
+
+    @property
+    def steps_ahead(self) -> int:
+        """The horizon, after it was given or chosen."""
+        if self.horizon is None:
+            raise ValueError("series.horizon is not chosen yet: `with_horizon` chooses it for a panel")
+        return self.horizon
 
     @property
     def given_lags(self) -> tuple[int, ...] | None:

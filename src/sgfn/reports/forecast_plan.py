@@ -54,13 +54,13 @@ def planned(config: TrainConfig, settings: Settings, out: Path, *, resume: bool,
     reading = read_series((own_config(Run(path=out, trust=trust)) if resume else config).series)
     large = "" if resume else large_copies(files_there(config), out)
     panel = reading.panel
-    chosen = "" if config.series.horizon else horizon_line(panel)
+    chosen = horizon_line(panel) if config.series.horizon is None else ""
     config = with_horizon(config, panel)
     origins = windows_of(config.series, panel, settings, resume=resume)
     check_future(config.series, panel, reading.targets)
     check_outputs(out, config.series, panel, settings)
     if settings.tilt:
-        check_cost(settings, panel, config.series.horizon)
+        check_cost(settings, panel, config.series.steps_ahead)
     config = kept_apart(config, origins, panel, resume=resume, out=out)
     if not resume:
         config = with_effort(config, [len(one) for one in panel.series])
@@ -73,7 +73,7 @@ def windows_of(config: SeriesConfig, panel: Panel, settings: Settings, *, resume
     with naming_file(config):
         if not resume:
             config.check_reach(max(len(one) for one in panel.series))
-        origins = settings.origins(panel, config.horizon)
+        origins = settings.origins(panel, config.steps_ahead)
     return kept_windows(origins, panel, config) if resume and settings.windows is None else origins
 
 
@@ -146,11 +146,11 @@ def own_config(run: Run) -> TrainConfig:
 def check_future(config: SeriesConfig, panel: Panel, targets: tuple[str, ...]) -> None:
     """Refuse covariates known in advance that are not known as far as the horizon, before hours are spent."""
     for series in panel.series if panel.known_names else ():
-        if len(series.future) < config.horizon:
+        if len(series.future) < config.steps_ahead:
             known, end = ", ".join(panel.known_names), np.datetime_as_string(series.stamps[-1], unit="s")
             empty = ", ".join(targets) or config.target_col
             raise ValueError(
-                f"{config.file}: {known} must be known {config.horizon} steps past the last value of series "
+                f"{config.file}: {known} must be known {config.steps_ahead} steps past the last value of series "
                 f"{series.name!r} ({end}), there are {len(series.future)}: add rows with {empty} left "
                 "empty, or take a shorter --horizon"
             )
@@ -172,7 +172,7 @@ def kept_apart(
     if resume and kept != needed:
         raise ValueError(
             f"{out} was trained with {max(kept)} steps kept from it, the backtest needs {max(needed)}: "
-            f"take --windows {max(kept) // config.series.horizon}"
+            f"take --windows {max(kept) // config.series.steps_ahead}"
         )
     alike = len(set(needed)) == 1
     many = "" if alike else ",".join(map(str, needed))

@@ -52,6 +52,7 @@ from sgfn.series.protocol import Origin, scales, truths
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.score_intervals import SMALL, score_intervals
 from sgfn.series.settings import Settings
+from sgfn.series.stacked import TOLD, time_text
 from sgfn.series.tilt import Tilted
 
 REFIT = "refit"
@@ -147,7 +148,7 @@ def carried_out(
     outcome = outcome_of(config, panel, origins, found, ahead, settings)
     if isinstance(ahead, StackedForecast):
         outcome.scores["composition"] = forecaster.stacked.composition(ahead).to_json()
-        if line := forecaster.stacked.moved_line(panel):
+        for line in filter(None, [forecaster.stacked.moved_line(panel), breaks_line(forecaster, panel)]):
             progress.notice(line)
     return written(out, config, outcome, scenarios, settings)
 
@@ -163,6 +164,18 @@ def paths_line(forecaster: Forecaster, ahead: Forecast, panel: Panel) -> str:
     if why := alone or forecaster.stacked.why_apart(panel):
         return f"paths of different series are drawn independently: {why}"
     return "paths of series that end at the same time are joint: those of one number are one outcome of all"
+
+
+def breaks_line(forecaster: Forecaster, panel: Panel) -> str:
+    """One line about breaks of level that are read through, before the ends; empty where there are none."""
+    bank, found = forecaster.stacked.bank(panel), list[str]()
+    for number, one in enumerate(panel.series):
+        if (broken := bank.level_break(number, len(one))) is not None:
+            found.append(f"{one.name} {time_text(one.stamps[broken.place])} by {broken.change:+,.6g}")
+    if not found:
+        return ""
+    more = f" and {len(found) - TOLD:,} more" if len(found) > TOLD else ""
+    return f"values before a break of level are read as if after it: {'; '.join(found[:TOLD])}{more}"
 
 
 def told(forecaster: Forecaster, progress: Progress, laws: LawRunner = run_here) -> Forecaster:
@@ -260,7 +273,7 @@ def baselines_of(
         why = bank.why_not(name, cuts) or ("" if asked else forecaster.stacked.too_slow.get(name, ""))
         if asked and why:
             progress.notice(f"baseline {name} is left out: {why}")
-        if not why and (asked or name not in ("empirical", "Theta", "log AutoTheta", "log MSTL")):
+        if not why:
             law = bank.quantiles(name, cuts, progress.windows)
             there = ~np.isnan(law).any((1, 2))
             quantiles = naive.quantiles.copy()
@@ -307,12 +320,14 @@ def outcome_of(
     future = quantile_table(list(ahead.names), ahead.stamps, forecasts_of(ahead, settings))
     backtest = backtest_table(found, origins) if found else empty_backtest(future)
     stamps = "known" if panel.step is None else "regular"
-    scores = {"horizon": config.series.horizon, "future_stamps": stamps} | nulls(scores_of(found, origins, settings))
+    scores = {"horizon": config.series.steps_ahead, "future_stamps": stamps} | nulls(
+        scores_of(found, origins, settings)
+    )
     if found:
         levels, shares = calibration_of(backtest[backtest["method"] == OUR_METHOD])
         scores["calibration"] = {f"{level:g}": float(share) for level, share in zip(levels, shares, strict=True)}
     paths = path_table(ahead, None if settings.paths is not None else max(SHOWN_SERIES, settings.figures))
-    history = history_table(panel, SHOWN_HORIZONS * config.series.horizon)
+    history = history_table(panel, SHOWN_HORIZONS * config.series.steps_ahead)
     return Outcome(history=history, forecast=future, backtest=backtest, scores=scores, paths=paths)
 
 
@@ -359,5 +374,5 @@ def headline(config: TrainConfig, outcome: Outcome) -> tuple[str, str]:
     without = "network" in outcome.scores.get("composition", {}).get("left_out", {})
     learned = "classical laws alone" if without else f"network of {plural(config.steps, 'step', 'steps')}"
     dot = " \N{MIDDLE DOT} "
-    lead = dot.join([many, f"{plural(series.horizon, 'step', 'steps')} ahead", learned, f"seed {config.seed}"])
+    lead = dot.join([many, f"{plural(series.steps_ahead, 'step', 'steps')} ahead", learned, f"seed {config.seed}"])
     return f"Forecast of {name}", lead

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
+from sgfn.series.breaks import Break, level_break
 from sgfn.series.calendar import never_on_weekends, typical_gap
 from sgfn.series.classical import History, filled, forecasts, is_intermittent, left_out
 from sgfn.series.outliers import moved, with_moved
@@ -24,6 +26,8 @@ ASKED = 40
 AGREED = 0.5
 """Share of the series that must show a season for all to have it."""
 WORKING_DAYS = 5
+LONGEST_SUGGESTED = 24
+"""Longest season by which a series is decomposed though it does not show it."""
 MANY_SERIES = 500
 """Series above which models are searched among fewer forms."""
 
@@ -39,12 +43,13 @@ class LawCall:
     seasons: list[tuple[int, ...]]
     whole: bool
     of_many: bool
+    suggested: int = 1
     moved: list[dict[int, float]] = field(default_factory=list)
-    """At each origin, places of values that stand apart, and what is read instead; none given is none moved."""
+    """At each origin, places of values that are not read as they are, and what is read instead; none given is none."""
 
     def run(self) -> Float64[np.ndarray, "C H Q"]:
         """Quantiles at the levels of the grid, for each origin."""
-        how = {"whole": self.whole, "of_many": self.of_many}
+        how: dict[str, Any] = {"whole": self.whole, "of_many": self.of_many, "suggested": self.suggested}
         return forecasts(self.name, self.values, self.cuts, self.horizon, self.seasons, moved=self.moved, **how)
 
 
@@ -77,6 +82,7 @@ class Bank:
         self.kept: dict[tuple[str, Cut], Float64[np.ndarray, "H Q"]] = {}
         self.found_seasons: dict[Cut, tuple[int, ...]] = {}
         self.found_moved: dict[Cut, dict[int, float]] = {}
+        self.found_breaks: dict[Cut, Break | None] = {}
         longest = max(panel.series, key=len)
         self.gap = typical_gap(longest.stamps, panel.step)
         self.among: tuple[int, ...] | None = None
@@ -127,7 +133,8 @@ class Bank:
             seasons=[self.seasons(number, cut, shared) for cut in places],
             whole=self.supports[number].whole,
             of_many=len(self.panel) > MANY_SERIES,
-            moved=[self.moved(number, cut) for cut in places],
+            suggested=self.suggested,
+            moved=[self.read_as(number, cut) for cut in places],
         )
 
     def _wanted(self, name: str, cuts: Sequence[Cut]) -> dict[int, list[int]]:
@@ -140,8 +147,19 @@ class Bank:
 
     def history(self, cut: Cut, shared: tuple[int, ...] = ()) -> History:
         """What the laws know of a window."""
-        values = with_moved(self.panel.series[cut[0]].values[: cut[1]], self.moved(*cut))
-        return History(values=filled(values), seasons=self.seasons(*cut, shared), whole=self.supports[cut[0]].whole)
+        values = with_moved(self.panel.series[cut[0]].values[: cut[1]], self.read_as(*cut))
+        known = {"whole": self.supports[cut[0]].whole, "suggested": self.suggested}
+        return History(values=filled(values), seasons=self.seasons(*cut, shared), **known)
+
+    @property
+    def periods(self) -> tuple[int, ...]:
+        """Seasons that are given, or that the step of time suggests."""
+        return (self.given,) if self.given else candidates(self.gap) if self.among is None else self.among
+
+    @property
+    def suggested(self) -> int:
+        """The shortest of them that is no longer than two dozen steps; 1 where there is none."""
+        return next((steps for steps in self.periods if 1 < steps <= LONGEST_SUGGESTED), 1)
 
     def moved(self, number: int, cut: int) -> dict[int, float]:
         """Values before a cut that stand apart from all others, by their places, and what laws read instead.
@@ -150,22 +168,40 @@ class Bank:
         """
         if (number, cut) not in self.found_moved:
             values = filled(self.panel.series[number].values[:cut])
-            periods = (self.given,) if self.given else candidates(self.gap) if self.among is None else self.among
-            self.found_moved[number, cut] = {} if is_intermittent(values) else moved(values, periods)
+            self.found_moved[number, cut] = {} if is_intermittent(values) else moved(values, self.periods)
         return self.found_moved[number, cut]
 
+    def level_break(self, number: int, cut: int) -> Break | None:
+        """The break of level before a cut, of values without those that stand apart; intermittent series have none."""
+        if (number, cut) not in self.found_breaks:
+            values = filled(self.panel.series[number].values[:cut])
+            moved = with_moved(values, self.moved(number, cut))
+            self.found_breaks[number, cut] = None if is_intermittent(values) else level_break(moved, self.periods)
+        return self.found_breaks[number, cut]
+
+    def read_as(self, number: int, cut: int) -> dict[int, float]:
+        """Values before a cut that are not read as they are, and what is read instead.
+
+        Those that stand apart are read as if nearer, those before a break of level as if after it.
+        """
+        apart, found = self.moved(number, cut), self.level_break(number, cut)
+        if found is None:
+            return apart
+        values = with_moved(self.panel.series[number].values[:cut], apart)
+        return apart | found.aligned(values, whole=self.supports[number].whole)
+
     def as_read(self, cuts: Sequence[Cut]) -> Panel:
-        """A panel with a series for each window, named by its place, in which values that stand apart are moved."""
+        """A panel with a series for each window, named by its place, with its values as they are read."""
         found = []
         for at, (number, cut) in enumerate(cuts):
             one = self.panel.series[number]
-            found.append(replace(one, name=str(at), values=with_moved(one.values, self.moved(number, cut))))
+            found.append(replace(one, name=str(at), values=with_moved(one.values, self.read_as(number, cut))))
         return replace(self.panel, series=tuple(found))
 
     def seasons(self, number: int, cut: int, shared: tuple[int, ...] = ()) -> tuple[int, ...]:
         """Seasons of a series before a cut: its own, and those that most series of the panel have."""
         if (number, cut) not in self.found_seasons:
-            values = with_moved(self.panel.series[number].values[:cut], self.moved(number, cut))
+            values = with_moved(self.panel.series[number].values[:cut], self.read_as(number, cut))
             self.found_seasons[number, cut] = seasons_of(values, self.gap, self.given, self.among)
         own = self.found_seasons[number, cut]
         return tuple(sorted({*own, *(steps for steps in shared if 2 * steps <= cut)}))

@@ -29,8 +29,10 @@ Law = Callable[["History", int], Grid]
 INTERVALS = sorted({round(abs(200 * level - 100), 6) for level in GRID} - {0.0})
 REFIT, REFIT_LONG = 1.1, 1.25
 """Growth of the history after which a model is fitted again; that of a long history, of which it reads the end."""
-QUICK, QUICK_VALUES = ("AutoTheta", "log AutoTheta", "MSTL", "log MSTL"), 600
-"""Models that are fitted again at each origin, in milliseconds, of histories of up to so many values."""
+QUICK_VALUES = {**dict.fromkeys(("AutoTheta", "log AutoTheta", "MSTL", "log MSTL"), 600), "AutoETS": 300}
+"""Models that are fitted again at each origin of histories of up to so many values: in milliseconds, and in a tenth of
+a second, of seasons of up to `QUICK_SEASON` steps and unless the series is one of very many, for AutoETS."""
+QUICK_SEASON = 12
 LONG = 1_000
 """Values from which on a history is long."""
 LONGEST_ETS_SEASON, LONGEST_ARIMA_SEASON = 24, 24
@@ -73,6 +75,8 @@ class History:
     """Whether values are counts."""
     of_many: bool = False
     """Whether the series is one of very many: models are then searched among fewer forms."""
+    suggested: int = 1
+    """Season that the step of time suggests, whether it shows or not; 1 where there is none."""
 
     @property
     def season(self) -> int:
@@ -83,6 +87,11 @@ class History:
         if len(self.values) <= steps:
             return np.inf
         return float(np.abs(self.values[steps:] - self.values[:-steps]).mean())
+
+    @property
+    def decomposed(self) -> tuple[int, ...]:
+        """Seasons by which MSTL decomposes: those that show, else the one that the step suggests."""
+        return self.seasons or ((self.suggested,) if self.suggested > 1 else ())
 
     @property
     def intermittent(self) -> bool:
@@ -122,7 +131,9 @@ def has_statsforecast() -> bool:
 
 def left_out(name: str, history: History) -> str:
     """Why a law is not used for a history; empty where it is."""
-    short = len(history.values) < max(SHORTEST, 2 * history.season + 2 if "MSTL" in name else 0)
+    seasons = {"MSTL": history.decomposed, "log MSTL": history.seasons}.get(name)
+    cycle = history.season if history.seasons else history.suggested
+    short = len(history.values) < max(SHORTEST, 2 * cycle + 2 if seasons else 0)
     if name == "seasonal naive":
         return ""
     if name == "Theta":
@@ -133,7 +144,7 @@ def left_out(name: str, history: History) -> str:
         return "statsforecast is not installed"
     if short:
         return "the history is too short"
-    if "MSTL" in name and not history.seasons:
+    if seasons == ():
         return "there is no season"
     if name.startswith(LOG) and history.values.min() <= 0:
         return "values are not all above zero"
@@ -155,6 +166,7 @@ def forecasts(
     *,
     whole: bool = False,
     of_many: bool = False,
+    suggested: int = 1,
     moved: Sequence[dict[int, float]] = (),
 ) -> Float64[np.ndarray, "C H Q"]:
     """Quantiles at the levels of the grid, at several origins in increasing order; nan where the law does not fit.
@@ -165,7 +177,7 @@ def forecasts(
     found, fits = np.full((len(cuts), horizon, len(GRID)), np.nan), dict[tuple[int, ...], Refitted]()
     for at, (cut, here) in enumerate(zip(cuts, seasons, strict=True)):
         before = with_moved(values[:cut], moved[at] if moved else {})
-        history = History(values=filled(before), seasons=here, whole=whole, of_many=of_many)
+        history = History(values=filled(before), seasons=here, whole=whole, of_many=of_many, suggested=suggested)
         if not left_out(name, history):
             quantiles = fits.setdefault(here, Refitted(name))(history, horizon)
             found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
@@ -218,7 +230,7 @@ class Refitted:
         return self._fitted(history, horizon)
 
     def _fitted(self, history: History, horizon: int) -> Grid:
-        longest = max(history.seasons, default=1) if "MSTL" in self.name else history.season
+        longest = max(history.decomposed, default=1) if "MSTL" in self.name else history.season
         read = history.values[-max(READ[self.name], CYCLES * longest) :]
         if np.ptp(read) == 0:
             return np.repeat(read[-1:, None], horizon, 0).repeat(len(GRID), 1)
@@ -243,7 +255,8 @@ class Refitted:
 
     def _is_old(self, history: History) -> bool:
         """Whether the model should be fitted again."""
-        if self.name in QUICK and len(history.values) <= QUICK_VALUES:
+        slow = self.name == "AutoETS" and (history.of_many or history.season > QUICK_SEASON)
+        if len(history.values) <= QUICK_VALUES.get(self.name, 0) and not slow:
             return len(history.values) > self.fitted
         return len(history.values) > (REFIT_LONG if self.fitted >= LONG else REFIT) * self.fitted
 
@@ -294,7 +307,7 @@ def _model(name: str, **settings: Any) -> Any:
 
 
 def _mstl(history: History) -> Any:
-    fit = [steps for steps in history.seasons if len(history.values) >= 2 * steps]
+    fit = [steps for steps in history.decomposed if len(history.values) >= 2 * steps]
     return KeptSeasons(fit)
 
 

@@ -87,7 +87,7 @@ class Forecaster:
     def fit(self, data: Data, *, progress: Progress | None = None) -> "Forecaster":
         """Make plan and bins from the data and train the networks; returns self."""
         panel = self.read(data)
-        if not self.config.series.horizon:
+        if self.config.series.horizon is None:
             warnings.warn(by_parameters(horizon_line(panel)), UserWarning, stacklevel=2)
             self.config = with_horizon(self.config, panel)
         self.config.series.check_reach(max(len(one) for one in panel.series))

@@ -38,8 +38,8 @@ def chosen_horizon(panel: Panel) -> int:
 
 
 def with_horizon(config: TrainConfig, panel: Panel) -> TrainConfig:
-    """The configuration with a horizon, which is chosen for the panel where it is 0."""
-    return config if config.series.horizon else config.with_(series__horizon=chosen_horizon(panel))
+    """The configuration with a horizon, which is chosen for the panel where none was given."""
+    return config if config.series.horizon is not None else config.with_(series__horizon=chosen_horizon(panel))
 
 
 def horizon_line(panel: Panel) -> str:

@@ -51,8 +51,8 @@ class Plan:
         gap = typical_gap(longest.stamps, panel.step)
         season = config.season or (1 if panel.step is None else _season(gap))
         return Plan(
-            horizon=config.horizon,
-            context=config.context or _context(config.horizon, season),
+            horizon=config.steps_ahead,
+            context=config.context or _context(config.steps_ahead, season),
             season=season,
             cycles=config.cycles,
             lags=_yearly(panel, config, gap, season) if config.given_lags is None else config.given_lags,
@@ -168,7 +168,7 @@ def _yearly(panel: Panel, config: SeriesConfig, gap: np.timedelta64, season: int
         return ()
     around = (-season, 0, season) if year >= 8 * season else (0,)
     lags = [years * year + shift for years in (1, 2) if longest >= (years + 1) * year for shift in around]
-    return tuple(lag for lag in lags if lag >= config.horizon)
+    return tuple(lag for lag in lags if lag >= config.steps_ahead)
 
 
 def moments(parts: list[Float64[np.ndarray, "_ C"]]) -> Float64[np.ndarray, "2 C"]:

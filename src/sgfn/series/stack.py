@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from sgfn.series.bank import Bank
 from sgfn.series.calibration import ATOM, spread_scores, step_spreads
@@ -24,6 +24,10 @@ GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 PRIORS = {"seasonal naive": 0.3, "network": 0.3}
 """Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, and the
 network alone is not fitted again as a series goes on."""
+EVEN, LEAST_WEIGHT = 1.0, 1e-9
+"""Weight of those before anything is known in those that were learned, in windows side by side; least weight then."""
+FEW = 2.0
+"""Power of the share of windows by which a law can be judged, in its weight before anything is known."""
 TIE = 0.5
 """Correlation of the normal scores of neighbouring steps where nothing is known of it."""
 TIE_PRIOR = 2.0
@@ -99,9 +103,7 @@ def learn_stack(
     weights are those before anything is known, and only the spreads are learned.
     """
     horizon = evidence.truth.shape[1]
-    fits = evidence.fits.any(1) if len(evidence.truth) else np.ones(len(names), dtype=bool)
-    counts = fits * np.array([PRIORS.get(name, 1.0) for name in names])
-    prior = counts / counts.sum()
+    prior = usual_weights(names, evidence, series, ended)
     plain = Stack(names=names, weights=prior, spreads=np.ones(horizon), tie=TIE, windows=len(evidence.truth))
     if not len(evidence.truth):
         return plain
@@ -117,7 +119,73 @@ def learn_stack(
 
     by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
     learned = replace(plain, weights=overall, by_group=by_group, by_series=by_series)
-    return calibrated(learned, evidence, series, groups)
+    return nearer_to_usual(calibrated(learned, evidence, series, groups), prior, independent_windows(series, ended))
+
+
+def usual_weights(
+    names: tuple[str, ...], evidence: Evidence, series: Sequence[str], ended: Float64[np.ndarray, " N"] | None = None
+) -> Weights:
+    """Weights before losses are known: equal ones, but for `PRIORS`, each times how much there is to judge the law by.
+
+    A law without any loss has none, whatever it may say of later windows; where no law has one, all count alike.
+    """
+    counts = np.array([PRIORS.get(name, 1.0) for name in names])
+    judged = counts * judged_shares(evidence, series, ended) ** FEW
+    return judged / judged.sum() if judged.any() else counts / counts.sum()
+
+
+def judged_shares(evidence: Evidence, series: Sequence[str], ended: Float64[np.ndarray, " N"] | None = None) -> Weights:
+    """Share of windows, side by side, by which each law can be judged, in the series in which it can be at all.
+
+    A law that begins to fit as a series grows longer is new there; one that fits some series alone is not.
+    """
+    judged = evidence.fits & ~np.isnan(evidence.truth).all(1)  # M N
+    own, all_laws = (side_by_side(some, series, ended) for some in (judged, np.atleast_2d(judged.any(0))))
+    among = (all_laws * (own > 0)).sum(1)
+    return np.divide(own.sum(1), among, out=np.zeros(len(own)), where=among > 0)
+
+
+def nearer_to_usual(stack: Stack, prior: Weights, windows: float) -> Stack:
+    """The stack with weights as far from what is usual as so many windows side by side can tell; spreads stay."""
+    share = EVEN / (EVEN + windows)
+    finer = (
+        {label: evened(one, prior, share) for label, one in some.items()} for some in (stack.by_group, stack.by_series)
+    )
+    return replace(stack, weights=evened(stack.weights, prior, share), by_group=next(finer), by_series=next(finer))
+
+
+def evened(weights: Weights, prior: Weights, share: float) -> Weights:
+    r"""Weights nearer to what is usual, $w^{1-s} v^s$ with sum one: a law that was far worse than others stays small.
+
+    >>> evened(np.array([0.8, 0.2, 0.0]), np.array([0.5, 0.5, 0.0]), 0.5).round(3).tolist()
+    [0.667, 0.333, 0.0]
+    """
+    found = np.where(prior > 0, np.maximum(weights, LEAST_WEIGHT) ** (1 - share) * prior**share, 0.0)
+    return found / found.sum()
+
+
+def independent_windows(series: Sequence[str], ended: Float64[np.ndarray, " N"] | None) -> float:
+    """How many windows side by side would cover what windows of several series cover, which may overlap.
+
+    >>> independent_windows(["a", "a", "a", "b"], np.array([1.0, 1.5, 2.0, 7.0])), independent_windows(["a", "a"], None)
+    (3.0, 2.0)
+    """
+    return float(side_by_side(np.ones((1, len(series)), dtype=bool), series, ended).sum())
+
+
+def side_by_side(
+    judged: Bool[np.ndarray, "M N"], series: Sequence[str], ended: Float64[np.ndarray, " N"] | None
+) -> Float64[np.ndarray, "M S"]:
+    """How many windows side by side would cover those of each series that are marked, in each of several rows."""
+    names, numbers = np.unique(np.array(series, dtype=str), return_inverse=True)
+    count, first = np.zeros((len(names), len(judged))), np.full((len(names), len(judged)), np.inf)
+    last = -first
+    np.add.at(count, numbers, judged.T)
+    if ended is None:
+        return count.T
+    np.minimum.at(first, numbers, np.where(judged, ended, np.inf).T)
+    np.maximum.at(last, numbers, np.where(judged, ended, -np.inf).T)
+    return np.where(count > 0, np.minimum(count, last - first + 1), 0.0).T
 
 
 def _finer(

@@ -113,8 +113,8 @@ def unused_covariates(panel: Panel, config: SeriesConfig) -> str:
 
 def learned_windows(config: SeriesConfig, lengths: Sequence[int]) -> int:
     """About how many windows a network has to learn from, in training parts of given lengths."""
-    spans = spans_of(lengths, config.horizon, config.effort)
-    return sum(max(n - span - 2 * config.horizon, 0) for n, span in zip(lengths, spans, strict=True))
+    spans = spans_of(lengths, config.steps_ahead, config.effort)
+    return sum(max(n - span - 2 * config.steps_ahead, 0) for n, span in zip(lengths, spans, strict=True))
 
 
 def network_steps(config: SeriesConfig, lengths: Sequence[int]) -> int:
@@ -123,7 +123,7 @@ def network_steps(config: SeriesConfig, lengths: Sequence[int]) -> int:
     >>> [network_steps(SeriesConfig(horizon=h), [n]) for h, n in [(12, 600), (30, 7_000), (48, 5_000)]]
     [120, 358, 101]
     """
-    rows = config.horizon + (config.context or max(2 * config.horizon, 64))
+    rows = config.steps_ahead + (config.context or max(2 * config.steps_ahead, 64))
     wanted = min(learned_windows(config, lengths) // WINDOWS_PER_STEP, MOST_STEPS)
     short = min(1.0, USUAL_ROWS / rows)
     return max(int(wanted * short**2), int(FEWEST_STEPS * short**0.5))
@@ -133,7 +133,7 @@ def held_back(config: SeriesConfig, lengths: Sequence[int]) -> tuple[int, ...]:
     """Steps at the end of each training part that the network does not learn from, for the weights of the stack."""
     if config.law_names == ("network",) or network_left_out(config, lengths):
         return (0,) * len(lengths)
-    return spans_of(lengths, config.horizon, config.effort)
+    return spans_of(lengths, config.steps_ahead, config.effort)
 
 
 def with_effort(config: TrainConfig, lengths: Sequence[int]) -> TrainConfig:

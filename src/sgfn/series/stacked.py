@@ -13,13 +13,14 @@ from sgfn.series.bank import Bank, Cut, LawRunner, WindowProgress, run_here
 from sgfn.series.calendar import numbers_of
 from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
+from sgfn.series.following import Held, weights_over_time
 from sgfn.series.joint import MOST_JOINT, dependence_of, joint_noise, matched
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel, Series
 from sgfn.series.path_scores import chained, evenly, network_scores
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
-from sgfn.series.stack import Stack, group_of, learn_stack, scores_of
+from sgfn.series.stack import Stack, group_of, scores_of
 from sgfn.series.stack_plan import WINDOWS_IN_ALL, arima_left_out, network_left_out, windows_of
 from sgfn.series.supports import Support, check_support, supports_of
 from sgfn.series.weights import Evidence, fitting, shares
@@ -90,6 +91,7 @@ class StackedForecaster:
         self.runner: LawRunner = run_here
         self.banks: list[tuple[Panel, Bank]] = []
         self.stacks: dict[bool, Stack] = {}
+        self.held: dict[bool, Held] = {}
         self.equal = False
 
     def bank(self, panel: Panel) -> Bank:
@@ -119,7 +121,8 @@ class StackedForecaster:
         if unknown := [name for name in names if name not in self.names]:
             raise ValueError(f"{unknown[0]!r} is no part of this forecast: choose from {', '.join(self.names)}")
         made = copy(self)
-        made.names, made.equal, made.stacks = tuple(name for name in self.names if name in names), equal, {}
+        made.names, made.equal = tuple(name for name in self.names if name in names), equal
+        made.stacks, made.held = {}, {}
         return made
 
     # learning
@@ -134,8 +137,8 @@ class StackedForecaster:
             ends = [len(one) for one in self.data.panel.series] if final else self.lengths
             evidence = self.evidence(cuts, ends)
             starts, over = window_times(self.data.panel, cuts, self.data.plan.horizon, ends)
-            ended = over / self._span
-            stack = learn_stack(self.names, evidence, series, groups, ended, equal=self.equal)
+            self.held[final] = Held(evidence=evidence, series=series, groups=groups, ended=over / self._span)
+            stack = self.held[final].stack(self.names, equal=self.equal)
             if stack.scores is not None:
                 stack = replace(
                     stack, dependence=dependence_of(stack.scores[..., ATOM // 2], series, starts, stack.tie)
@@ -167,11 +170,27 @@ class StackedForecaster:
     def evidence(self, cuts: Sequence[Cut], ends: Sequence[int]) -> Evidence:
         """Forecasts of windows by all laws, with the values that came before the given ends of the series."""
         panel, horizon = self.data.panel, self.data.plan.horizon
-        truth = observed(panel, cuts, horizon, ends)
         bank = self.bank(panel)
+        truth = self._before_breaks(observed(panel, cuts, horizon, ends), bank, cuts, ends)
+        quantiles = self.quantiles(panel, cuts, "weights", judged=True)
+        return Evidence(quantiles=quantiles, truth=truth, scale=self._scales(bank, cuts))
+
+    @staticmethod
+    def _scales(bank: Bank, cuts: Sequence[Cut]) -> Float64[np.ndarray, " N"]:
+        """Scale of each window's errors, and no less than a share of the median one."""
         scale = np.array([bank.scale(cut) for cut in cuts])
-        scale = np.maximum(scale, LEAST_SCALE * np.median(scale)) if len(scale) else scale
-        return Evidence(quantiles=self.quantiles(panel, cuts, "weights", judged=True), truth=truth, scale=scale)
+        return np.maximum(scale, LEAST_SCALE * np.median(scale)) if len(scale) else scale
+
+    @staticmethod
+    def _before_breaks(
+        truth: Float64[np.ndarray, "N H"], bank: Bank, cuts: Sequence[Cut], ends: Sequence[int]
+    ) -> Float64[np.ndarray, "N H"]:
+        """Values of windows, nan from a break of level on which a window did not know of: no law foresees one."""
+        for row, (number, cut) in enumerate(cuts):
+            found = bank.level_break(number, ends[number])
+            if found is not None and cut < found.place:
+                truth[row, found.place - cut :] = np.nan
+        return truth
 
     def quantiles(
         self,
@@ -241,12 +260,9 @@ class StackedForecaster:
         """Forecast windows, with sample paths of the pooled law."""
         panel, stack = windows.panel, self.stack(final=final)
         bank = self.bank(panel)
-        weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
-        many = len(cuts) > MANY_WINDOWS
-        counts = [
-            name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE
-        ]
-        plain, held = self._pooled(stack, windows, cuts, weights, "forecast" if final else "backtest", counts)
+        fixed = final or len(cuts) > MANY_WINDOWS or self.equal or not len(self.held[final])
+        pooled = self._by_fixed_weights if fixed else self._by_weights_over_time
+        plain, held = pooled(stack, windows, cuts, "forecast" if final else "backtest")
         law = stack.spread(plain) if final else self._followed(stack, panel, cuts, plain)
         found = StackedForecast(
             names=tuple(panel.series[number].name for number, _ in cuts),
@@ -261,6 +277,34 @@ class StackedForecaster:
         scores = self._scores(windows, cuts, held, samples, seed, stack)
         paths = np.moveaxis(law.at_scores(np.moveaxis(scores, 1, -1)), -1, 1)
         return replace(found, paths=found.inside(paths))
+
+    def _by_fixed_weights(
+        self, stack: Stack, windows: Windows, cuts: Sequence[Cut], phase: str
+    ) -> tuple[QuantileLaw, Float64[np.ndarray, "M W"]]:
+        """Pooled law of windows without spreads, and the weight of each law, as the stack has them."""
+        panel, bank, many = windows.panel, self.bank(windows.panel), len(cuts) > MANY_WINDOWS
+        weights = np.stack([stack.weights_of(panel.series[n].name, group_of(bank, n, cut)) for n, cut in cuts], 1)
+        counts = [
+            name for at, name in enumerate(self.names) if not many or weights[at].max() >= COUNTS or name == NAIVE
+        ]
+        return self._pooled(stack, windows, cuts, weights, phase, counts)
+
+    def _by_weights_over_time(
+        self, stack: Stack, windows: Windows, cuts: Sequence[Cut], phase: str
+    ) -> tuple[QuantileLaw, Float64[np.ndarray, "M W"]]:
+        """The same of windows of the past, whose weights read what had been observed before each."""
+        panel, horizon = windows.panel, self.data.plan.horizon
+        bank, ends = self.bank(panel), [len(one) for one in panel.series]
+        starts, over = window_times(panel, cuts, horizon, ends)
+        evidence = Evidence(
+            quantiles=self.quantiles(panel, cuts, phase, windows=windows),
+            truth=observed(panel, cuts, horizon, ends),
+            scale=self._scales(bank, cuts),
+        )
+        series, groups = [panel.series[n].name for n, _ in cuts], [group_of(bank, n, cut) for n, cut in cuts]
+        later = Held(evidence=evidence, series=series, groups=groups, ended=over / self._span)
+        weights = weights_over_time(stack, self.held[False], later, starts / self._span)
+        return stack.plain_law(evidence.quantiles, weights), shares(weights, evidence.fits)
 
     def _pooled(
         self,

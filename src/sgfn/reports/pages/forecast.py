@@ -26,6 +26,8 @@ from sgfn.series.files import Outcome, Scenarios
 from sgfn.series.frames import plural
 
 SHOWN_SERIES = 24
+TOLD_FROM = 0.005
+"""Share by which a method's WQL must be less than ours to be told: it is written as 1 % at least."""
 COLUMNS = (
     ("wql", "WQL", "weighted quantile loss, the mean over the quantiles: lower is better"),
     ("mase", "MASE", "absolute error of the median over the mean change between values in the history"),
@@ -98,6 +100,8 @@ def _scores(outcome: Outcome) -> Section:
     )
     if outcome.scores.get("small"):
         about += f" {small_text(outcome.scores)}"
+    if behind := behind_line(outcome.scores):
+        about += f" {behind[0].upper()}{behind[1:]}."
     if outcome.scores.get("future_stamps") == "known":
         about += " Stamps are irregular: every method was told when the values of a window came, not what came."
     content = ScoreTable(columns=COLUMNS, rows=rows)
@@ -140,6 +144,23 @@ def small_text(scores: dict[str, Any]) -> str:
         f"A small backtest: {plural(scores['values'], 'value', 'values')}, too few to tell methods apart; brackets are "
         "90 % intervals of the scores."
     )
+
+
+def behind_line(scores: dict[str, Any]) -> str:
+    """Which method has the least WQL of the backtest, by how much, and what to do; empty where none is ahead of ours.
+
+    >>> behind_line({"methods": {"sgfn": {"wql": 0.055}, "log MSTL": {"wql": 0.05}}, "windows": 6})[:58]
+    'behind log MSTL in the backtest: its WQL of 0.05 is 9% less'
+    """
+    found = {name: row["wql"] for name, row in scores["methods"].items() if row["wql"] is not None}
+    first = min(found, key=lambda name: found[name], default=OUR_METHOD)
+    if first == OUR_METHOD or OUR_METHOD not in found or found[first] > (1 - TOLD_FROM) * found[OUR_METHOD]:
+        return ""
+    part = 1 - found[first] / found[OUR_METHOD]
+    ahead = f"behind {first} in the backtest: its WQL of {score_text('wql', found[first])} is {part:.0%} less"
+    luck = f"the best of {len(found):,} methods on {plural(scores['windows'], 'window', 'windows')} is partly luck"
+    fix = f"where it stays ahead on more (--windows), --laws {first.replace(' ', '-')} forecasts by it alone"
+    return f"{ahead}; {luck}; {fix}"
 
 
 # What the forecast consists of
