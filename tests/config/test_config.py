@@ -383,6 +383,12 @@ def test_a_preset_after_json_is_a_preset_before_it(kind: str | None) -> None:
     assert read.with_(**preset).noise.kind == (kind or "indel")
 
 
+def test_a_kind_beside_a_preset_in_json_was_given() -> None:
+    preset = {"preset": "storage-erlich"}
+    assert from_dict(TrainConfig, {"noise": {"kind": "uniform"} | preset}).noise.kind == "uniform"
+    assert from_dict(TrainConfig, {"noise": preset}).noise.kind == "indel"
+
+
 def test_presets_equal_the_config() -> None:
     assert set(PRESETS) == set(get_args(module.Preset))
     assert PRESETS["none"] == TrainConfig()

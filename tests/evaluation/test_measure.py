@@ -283,3 +283,14 @@ def test_a_motif_is_measured_by_exact_samples(tmp_path: Path, capsys: pytest.Cap
     assert "KL from target, estimate" in capsys.readouterr().out
     best = evaluate(train("motif", config.with_(motif__score="best"), tmp_path / "b", device="cpu").path, samples=64)
     assert best["kl"] is None
+
+
+def test_a_learner_of_ones_own_may_give_its_law_without_telling_how_far_it_is() -> None:
+    class Own(Trainer):
+        def law(self) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return torch.full((self.env.num_objects,), 1 / self.env.num_objects, dtype=torch.float64)
+
+    found = measure(Own(tiny_task(small()), CPU), samples=16)
+    wanted = measure(tiny_trainer(), samples=16)
+    assert found.tv is not None
+    assert found.tv != wanted.tv

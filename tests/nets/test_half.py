@@ -88,6 +88,19 @@ def test_sums_beyond_half_precision_stay_numbers(case: str, largest: float) -> N
         assert all(float((mine - theirs).norm() / theirs.norm()) < 1e-2 for mine, theirs in pairs)
 
 
+@pytest.mark.parametrize("case", ["codes", "silu"])
+def test_gradients_beyond_half_precision_stay_numbers(case: str) -> None:
+    """The slopes of GELU and SiLU are above one in places: what was cut would grow again."""
+    nets, states = made(case)
+    with torch.no_grad():
+        nets.policy.weight.fill_(2e4)
+        for layer in nets.encoder.linear:  # pyright: ignore[reportAttributeAccessIssue, reportGeneralTypeIssues]
+            layer.bias.fill_(1.4)
+    slopes = torch.ones(*states.shape[:2], 2 * nets.policy.out_features + 1)
+    (_, gradients), _ = both(nets, states, slopes)
+    assert all(torch.isfinite(values).all() for values in gradients)
+
+
 def test_without_a_limit_they_would_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(half, "saturated", lambda values: values)
     with pytest.raises(AssertionError):

@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 
 from sgfn.config import TrainConfig
+from sgfn.config.train import Accelerate
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.trainer import Trainer
 from sgfn.runs.duration import LONG, PER_WEIGHT, RATES, evaluated, expected_minutes, long_on_cpu, weights
@@ -49,6 +50,11 @@ def test_long_runs_are_told_with_what_would_be_faster() -> None:
     assert "an MLP (--net.encoder mlp --net.hidden 256) takes about" in line
     assert "\n" not in line
     assert "MLP" not in long_on_cpu(trainer(**EHRLICH, net__hidden=256, steps=10_000_000))
+
+
+@pytest.mark.parametrize("way", get_args(Accelerate))
+def test_every_way_to_run_steps_has_a_rate(way: str) -> None:
+    assert "take about" in long_on_cpu(trainer(**EHRLICH, net__hidden=256, steps=10_000_000), way)
 
 
 CELLS: dict[str, dict[str, Any]] = {

@@ -91,8 +91,8 @@ class Train:
     device: Device = "auto"
     """Where to run."""
     accelerate: Accelerate = "auto"
-    """How to run steps: `eager`, as they are; `compile`, which takes half a minute first (`compile-float32`: with no
-    factor of a product rounded); `graph`, captured on a GPU; `auto` picks by device and length of the run. The
+    """How to run steps: `eager`, as they are; `compile`, which takes half a minute first (`compile-float32`: on a CPU
+    no factor of a product is rounded); `graph`, captured on a GPU; `auto` picks by device and length of the run. The
     numbers are the same up to rounding."""
     json: bool = False
     """Print the last figures as JSON instead of a progress bar."""

@@ -55,6 +55,8 @@ def from_dict(cls: type[T], data: object, where: str = "config") -> T:
         one_of(f"{where}: field", str(name), hints)
     defaults = {f.name: f.default for f in fields(typing.cast(Any, cls))}
     values = {name: _value(hints[name], value, f"{where}.{name}") for name, value in data.items()}
+    if data.get("preset"):  # beside a preset, which chooses a kind where none is given, the word was given
+        return cls(**values)
     return cls(**{name: _as_not_given(value, defaults[name]) for name, value in values.items()})
 
 

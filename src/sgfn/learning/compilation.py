@@ -135,7 +135,11 @@ def compiler_missing(device: torch.device) -> str:
 
 def compiler_command() -> list[str]:
     """Words of the C++ compiler's command: `CXX` as a shell reads it (ccache g++), else g++ (macOS: clang++)."""
-    return shlex.split(os.environ.get("CXX", "")) or ["clang++" if sys.platform == "darwin" else "g++"]
+    given = os.environ.get("CXX", "")
+    try:
+        return shlex.split(given) or ["clang++" if sys.platform == "darwin" else "g++"]
+    except ValueError as error:
+        raise ValueError(f"the environment variable CXX is {given!r}: {error}; close each quote") from None
 
 
 def compiler_itself() -> str:

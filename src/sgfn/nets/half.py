@@ -104,7 +104,7 @@ class HalfNet(torch.autograd.Function):
         half = half @ weights[-1]
         for i in range(layers - 1, -1, -1):
             sums = saturated(before[i]) if torch.compiler.is_compiling() else before[i]
-            half = slope(saturated(half), sums)
+            half = saturated(slope(saturated(half), sums))
             found = [wide_product(half.t(), read[i]) * back, half.sum(0, dtype=torch.float32) * back, *found]
             if i:
                 half = half @ weights[i]

@@ -23,7 +23,7 @@ def long_on_cpu(learner: Learner, accelerate: str = "auto") -> str:
     """That a run takes long on a CPU and what would be faster; empty where it does not, or where nobody can tell."""
     if not isinstance(learner, Trainer) or learner.device.type != "cpu" or learner.scores_in_table:
         return ""
-    config, way = learner.config, choose(learner, accelerate, insist=False)[0]
+    config, way = learner.config, choose(learner, accelerate, insist=False)[0].removesuffix("-float32")
     kind = "transformer" if config.net.encoder == "transformer" else "mlp"
     minutes = expected_minutes(learner, weights(learner.nets.encoder, learner), RATES[kind, way])
     if minutes < LONG:

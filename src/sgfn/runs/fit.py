@@ -5,13 +5,14 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from sgfn.config import TrainConfig
+from sgfn.config import TrainConfig, to_dict
 from sgfn.config.importing import function_label
 from sgfn.config.registry import refuse_arguments
 from sgfn.envs import Env
@@ -89,13 +90,29 @@ def errors_by_argument() -> Iterator[None]:
 
 
 def by_arguments(text: str) -> str:
-    """A message with flags as the arguments of `fit` are called.
+    """A message with flags of settings as the arguments of `fit` are called; other words stay as they are.
 
     >>> by_arguments("--net.hidden does nothing here: it is read with --log.exact-every above 0")
     'net__hidden does nothing here: it is read with log__exact_every above 0'
+    >>> by_arguments("pip install --upgrade torch")
+    'pip install --upgrade torch'
     """
-    flag = r"(?<![\w-])--([a-z][a-z_]*(?:[.-][a-z][a-z_]*)*)"
-    return re.sub(flag, lambda found: found[1].replace(".", "__").replace("-", "_"), text)
+    flag = r"(?<![\w-])--([a-z][a-z0-9_]*(?:[.-][a-z0-9][a-z0-9_]*)*)"
+
+    def argument(found: re.Match[str]) -> str:
+        name = found[1].replace(".", "__").replace("-", "_")
+        return name if name in _settings_by_name() else found[0]
+
+    return re.sub(flag, argument, text)
+
+
+@cache
+def _settings_by_name() -> frozenset[str]:
+    """Arguments of `fit` that are settings, and the groups that some belong to."""
+    found: set[str] = set()
+    for name, value in to_dict(TrainConfig()).items():
+        found |= {name, *(f"{name}__{part}" for part in value)} if isinstance(value, dict) else {name}
+    return frozenset(found)
 
 
 def given_parts(task: Any, reward: Any, noise: Any, objective: Any, encoder: Any) -> Parts:

@@ -127,7 +127,7 @@ def loop(
             progress(first, {"notice": advance.notice} if advance.notice else {})
             for notice in filter(None, (learner.task.env.noise.notice, learner.task.landscape.notice)):
                 progress(first, {"notice": notice})
-        if progress and advance.notice == COMPILING:
+        if progress and advance.notice.startswith(COMPILING):
             stop.answer = lambda: progress(first, {"notice": WAITS})
         while learner.done < last and not stop.asked:
             burst = min(advance.burst, steps_ahead(learner.done, last, config))

@@ -54,7 +54,9 @@ def _why(error: OSError | subprocess.CalledProcessError, command: str) -> str:
     """What went wrong with the compiler, in few words."""
     if isinstance(error, FileNotFoundError):
         return f"the compiler {command!r} (CXX, else g++) is not there"
-    said = (getattr(error, "stderr", None) or b"").decode(errors="replace").splitlines()
+    if not isinstance(error, subprocess.CalledProcessError):
+        return str(error)
+    said = (error.stderr or b"").decode(errors="replace").splitlines()
     return f"{command!r} failed ({next((line.strip() for line in said if 'error' in line), str(error))})"
 
 

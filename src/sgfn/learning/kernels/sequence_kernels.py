@@ -37,6 +37,14 @@ PROCESSORS = 132
 
 
 @triton.jit
+def _within(hidden, TYPE: tl.constexpr):  # noqa: N803
+    """Activations, which are never far below zero, in the precision of products; no infinity in half precision."""
+    if TYPE == tl.float16:  # noqa: SIM300
+        hidden = tl.minimum(hidden, 65504.0)
+    return hidden.to(TYPE)
+
+
+@triton.jit
 def _mlp_kernel(
     clock, table, by_step, temperature, temperature_value, explore_share, rows,
     w0, w0_along, w0_across, b0, w1, w1_along, w1_across, b1, policy, policy_along, policy_across, policy_bias,
@@ -65,8 +73,8 @@ def _mlp_kernel(
         action_times = waiting_times(times, asked)
         hidden = activate(sums + tl.load(lengths + t * w0_across, mask=unit, other=0.0)[None, :], NAME)
         if LAYERS > 1:
-            hidden = activate(tl.dot(hidden.to(TYPE), inner, out_dtype=tl.float32) + inner_bias, NAME)
-        logits = tl.dot(hidden.to(TYPE), head, out_dtype=tl.float32) + head_bias
+            hidden = activate(tl.dot(_within(hidden, TYPE), inner, out_dtype=tl.float32) + inner_bias, NAME)
+        logits = tl.dot(_within(hidden, TYPE), head, out_dtype=tl.float32) + head_bias
         action = draw_action(logits / temperature_value, legal, action_times, explore_share, EXPLORE)
         outcome = draw_by_position(table + t * by_step, times + rows * A, action, a, column, asked, A, NOISY)
         tl.store(intended + row * T + t, action.to(tl.int64), mask=inside)
