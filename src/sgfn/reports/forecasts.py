@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ from sgfn.series.files import Outcome, history_table, path_table, replacing_tabl
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.frames import plural
 from sgfn.series.panel import Panel
-from sgfn.series.prediction import Forecast, StackedForecast
+from sgfn.series.prediction import Forecast, StackedForecast, laid_into, laid_means
 from sgfn.series.protocol import Origin, scales, truths
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.score_intervals import SMALL, score_intervals
@@ -259,11 +260,17 @@ def judged(
 def baselines_of(
     forecaster: Forecaster, origins: tuple[Origin, ...], panel: Panel, settings: Settings, progress: Progress
 ) -> list[Forecasts]:
-    """Forecasts of the classical laws that fit the windows; a window that one does not fit has seasonal naive's."""
+    """Forecasts of the classical laws that fit the windows, laid into the supports of the series as ours are.
+
+    A window that one does not fit has seasonal naive's.
+    """
     setting = BaselineSettings.of(panel, forecaster.config.series.season, settings.array)
     bank, numbers = forecaster.stacked.bank(panel), {one.name: at for at, one in enumerate(panel.series)}
     cuts = [(numbers[one.series.name], one.cut) for one in origins]
+    every = forecaster.stacked.supports(panel)
+    supports = [every[number] for number, _ in cuts]
     naive = baseline_forecasts("seasonal naive", origins, setting)
+    naive = replace(naive, quantiles=laid_into(supports, naive.quantiles), mean=laid_into(supports, naive.mean))
     found = [naive] if "seasonal naive" in settings.baseline_names else []
     wanted = [name for name in settings.baseline_names if name != "seasonal naive"]
     if wanted and not has_statsforecast():
@@ -276,10 +283,11 @@ def baselines_of(
         if not why:
             law = bank.quantiles(name, cuts, progress.windows)
             there = ~np.isnan(law).any((1, 2))
-            quantiles = naive.quantiles.copy()
-            quantiles[there] = QuantileLaw(values=law[there]).quantile(settings.array)
-            middle = quantiles[..., int(np.abs(settings.array - 0.5).argmin())]
-            found.append(Forecasts(method=name, levels=settings.array, quantiles=quantiles, mean=middle))
+            quantiles, mean = naive.quantiles.copy(), naive.mean.copy()
+            fitted, its = QuantileLaw(values=law[there]), list(compress(supports, there))
+            quantiles[there] = laid_into(its, fitted.quantile(settings.array))
+            mean[there] = laid_means(its, fitted)
+            found.append(Forecasts(method=name, levels=settings.array, quantiles=quantiles, mean=mean))
     return found
 
 

@@ -34,6 +34,16 @@ def laid_into(supports: Sequence[Support], values: Float64[np.ndarray, " W *rest
     return np.stack([support.project(part) for support, part in zip(supports, values, strict=True)])
 
 
+def laid_means(supports: Sequence[Support], law: QuantileLaw) -> Float64[np.ndarray, "W H"]:
+    """Means of laws laid into supports, over 400 equal shares of the mass; of some windows at once to bound memory."""
+    shares, found = (np.arange(400) + 0.5) / 400, np.empty(law.values.shape[:-1])
+    for start in range(0, len(found), MEANS_AT_ONCE):
+        some = slice(start, start + MEANS_AT_ONCE)
+        part = QuantileLaw(values=law.values[some]).quantile(shares)
+        found[some] = laid_into(supports[some], part).mean(-1)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Forecast(ABC):
     """Forecasts of W windows, H steps each, in units of the data; nothing of them lies outside the supports."""
@@ -153,13 +163,8 @@ class StackedForecast(Forecast):
 
     @property
     def mean(self) -> Float64[np.ndarray, "W H"]:
-        """Mean of each step, over 400 equal shares of the mass; of some windows at once, which bounds memory."""
-        shares, found = (np.arange(400) + 0.5) / 400, np.empty(self.law.values.shape[:-1])
-        for start in range(0, len(self), MEANS_AT_ONCE):
-            some = slice(start, start + MEANS_AT_ONCE)
-            part = QuantileLaw(values=self.law.values[some]).quantile(shares)
-            found[some] = laid_into(self.supports[some], part).mean(-1)
-        return found
+        """Mean of each step."""
+        return laid_means(self.supports, self.law)
 
     def cdf(self, values: Float64[np.ndarray, "W H"]) -> Float64[np.ndarray, "W H"]:
         """Probability of at most the given value at each step."""
