@@ -156,3 +156,12 @@ def test_one_wrong_letter_among_orders_is_still_told(folder: Path, tmp_path: Pat
     rows = [f"{orders[0]},{orders[0]},1", f"{orders[1][:-1]}X,{orders[1]},2"]
     with pytest.raises(ValueError, match=r"line 3, column 'order': .* holds 'X'"):
         carry_on(folder, told(tmp_path, *rows, header="order,sequence,score"), {})
+
+
+def test_decimal_commas_are_told_and_what_may_be_thousands_is_refused(folder: Path, tmp_path: Path) -> None:
+    order, other = list(Designer.load(folder).pending)[:2]
+    session = carry_on(folder, told(tmp_path, f"{order};1,5", f"{other};2,250", header="order;score"), {})
+    assert session.designer.measured.score.tolist()[-2:] == [1.5, 2.25]
+    assert any("new.csv: column 'score': commas are read as decimal commas" in line for line in session.notices)
+    with pytest.raises(ValueError, match=r"new\.csv, line 2, column 'score': '1,500' .*write 1500 or 1\.500"):
+        carry_on(folder, told(tmp_path, f"{order};1,500", f"{other};2", header="order;score"), {})

@@ -57,6 +57,8 @@ class RoundTable:
     """Lines without a score."""
     respelled: tuple[int, ...]
     """Lines whose sequence was written with U where the others have T, or the other way round."""
+    commas: tuple[str, ...]
+    """Columns with decimal commas."""
 
 
 def read_round(source: Source, config: DesignConfig, *, told: bool = False, flags: bool = False) -> RoundTable:
@@ -68,7 +70,8 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
     Python.
     """
     given = with_names(table_of(source, _field(told, flags)), _columns(config, told))
-    whole, respelled = _one_spelling(with_points(given, _numbers(config)), config, told)
+    pointed, commas = with_points(given, _numbers(config))
+    whole, respelled = _one_spelling(pointed, config, told)
     table, unmeasured = with_scores(whole, [name for name, _ in config.score_parts])
     frame, ordered = table.frame, told and ORDER in table.columns and not _numbered(table, config)
     sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
@@ -91,6 +94,7 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
         ignored=tuple(name for name in checked.ignored if name not in read),
         unmeasured=unmeasured,
         respelled=respelled,
+        commas=commas,
     )
 
 
