@@ -81,7 +81,7 @@ def predictor(env: SequenceEnv, landscape: Landscape, *, told: bool = False) -> 
         parts = (landscape.scores(rows), landscape.uncertainty(rows))
         mean, sd = (part.detach().cpu().double().numpy() for part in parts)
         mean, sd = (mean, sd) if law is None else law(mean, sd)
-        return landscape.transform.predictions(mean, sd) if told else (mean, sd)
+        return landscape.score_transform.predictions(mean, sd) if told else (mean, sd)
 
     return predict
 
@@ -134,7 +134,7 @@ def order_sheet(
     found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
     rules = (f" that satisfy {env.automaton.told}" if env.automaton is not None else "") + trust.told * listed
-    again |= {"failed": float(landscape.transform.scores(np.array([failed]))[0])}
+    again |= {"failed": float(landscape.score_transform.scores(np.array([failed]))[0])}
     orders = [texts[number] for number in chosen.chosen]
     values = values_in(env, orders, predictor(env, landscape, told=True), measured=measured, **again)
     return OrderSheet(
