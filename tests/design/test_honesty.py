@@ -42,6 +42,17 @@ def test_plates_stay_and_what_is_told_of_them_does_not(table: pd.DataFrame, monk
     assert plain.beyond is None
 
 
+def test_predictions_of_any_sequence_are_the_proxys_own(table: pd.DataFrame) -> None:
+    made = Designer("dna", proxy="ridge", minimise=True).fit(table)
+    texts = ["CCCCCCC", "ACGTACG", "GGGGGGG"]  # the first beyond all that was measured
+    found, own = made.predict(texts), made.fitted().predict(texts)
+    np.testing.assert_allclose(found.score, -own.mean)
+    np.testing.assert_allclose(found.sd, own.sd)
+    plate = made.propose(4)
+    assert plate.beyond is not None
+    assert f"its best prediction of a measured one is {plate.beyond:.4g}" in plate.told
+
+
 def test_the_doubt_above_the_mean_is_that_of_held_out_errors(table: pd.DataFrame) -> None:
     made = Designer("dna", proxy="ridge").fit(table)
     proxy, generator = made.fitted(), np.random.default_rng(1)

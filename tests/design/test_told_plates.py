@@ -141,7 +141,7 @@ def test_a_plate_with_a_new_best_is_known_as_one(told_scores: list[float], impro
     assert made._improved() == [False] * len(improved)
 
 
-@pytest.mark.parametrize("cells", [("1", "2", "3"), ("A1", "well 2", "x")])
+@pytest.mark.parametrize("cells", [("1", "2", "3"), ("7", "12", "40"), ("A1", "well 2", "x"), ("AA1", "AC2", "P24")])
 def test_a_column_order_that_numbers_rows_is_not_read(folder: Path, tmp_path: Path, cells: tuple[str, ...]) -> None:
     orders = list(Designer.load(folder).pending)[:3]
     rows = [f"{cell},{order},{place}" for place, (cell, order) in enumerate(zip(cells, orders, strict=True))]
@@ -156,3 +156,20 @@ def test_one_wrong_letter_among_orders_is_still_told(folder: Path, tmp_path: Pat
     rows = [f"{orders[0]},{orders[0]},1", f"{orders[1][:-1]}X,{orders[1]},2"]
     with pytest.raises(ValueError, match=r"line 3, column 'order': .* holds 'X'"):
         carry_on(folder, told(tmp_path, *rows, header="order,sequence,score"), {})
+
+
+@pytest.mark.parametrize("wrong", ["ACGTAN", "ACG-ACG", "NNNNNN", "ACG5TA"])
+def test_a_wrong_letter_in_every_order_is_told(folder: Path, tmp_path: Path, wrong: str) -> None:
+    """Else what came out would count as what was ordered."""
+    rows = [f"{wrong},{order},1" for order in list(Designer.load(folder).pending)[:3]]
+    with pytest.raises(ValueError, match=r"line 2, column 'order': .* holds '[N5-]'"):
+        carry_on(folder, told(tmp_path, *rows, header="order,sequence,score"), {})
+
+
+def test_decimal_commas_are_told_and_what_may_be_thousands_is_refused(folder: Path, tmp_path: Path) -> None:
+    order, other = list(Designer.load(folder).pending)[:2]
+    session = carry_on(folder, told(tmp_path, f"{order};1,5", f"{other};2,250", header="order;score"), {})
+    assert session.designer.measured.score.tolist()[-2:] == [1.5, 2.25]
+    assert any("new.csv: column 'score': commas are read as decimal commas" in line for line in session.notices)
+    with pytest.raises(ValueError, match=r"new\.csv, line 2, column 'score': '1,500' .*write 1500 or 1\.500"):
+        carry_on(folder, told(tmp_path, f"{order};1,500", f"{other};2", header="order;score"), {})

@@ -49,3 +49,18 @@ def test_a_landscape_that_fails_later_is_named() -> None:
 
     with pytest.raises(RuntimeError, match="Own gave a score that is no finite number of 0 or above, mend it"):
         sgfn.fit(sgfn.Sequences("AC", 2), reward=Own(later), steps=5, log__exact_every=0, progress=False)
+
+
+class Worded(Own):
+    """A landscape whose own things have names that others use too."""
+
+    @property
+    def notice(self) -> None:
+        raise AssertionError("nobody asks for it")
+
+
+def test_a_landscape_may_call_its_own_things_transform_and_notice() -> None:
+    own = Worded(lambda objects: 1.0 + (objects == 0).float().sum(-1))
+    own.transform = torch.nn.Linear(2, 1)  # pyright: ignore[reportAttributeAccessIssue]
+    model = sgfn.fit(sgfn.Sequences("AC", 2), reward=own, steps=1, progress=lambda *_: None)
+    assert [(value.order, value.score) for value in sgfn.order(model, 1).values] == [("AA", 3.0)]

@@ -430,8 +430,24 @@ def test_rows_without_a_score_are_left_out_and_told(tmp_path: Path, empty: str) 
     assert read_measurements(write(tmp_path, HEADER + "ACG,1\nAAA,3\n")).notice == ""
 
 
-def test_decimal_commas_are_read_between_semicolons_alone(tmp_path: Path) -> None:
+def test_decimal_commas_are_read_where_commas_separate_nothing(tmp_path: Path) -> None:
     found = read_measurements(write(tmp_path, "\ufeffsequence;score;e\nacg;0,5;0,1\nAAA;2;1e-1\n"), sd_column="e")
     assert (found.sequences, found.scores.tolist(), found.sd.tolist()) == (["ACG", "AAA"], [0.5, 2.0], [0.1, 0.1])
     with pytest.raises(ValueError, match=r"line 2, column 'score': '1,000.5' is not a number"):
         read_measurements(write(tmp_path, "sequence;score\nACG;1,000.5\nAAA;2\n"))
+    assert found.notice == "columns 'score', 'e': commas are read as decimal commas"
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_commas_that_may_be_between_thousands_are_refused(tmp_path: Path, mark: str) -> None:
+    def rows(*scores: str) -> Path:
+        lines = [f"{letter}CG{mark}{score}\n" for letter, score in zip("ACGT", scores, strict=False)]
+        return write(tmp_path, "".join([f"sequence{mark}score\n", *lines]))
+
+    with pytest.raises(ValueError, match=r"line 3, column 'score': '1,234' has .*; write 1234 or 1\.234") as caught:
+        read_measurements(rows("987", "1,234", "12,500"))
+    assert "\n" not in str(caught.value)
+    for proof in ("0,125", "12,50", "1234,500", ",250"):  # no thousands are written so
+        found = read_measurements(rows("1,234", proof, "3"))
+        assert found.scores.tolist() == [1.234, float(proof.replace(",", ".")), 3.0]
+        assert found.notice == "column 'score': commas are read as decimal commas"

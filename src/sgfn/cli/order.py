@@ -36,8 +36,8 @@ class Order:
     tradeoff: float = 0.0
     """Weight of being different beside a high expected score: 0 the best ones, 1 the most different ones."""
     reach: int | None = None
-    """Most edits between an order and a measured sequence, in a search among a proxy's predictions; 0 for no limit, by
-    default as far as the proxy's rank correlation deserves."""
+    """Most edits between an order and a measured sequence; 0 for no limit, by default in a search among a proxy's
+    predictions as far as its rank correlation deserves."""
     samples: int = 256
     """Draws of what comes out of an order, where its expected score cannot be computed exactly."""
     seed: int = 0
@@ -98,7 +98,8 @@ def run_order(args: Order) -> None:
         out.print(sheet.note, soft_wrap=True)
     if len(sheet.values) < args.n:
         few = f"only {len(sheet.values)} of {args.n} orders differ by {args.distance} at least"
-        out.print(f"{few}: lower --distance, or relax a constraint", soft_wrap=True)
+        farther = "raise --reach, " if sheet.reach else ""
+        out.print(f"{few}: lower --distance, {farther}or relax a constraint", soft_wrap=True)
     if sheet.distance is not None:
         out.print(f"least distance between two orders: {sheet.distance} ({sheet.metric})", soft_wrap=True)
     return out.print(f"{len(sheet.values)} orders in {file}", soft_wrap=True)

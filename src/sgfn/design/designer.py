@@ -28,7 +28,7 @@ from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.proxies import Proxy, ProxyReport, fit_proxy
 from sgfn.landscapes.proxies.pool import Pool
-from sgfn.landscapes.score_cells import without_score
+from sgfn.landscapes.score_cells import with_commas, without_score
 from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.noise import NOISES, Noise, make_noise
 from sgfn.runs.parts import describe_noise
@@ -144,7 +144,7 @@ class Designer:
         `flags`: messages name flags of the command line, not parameters of Python.
         """
         found = read_round(data, self.config, flags=flags)
-        self.ignored, self.notices = found.ignored, (*self._respelled(found), *_unmeasured(found))
+        self.ignored, self.notices = found.ignored, (*self._read_as(found), *_unmeasured(found))
         self.measured = with_round(found.rows, 0)
         self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
         if self.noise_settings is not None:
@@ -188,7 +188,7 @@ class Designer:
 
     def _notices(self, found: RoundTable) -> tuple[str, ...]:
         """What to know of a table that was told."""
-        table, made = found.table, self._respelled(found)
+        table, made = found.table, self._read_as(found)
         made += _unmeasured(found, "not measured, orders among them stay pending")
         known = {*self.pending, *self.measured.order, *self.measured.sequence}
         strange = [row for row, order in enumerate(found.rows.order) if order not in known]
@@ -198,13 +198,14 @@ class Designer:
             made.append(f"{rows} not ordered ({where}): learned from all the same")
         return tuple(made)
 
-    def _respelled(self, found: RoundTable) -> list[str]:
-        """A notice where sequences were written with the letters of DNA in a table of RNA, or the other way round."""
+    def _read_as(self, found: RoundTable) -> list[str]:
+        """Notices of decimal commas, and of letters of DNA in a table of RNA or the other way round."""
+        commas = [with_commas(found.commas)] if found.commas else []
         if not (lines := found.respelled):
-            return []
+            return commas
         own, other = ("T", "U") if "T" in self.config.alphabet else ("U", "T")
         rows = "1 row writes" if len(lines) == 1 else f"{len(lines)} rows write"
-        return [f"{rows} {other} (the first on {found.table.unit} {lines[0]}): read as {own}"]
+        return [*commas, f"{rows} {other} (the first on {found.table.unit} {lines[0]}): read as {own}"]
 
     def propose(self, count: int = 96) -> Proposal:
         """A plate of orders; they are pending from now on."""
@@ -262,8 +263,11 @@ class Designer:
         )
 
     def predict(self, sequences: Sequence[str]) -> pd.DataFrame:
-        """Predicted score of sequences if they come out intact, and its standard deviation."""
-        found = self.units(self.fitted()).predict(list(sequences))
+        """Predicted score of sequences if they come out intact, and its standard deviation, as the proxy gives them.
+
+        A plate tells less of its orders, which were chosen because predictions are high: see `sgfn.design.honesty`.
+        """
+        found = UserUnits(self.fitted(), self.transform).predict(list(sequences))
         return pd.DataFrame({"sequence": list(sequences), "score": found.mean, "sd": found.sd})
 
     # folders

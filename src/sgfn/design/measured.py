@@ -1,6 +1,7 @@
 """Tables of a round: measured sequences, their scores, what had been ordered, and what had been predicted."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,10 @@ ORDER = "order"
 """Column that says what was ordered, in tables that tell of a plate."""
 PROTEIN_LETTERS = 10
 """Different letters from which on a table is taken for one of proteins."""
+WELL = re.compile(r"[A-Za-z]{0,2}[0-9]+")
+"""A whole number, or the name of a well."""
+LEAST_SEQUENCE = 4
+"""Characters from which on a cell without a digit is taken for a sequence."""
 Source = pd.DataFrame | Path | str
 
 
@@ -57,6 +62,8 @@ class RoundTable:
     """Lines without a score."""
     respelled: tuple[int, ...]
     """Lines whose sequence was written with U where the others have T, or the other way round."""
+    commas: tuple[str, ...]
+    """Columns with decimal commas."""
 
 
 def read_round(source: Source, config: DesignConfig, *, told: bool = False, flags: bool = False) -> RoundTable:
@@ -68,7 +75,8 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
     Python.
     """
     given = with_names(table_of(source, _field(told, flags)), _columns(config, told))
-    whole, respelled = _one_spelling(with_points(given, _numbers(config)), config, told)
+    pointed, commas = with_points(given, _numbers(config))
+    whole, respelled = _one_spelling(pointed, config, told)
     table, unmeasured = with_scores(whole, [name for name, _ in config.score_parts])
     frame, ordered = table.frame, told and ORDER in table.columns and not _numbered(table, config)
     sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
@@ -91,6 +99,7 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
         ignored=tuple(name for name in checked.ignored if name not in read),
         unmeasured=unmeasured,
         respelled=respelled,
+        commas=commas,
     )
 
 
@@ -106,13 +115,25 @@ def _numbers(config: DesignConfig) -> list[str]:
 
 
 def _numbered(table: Table, config: DesignConfig) -> bool:
-    """Whether a column `order` numbers the rows, or names them, beside a column of sequences: no cell is a sequence."""
+    """Whether a column `order` numbers the rows, or names them, beside a column of sequences."""
     if config.sequence_column not in table.columns:
         return False
     cells = [text for text in table.texts(ORDER) if text]
     counted = all(text.isdecimal() and int(text) == number for number, text in enumerate(cells, start=1))
-    letters = {*config.alphabet, *config.alphabet.lower()}
-    return counted or not any(set(text) <= letters for text in cells)
+    return counted or all(_is_name(text, config.alphabet) for text in cells)
+
+
+def _is_name(text: str, letters: str) -> bool:
+    """Whether a cell is a number, a well or another name, and not a sequence, however wrong its letters are.
+
+    >>> [_is_name(text, "ACGT") for text in ("12", "A1", "well 2", "x", "ACGTACGN", "ACGT-ACGA", "NNNNNN", "ACG5TA")]
+    [True, True, True, True, False, False, False, False]
+    """
+    if any(letter.isdecimal() for letter in letters):  # numbers may be sequences
+        return False
+    own = sum(letter in letters.upper() for letter in text.upper())
+    short = len(text) < LEAST_SEQUENCE or any(letter.isdecimal() for letter in text)
+    return WELL.fullmatch(text) is not None or (short and 2 * own <= len(text))
 
 
 def with_names(table: Table, names: Sequence[str]) -> Table:

@@ -54,7 +54,7 @@ class OrderSheet:
     considered: int
     """Orders that were looked at."""
     listed: bool
-    """Whether these were all that there are."""
+    """Whether these were all that there are (within the reach that was asked for)."""
     exact: bool
     """Whether means over what comes out are exact; else their standard errors say how near they are."""
     predicted: bool
@@ -64,8 +64,8 @@ class OrderSheet:
     metric: str
     """What distances are: hamming or edit."""
     reach: int | None
-    """Most edits between an order and a measured sequence in a search, 0 for no limit; None where there is none to
-    count from, or all orders were looked at."""
+    """Most edits between an order and a measured sequence, 0 for no limit; None where there is none to count from, or
+    all orders were looked at and no limit was asked for."""
     note: str
     """What to know of how far the orders are from anything measured; empty where nothing was."""
 
@@ -81,7 +81,7 @@ def predictor(env: SequenceEnv, landscape: Landscape, *, told: bool = False) -> 
         parts = (landscape.scores(rows), landscape.uncertainty(rows))
         mean, sd = (part.detach().cpu().double().numpy() for part in parts)
         mean, sd = (mean, sd) if law is None else law(mean, sd)
-        return landscape.transform.predictions(mean, sd) if told else (mean, sd)
+        return landscape.score_transform.predictions(mean, sd) if told else (mean, sd)
 
     return predict
 
@@ -103,9 +103,10 @@ def order_sheet(
     """The n orders to make of a task: those with the best expected scores that differ by `distance` at least.
 
     Where there are few enough they are all ranked; else local search climbs from `starts` and from what was measured.
-    Where scores are a proxy's, a search stays within `reach` edits of what was measured: by default as far as
-    `deserved_reach` trusts the proxy, and 0 for no limit. What was measured is left out unless `repeat`. Values are in
-    the units of the scores that were measured. See `select_plate` for distance and trade-off.
+    Orders stay within `reach` edits of what was measured, 0 for no limit: by default a search among a proxy's
+    predictions goes as far as `deserved_reach` trusts it, and a ranking of all has no limit. What was measured is
+    left out unless `repeat`. Values are in the units of the scores that were measured. See `select_plate` for distance
+    and trade-off.
     """
     if not isinstance(env, SequenceEnv) or not env.by_letter:
         raise ValueError("orders are of sequences that are made letter by letter: this task has none")
@@ -132,8 +133,8 @@ def order_sheet(
     again: dict[str, Any] = {"samples": samples, "seed": seed + 1, "failed": failed}  # other draws than a search's
     found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
-    rules = f" that satisfy {env.automaton.told}" if env.automaton is not None else ""
-    again |= {"failed": float(landscape.transform.scores(np.array([failed]))[0])}
+    rules = (f" that satisfy {env.automaton.told}" if env.automaton is not None else "") + trust.told * listed
+    again |= {"failed": float(landscape.score_transform.scores(np.array([failed]))[0])}
     orders = [texts[number] for number in chosen.chosen]
     values = values_in(env, orders, predictor(env, landscape, told=True), measured=measured, **again)
     return OrderSheet(
@@ -145,8 +146,8 @@ def order_sheet(
         predicted=any(value.sd > 0 or value.score_sd > 0 for value in values),
         distance=chosen.distance,
         metric=chosen.metric,
-        reach=None if listed else trust.edits,
-        note="" if listed else trust.note([value.distance for value in values]),
+        reach=trust.edits if trust.asked or not listed else None,
+        note=trust.note([value.distance for value in values]),
     )
 
 
@@ -160,10 +161,10 @@ def _candidates(
     seed: int,
     trust: Reach,
 ) -> tuple[list[str], Float64[np.ndarray, " N"] | None]:
-    """Orders to choose from: all that there are, and None, or those that a search met, with what it took them for."""
+    """Orders to choose from: all within reach, and None, or those that a search met, with what it took them for."""
     space = OrderSpace.of(env)
     if space.size <= limit:
-        return space.decode(space.everything()), None
+        return trust.listed(space.decode(space.everything())), None
     keep = 64 if slow else max(128, n)
     cost: dict[str, Any] = {"children": 4 * keep, "scored": (8 if slow else 16) * 4 * keep, "seconds": math.inf}
     config = SearchConfig(elite=keep, **cost, reach=trust.edits or 0)

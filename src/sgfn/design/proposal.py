@@ -89,7 +89,7 @@ class Proposal:
     held_out: HeldOut
     """What cross-validation says of the sequences that the proxy ranks best."""
     beyond: float | None
-    """The highest score that the proxy predicts of a measured sequence, where an order is predicted to lie beyond it:
+    """The best score that the proxy predicts of a measured sequence, where an order is predicted to lie beyond it:
     of what is beyond half is told. None where none does."""
     asked: int
     """Orders that were wanted; there are fewer where no more are left."""
@@ -115,7 +115,7 @@ class Proposal:
         if self.beyond is None:
             return str(self.held_out)
         half = "of what is predicted beyond that, half is told"
-        return f"{self.held_out}; its highest prediction of a measured one is {self.beyond:.4g}: {half}"
+        return f"{self.held_out}; its best prediction of a measured one is {self.beyond:.4g}: {half}"
 
     @property
     def proxy_told(self) -> str:

@@ -27,7 +27,7 @@ class Landscape(ABC):
     """Lowest score at which an object counts as a mode; infinite where no level is known."""
     on_host: bool = False
     """Whether scoring runs on the CPU, so that a step cannot be captured in a CUDA graph."""
-    notice: str = ""
+    data_notice: str = ""
     """What whoever trains on it should know beforehand; empty where there is nothing."""
     traceable: bool = False
     """Whether scores are a function of tensors that keeps nothing between calls, so that a GPU may compile it; a class
@@ -43,7 +43,7 @@ class Landscape(ABC):
 
     # Optional knowledge
 
-    transform: ScoreTransform = ScoreTransform()
+    score_transform: ScoreTransform = ScoreTransform()
     """From the user's scores to those of the landscape, where it was made from a table."""
 
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:

@@ -65,8 +65,8 @@ class MeasuredLandscape(Landscape):
         self.lowest, self.highest = float(self.table.min()), float(self.table.max())
         self.maximum = self.highest if self.proxy is None else math.inf
         self.mode_level = mode_level(self.table)
-        self.transform = measurements.transform
-        self.notice = f"{measurements.file}: {measurements.notice}" if measurements.notice else ""
+        self.score_transform = measurements.transform
+        self.data_notice = f"{measurements.file}: {measurements.notice}" if measurements.notice else ""
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Score of each object: measured, or by the rule for objects that were not."""

@@ -16,7 +16,7 @@ from jaxtyping import Float64, Int64
 from sgfn.config.checks import nearest, shorten
 from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
 from sgfn.landscapes.replicates import merge_replicates
-from sgfn.landscapes.score_cells import with_points, with_scores, without_score
+from sgfn.landscapes.score_cells import with_commas, with_points, with_scores, without_score
 from sgfn.landscapes.transforms import ScoreTransform
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Measurements:
     ignored: tuple[str, ...] = ()
     """Columns that were not read."""
     notice: str = ""
-    """What to know of the table: rows without a score, which are left out."""
+    """What to know of the table: columns with decimal commas, and rows without a score, which are left out."""
     transform: ScoreTransform = field(default_factory=ScoreTransform)
     """From scores to what is maximised, scaled to 0..1 where that was asked for."""
 
@@ -136,7 +136,7 @@ def read_measurements(
     columns = [score_column] if isinstance(score_column, str) else list(score_column)
     if len(weights := [1.0] * len(columns) if weights is None else list(weights)) != len(columns):
         raise ValueError(f"{len(weights)} weights for {len(columns)} score columns: give one for each")
-    given = with_points(table_of(source, field_name), [*columns, *([sd_column] if sd_column else [])])
+    given, commas = with_points(table_of(source, field_name), [*columns, *([sd_column] if sd_column else [])])
     measured, unmeasured = with_scores(given, columns)
     table = _Scores(
         table=measured,
@@ -164,7 +164,7 @@ def read_measurements(
         sd=averages.sd,
         counts=averages.counts,
         ignored=table.ignored(),
-        notice=without_score(unmeasured, given.unit),
+        notice="; ".join(filter(None, (with_commas(commas), without_score(unmeasured, given.unit)))),
         transform=table.stretched(shape, scores) if scale == "minmax" else shape,
     )
 

@@ -24,7 +24,7 @@ class ReadOut(Landscape):
     def __init__(self, inner: Landscape, env: IndelEnv) -> None:
         self.inner, self.env = inner, env
         self.maximum, self.mode_level, self.on_host = inner.maximum, inner.mode_level, inner.on_host
-        self.notice, self.transform = inner.notice, inner.transform
+        self.data_notice, self.score_transform = inner.data_notice, inner.score_transform
         self.lowest = min(0.0, float(getattr(inner, "minimum", 0.0)))
 
     def _read(self, objects: Int[Tensor, "*batch O"]) -> tuple[Int[Tensor, "*batch O"], Bool[Tensor, "*batch"]]:

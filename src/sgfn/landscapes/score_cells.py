@@ -1,4 +1,4 @@
-"""Cells of scores as people write them: empty or NA where nothing was measured, decimal commas between semicolons."""
+"""Cells of scores as people write them: empty or NA where nothing was measured, decimal commas."""
 
 import re
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ MISSING = ("", "na", "n/a", "nan", "null", "none")
 """Scores of what was not measured, in any case."""
 DECIMAL = re.compile(r"[+-]?[0-9]*(,[0-9]+)?([eE][+-]?[0-9]+)?")
 """A number with a comma before its decimals, or none."""
+EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+"""A number whose comma may stand before decimals or between thousands."""
 
 
 def missing(text: str) -> bool:
@@ -21,12 +23,37 @@ def missing(text: str) -> bool:
     return text.lower() in MISSING
 
 
-def with_points(table: "Table", columns: Sequence[str]) -> "Table":
-    """The table with points for decimal commas, in columns of numbers of a text whose fields no comma separates."""
+def with_points(table: "Table", columns: Sequence[str]) -> tuple["Table", tuple[str, ...]]:
+    """The table with points for decimal commas, and the columns that had some: those among `columns` of a text whose
+    fields no comma separates. Columns whose commas may all be between thousands are refused."""
     if table.delimiter in ("", ","):
-        return table
-    changed = {name: texts for name in columns if name in table.columns and (texts := _pointed(table.texts(name)))}
-    return replace(table, frame=table.frame.assign(**changed)) if changed else table
+        return table, ()
+    changed = {}
+    for name in dict.fromkeys(columns):
+        if name in table.columns and (points := _pointed(texts := table.texts(name))):
+            _refuse_thousands(table, name, texts)
+            changed[name] = points
+    return replace(table, frame=table.frame.assign(**changed)), tuple(changed)
+
+
+def _refuse_thousands(table: "Table", column: str, texts: list[str]) -> None:
+    """Raise where every comma of a column may stand between thousands."""
+    rows = [row for row, text in enumerate(texts) if "," in text]
+    if all(EITHER.fullmatch(texts[row]) for row in rows):
+        text = texts[rows[0]]
+        what = f"{text!r} has a thousands separator or a decimal comma, and no other row tells which"
+        fix = f"write {text.replace(',', '')} or {text.replace(',', '.')}, and so in every row"
+        raise table.problem(f"{what}; {fix}", rows[0], column)
+
+
+def with_commas(columns: Sequence[str]) -> str:
+    """A notice of columns with decimal commas; empty where there are none.
+
+    >>> with_commas(["score", "sd"])
+    "columns 'score', 'sd': commas are read as decimal commas"
+    """
+    named = ", ".join(map(repr, columns))
+    return f"column{'s' * (len(columns) > 1)} {named}: commas are read as decimal commas" if columns else ""
 
 
 def _pointed(texts: list[str]) -> list[str] | None:

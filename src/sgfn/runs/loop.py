@@ -125,7 +125,7 @@ def loop(
         lines.start()
         if progress:
             progress(first, {"notice": advance.notice} if advance.notice else {})
-            for notice in filter(None, (learner.task.env.noise.notice, learner.task.landscape.notice)):
+            for notice in filter(None, (learner.task.env.noise.notice, learner.task.landscape.data_notice)):
                 progress(first, {"notice": notice})
         if progress and advance.notice.startswith(COMPILING):
             stop.answer = lambda: progress(first, {"notice": WAITS})

@@ -82,6 +82,7 @@ def table_source(
     positions = range(1, sites + 1) if not parent or template is None else template.positions
     places = np.array(positions) - 1
     notices = [f"{name}: columns not read: {', '.join(designer.ignored[:8])}"] if designer.ignored else []
+    notices += [f"{name}: {notice}" for notice in designer.notices]
     if unseen == "lowest":
         found = _whole_table(designer, parent, places, worst)
         return ScoreSource(score=found, name=name, sign=sign, notices=notices)
