@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from sgfn.cli.commands import main
 from sgfn.config.series import SeriesConfig, parse_support
+from sgfn.series.classical import count_quantiles
+from sgfn.series.prediction import laid_means
+from sgfn.series.quantile_laws import NODES, QuantileLaw
 from sgfn.series.supports import REAL, Support, check_support, find_support, supports_of
 
 RNG = np.random.default_rng(0)
@@ -86,3 +89,25 @@ def test_a_support_that_values_leave_is_refused_before_a_run_begins(
     assert main(words) == 2
     assert "outside support count" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_means_of_laws_within_a_support_are_not_their_medians() -> None:
+    law = QuantileLaw(values=np.stack([[count_quantiles(0.4, np.array([0.0, 1, 0, 0, 1]))], [0.4 + NODES]]))
+    ((croston,), (normal,)) = laid_means([Support(low=0.0, whole=True), REAL], law)
+    assert croston == pytest.approx(0.4, abs=0.02)  # its median is 0
+    assert normal == pytest.approx(0.4, abs=0.02)
+    assert laid_means([Support(low=0.0, whole=True)] * 2, law)[1, 0] > 0.5  # what lies below zero counts as zero
+
+
+def test_classical_laws_of_a_backtest_stay_in_the_support(tmp_path: Path) -> None:
+    file, out = tmp_path / "s.csv", tmp_path / "f"
+    rare = np.random.default_rng(1).poisson(0.4, 80)
+    file.write_text("t,y\n" + "".join(f"{at},{value}\n" for at, value in enumerate(rare)))
+    words = f"forecast {file} --horizon 4 --windows 1 --effort quick --laws CrostonSBA --baselines AutoETS,CrostonSBA"
+    assert main([*words.split(), "--steps", "2", "--out", str(out)]) == 0
+    rows = [line.split(",") for line in (out / "backtest.csv").read_text().splitlines()]
+    place = {name: at for at, name in enumerate(rows[0])}
+    lows = {row[place["method"]]: min(float(row[place["q0.1"]]), 0.0) for row in rows[1:]}
+    assert lows == dict.fromkeys(lows, 0.0)
+    assert {"AutoETS", "CrostonSBA"} <= set(lows)
+    assert all(float(row[place["mean"]]) > 0.1 for row in rows[1:] if row[place["method"]] == "CrostonSBA")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +283,7 @@ def baselines_of(
             law = bank.quantiles(name, cuts, progress.windows)
             there = ~np.isnan(law).any((1, 2))
             quantiles, mean = naive.quantiles.copy(), naive.mean.copy()
-            fitted, its = QuantileLaw(values=law[there]), list(compress(supports, there))
+            fitted, its = QuantileLaw(values=law[there]), [supports[at] for at in np.flatnonzero(there)]
             quantiles[there] = laid_into(its, fitted.quantile(settings.array))
             mean[there] = laid_means(its, fitted)
             found.append(Forecasts(method=name, levels=settings.array, quantiles=quantiles, mean=mean))

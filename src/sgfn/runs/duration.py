@@ -44,8 +44,9 @@ def expected_minutes(learner: Trainer, count: int, rate: float) -> float:
 def evaluated(learner: Trainer) -> int:
     """States that a step evaluates: those of the batch, in a graph with joins each different one once."""
     env, states = learner.env, learner.config.batch * learner.env.horizon
-    shared = isinstance(env, TabulatedEnv) and shares_distinct(env, learner.nets, learner.device)
-    return min(states, env.num_states) if shared else states
+    if isinstance(env, TabulatedEnv) and shares_distinct(env, learner.nets, learner.device):
+        return min(states, env.num_states)
+    return states
 
 
 def weights(encoder: nn.Module, learner: Trainer) -> int:
