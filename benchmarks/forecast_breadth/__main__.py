@@ -34,6 +34,8 @@ PROTOCOL = (
     "(1,000 values), before sgfn was measured on any.",
     "AutoARIMA is that of the pool (orders up to 3, seasonal ones up to 1, the last 400 values), fitted again when a "
     "history has grown by a tenth, where it is quick enough to be part of it.",
+    "Quantiles of classical methods are as their packages give them, below zero too where no value is; sgfn's stay in "
+    "the support.",
     "Seconds are CPU seconds on a shared machine. Ablations of sgfn share the fits of the whole forecaster; their "
     "seconds are those of pooling alone.",
 )
