@@ -10,8 +10,8 @@ from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.encoders import MLP, StateTable
 
-RATES = {("transformer", "compile"): 1.6e11, ("transformer", "eager"): 5.9e10, ("mlp", "compile"): 8.0e10}
-RATES |= {("mlp", "eager"): 5.0e10}
+RATES = {("transformer", "compile"): 2.09e11, ("transformer", "eager"): 5.4e10, ("mlp", "compile"): 6.5e10}
+RATES |= {("mlp", "eager"): 4.8e10}
 """Operations per second on two idle cores, of networks whose products fill a step, by network and way to run steps."""
 PER_WEIGHT = 8
 """Operations for each weight and state of a batch: two in the rollout, two in the update and four in its gradient."""
