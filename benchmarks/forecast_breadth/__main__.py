@@ -42,7 +42,7 @@ PROTOCOL = (
 """What a reader of the figures should know, whatever was measured."""
 POOLED = "Rows of sgfn are pooled from kept forecasts (benchmarks.forecast_breadth.pool), without seconds."
 """What to know where rows have no seconds of their own."""
-FIRST, SECOND, THIRD = (f"sgfn, {when} scoring" for when in ("first", "second", "third"))
+FIRST, SECOND = "sgfn, first scoring", "sgfn, second scoring"
 EARLIER = (
     "Rows of sgfn are of the state before its network learned from the windows of the weights in its last steps, "
     "before weights were shrunk towards inverse losses and by evidence, and before breaks of level: this half was not "
@@ -51,9 +51,9 @@ EARLIER = (
 CHOSEN = {
     "development": "Laws, strengths of the pool and of its calibration, and the steps of the network, were chosen on "
     f"this half: its figures flatter sgfn. {EARLIER}",
-    "validation": "Nothing was chosen on this half. It is scored once per release: here for the fourth time; "
-    f"`{FIRST}`, `{SECOND}` and `{THIRD}` are those before, whose misses were known when sgfn was changed afterwards. "
-    "AutoARIMA is among the rivals since the third.",
+    "validation": "Nothing was chosen on this half. It is scored once per release: here for the third time; "
+    f"`{FIRST}` and `{SECOND}` are those before, whose misses were known when sgfn was changed afterwards. AutoARIMA "
+    f"is among the rivals since the third. {EARLIER}",
     "fresh": "Nothing was chosen on this part, which was drawn by a rule (benchmarks/forecast_breadth/fresh.py). "
     f"`{FIRST}` is what nobody had seen. It showed two defects, which were mended: a harvest that grew below one was "
     "taken for a proportion (guinearice), and a law of logarithms had immense quantiles (sunspotarea); rows of sgfn "

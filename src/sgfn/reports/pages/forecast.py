@@ -149,7 +149,7 @@ def small_text(scores: dict[str, Any]) -> str:
 def behind_line(scores: dict[str, Any]) -> str:
     """Which method has the least WQL of the backtest, by how much, and what to do; empty where none is ahead of ours.
 
-    >>> behind_line({"methods": {"sgfn": {"wql": 0.055}, "log MSTL": {"wql": 0.05}}, "windows": 6})[:58]
+    >>> behind_line({"methods": {"sgfn": {"wql": 0.055}, "log MSTL": {"wql": 0.05}}, "windows": 6})[:59]
     'behind log MSTL in the backtest: its WQL of 0.05 is 9% less'
     """
     found = {name: row["wql"] for name, row in scores["methods"].items() if row["wql"] is not None}
