@@ -23,7 +23,6 @@ from sgfn.cli.commands import COMMANDS, Train, main, parse
 from sgfn.cli.parsing import FLAT
 from sgfn.config import TrainConfig
 from sgfn.config.presets import PRESETS
-from sgfn.landscapes import tfbind8
 
 POSITIONAL = {
     ("DesignLibrary", "source"),
@@ -241,21 +240,6 @@ def test_report_as_json_and_as_text(grid_run: Path, capsys: pytest.CaptureFixtur
     assert printed(capsys, [*words, "--overwrite"]) == f"figure in {out}\n"
 
 
-def test_data_list_as_json_and_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = json.loads(printed(capsys, ["data", "list", "--json"]))
-    assert [row["table"] for row in listed] == tfbind8.known_names()
-    assert {row["table"] for row in listed if row["here"]} == set(tfbind8.EMBEDDED)
-    assert printed(capsys, ["data", "list"]).split() == tfbind8.known_names()
-
-
-def test_data_fetch_of_a_table_that_is_here(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(printed(capsys, ["data", "fetch", "crx", "--json"]))
-    assert found["table"] == "CRX_REF_R1"
-    assert found["task"] in sgfn.task_names()
-    assert Path(found["file"]).is_file()
-    assert "train it with: sgfn train tfbind8-crx_ref_r1" in printed(capsys, ["data", "fetch", "crx"])
-
-
 # Flags
 
 
@@ -308,10 +292,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "letters in a limit": (["tasks", "grid", "--max-states", "x"], r"--max-states must be a whole number, got 'x'$"),
     "letters after n": (["sample", "x", "-n", "abc"], r"-n must be a whole number, got 'abc'$"),
     "letters in a list": (["compare", "grid", "--alphas", ".1", "b"], r"--alphas must be numbers .* got '\.1' 'b'$"),
-    "letters in levels": (
-        ["forecast", "--levels", "a", "b"],
-        r"--levels must be numbers .* got 'a' 'b'$",
-    ),
+    "letters in levels": (["forecast", "--levels", "a", "b"], r"--levels must be numbers .* got 'a' 'b'$"),
     "letters or None": (["train", "grid", "--beta", "none"], r"--beta must be a number, or None, got 'none'$"),
     "letters in windows": (["forecast", "--windows", "x"], r"--windows must be a whole number, or None, got 'x'$"),
     "underscores": (["tasks", "grid", "--max_states", "x"], r"--max-states must be a whole number, got 'x'$"),

@@ -108,12 +108,7 @@ def order_sheet(
     left out unless `repeat`. Values are in the units of the scores that were measured. See `select_plate` for distance
     and trade-off.
     """
-    if not isinstance(env, SequenceEnv) or not env.by_letter:
-        raise ValueError("orders are of sequences that are made letter by letter: this task has none")
-    whole_number("-n", n, 1, 100_000)
-    whole_number("distance", distance, 0, env.length)
-    whole_number("samples", samples, 2, 10**6)
-    in_range("seed", seed, 0, 2**31 - 1)
+    env = _checked(env, n, distance, samples, seed)
     known = landscape.offline_objects()
     measured = [] if known is None else env.decode(known)
     predict = predictor(env, landscape)
@@ -149,6 +144,17 @@ def order_sheet(
         reach=trust.edits if trust.asked or not listed else None,
         note=trust.note([value.distance for value in values]),
     )
+
+
+def _checked(env: Env, n: int, distance: int, samples: int, seed: int) -> SequenceEnv:
+    """The environment, which must make sequences letter by letter; raises where a number is out of range."""
+    if not isinstance(env, SequenceEnv) or not env.by_letter:
+        raise ValueError("orders are of sequences that are made letter by letter: this task has none")
+    whole_number("-n", n, 1, 100_000)
+    whole_number("distance", distance, 0, env.length)
+    whole_number("samples", samples, 2, 10**6)
+    in_range("seed", seed, 0, 2**31 - 1)
+    return env
 
 
 def _candidates(
