@@ -54,10 +54,10 @@ def tempered(batch: E, beta: Float[Tensor, ""]) -> E:
     return replace(batch, log_reward=beta * batch.log_reward)
 
 
-def concatenate(first: Trajectories, second: Trajectories) -> Trajectories:
-    """Two batches as one."""
+def concatenate(*batches: Trajectories) -> Trajectories:
+    """Batches as one."""
     names = [field.name for field in fields(Trajectories)]
-    return Trajectories(**{name: torch.cat([getattr(first, name), getattr(second, name)]) for name in names})
+    return Trajectories(**{name: torch.cat([getattr(batch, name) for batch in batches]) for name in names})
 
 
 def first_of(batch: Trajectories, count: int) -> Trajectories:

@@ -314,8 +314,9 @@ class Trainer(Learner):
         return beta_at(self.index, self.task.beta, self.config.reward.ramp)
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Continue from a saved state."""
-        super().load(state)
+        """Continue from a saved state; one of an older version does not tell how many news there were."""
+        news = {} if self.explorer is None else {"archive.news": self.explorer.archive.news}
+        super().load(news | state)
         self.backend.resume()
         self.update_schedules()
 

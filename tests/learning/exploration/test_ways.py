@@ -1,5 +1,6 @@
 """Ways to explore: what each gives is a true trajectory of the noisy environment, and balances hold on all of it."""
 
+import unittest.mock
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,12 @@ from sgfn.envs import GridEnv, SequenceEnv, laws
 from sgfn.envs.base import Enumerable, Env
 from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.tasks import make_task
-from sgfn.learning.exploration.archive import Archive, first_of_each
+from sgfn.learning.exploration.archive import ENOUGH, LEAST, REMEMBERED, Archive, first_of_each
 from sgfn.learning.exploration.base import Way
-from sgfn.learning.exploration.edits import edit_cells, edit_sequences
+from sgfn.learning.exploration.edits import consensus, edit_cells, edit_sequences
 from sgfn.learning.exploration.entropy_state import EntropyState
 from sgfn.learning.exploration.following import follow, order_sequences, orders_at_once, planned, toward
-from sgfn.learning.exploration.local import SPARED, Local
+from sgfn.learning.exploration.local import AGREED, SPARED, Local
 from sgfn.learning.exploration.registry import EXPLORATIONS
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.methods import check, make_learner
@@ -193,7 +194,13 @@ def test_the_archive_keeps_what_a_sorted_list_would(capacity: int, seeds: list[i
         policy = look_up(env, random_table(env, seed))
         worth = lambda x: (x.sum(-1) // 2).float()  # noqa: E731
         batch = rollout(env, lambda s, p=policy: p(s).log().float(), worth, batch=7, generator=generator(seed))
+        before = archive.news.item()
         archive.add(batch)
+        least = min([worth for worth, _ in kept], default=-9.0) if len(kept) == capacity else -9.0
+        ends = env.objects(batch.states[:, -1]).tolist()
+        fresh = [x not in [list(y) for _, y in kept] for x in ends]
+        share = sum(a and b >= least for a, b in zip(fresh, batch.log_reward.tolist(), strict=True)) / 7
+        assert archive.news.item() == pytest.approx(before + (share - before) * 7 / REMEMBERED, abs=1e-6)
         new = list(zip(batch.log_reward.tolist(), map(tuple, env.objects(batch.states[:, -1]).tolist()), strict=True))
         both, kept = sorted(new + kept, key=lambda pair: -pair[0]), []
         for pair in both:
@@ -215,7 +222,7 @@ def test_rows_are_drawn_by_rank() -> None:
     drawn = archive.rows(torch.rand(20000, generator=generator(), dtype=torch.float64), 0.5)
     law = torch.exp(-torch.arange(3.0, dtype=torch.float64) / 1.5)
     assert chi_square(torch.bincount(drawn, minlength=3)[None], (law / law.sum())[None]) > 1e-4
-    assert first_of_each(torch.tensor([[1], [0], [1], [0], [2]])).tolist() == [True, True, False, False, True]
+    assert first_of_each(torch.tensor([1, 0, 1, 0, 2])).tolist() == [True, True, False, False, True]
 
 
 # local search
@@ -240,7 +247,60 @@ def test_noise_spares_the_editor_orders_that_it_changes_anyway(alpha: float) -> 
     assert (whole == 1.0) == (alpha == 0.0)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+def test_orders_are_voted_on_where_noise_has_changed_what_came_out(alpha: float) -> None:
+    """Outcomes of one order, each with errors of its own: the vote is the order, without noise nothing is voted on."""
+    run = trainer("local", "ehrlich", noise__alpha=alpha, archive__capacity=200)
+    assert run.explorer is not None
+    way, env, count = run.explorer.ways["local"], run.task.env, 200
+    assert isinstance(way, Local)
+    assert isinstance(env, SequenceEnv)
+    order = torch.arange(env.length) % env.vocab
+    wrong = torch.rand(count, env.length, generator=generator()) < 0.25
+    outcomes = torch.where(wrong, torch.randint(env.vocab, wrong.shape, generator=generator(1)), order)
+    way.archive.objects[:] = outcomes
+    way.archive.log_reward[:] = 0.0
+    way.intact.fill_(0.0)
+    agreed = way._agreed(outcomes, generator(2))
+    changed = (agreed != outcomes).any(1)
+    assert not alpha or (agreed[changed] == order).float().mean() > 0.97
+    assert changed.float().mean().item() == pytest.approx(AGREED if alpha else 0.0, abs=0.1)
+    assert (outcomes == order).float().mean() < 0.85  # a single outcome is not the order
+    way.intact.fill_(1.0)
+    assert way._agreed(outcomes, generator(3)).equal(outcomes)
+
+
+def test_a_search_that_finds_nothing_new_gives_way_to_rollouts() -> None:
+    run = trainer("local+best", "words", noise__alpha=0.0)
+    assert run.explorer is not None
+    way, best, archive = run.explorer.ways["local"], run.explorer.ways["best"], run.explorer.archive
+    assert isinstance(way, Local)
+    run.step()
+    for news, part in ((1.0, 1.0), (ENOUGH / 2, 0.5), (0.0, LEAST)):
+        archive.news.fill_(news)
+        with unittest.mock.patch.object(way, "_edited", wraps=way._edited) as edited:
+            made = way.propose(run.general, generator())
+        assert made is not None
+        assert len(made.realised) == way.count
+        assert edited.call_args.args[0] == pytest.approx(0.75 * way.count * part, abs=1)
+        best.observe(made, run.general, torch.tensor(1.0))
+        assert best.share == pytest.approx(run.config.archive.share * part)
+
+
 # edits
+
+
+@PROPERTY
+@given(batch=st.integers(1, 5), count=st.integers(1, 8), voters=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_a_consensus_is_what_most_of_the_nearest_have(batch: int, count: int, voters: int, seed: int) -> None:
+    known = torch.randint(3, (count, 4), generator=generator(seed))
+    objects = torch.randint(3, (batch, 4), generator=generator(seed + 1))
+    for mine, voted in zip(objects, consensus(objects, known, voters), strict=True):
+        nearest = known[(mine == known).sum(-1).topk(min(voters, count)).indices]
+        for place in range(4):
+            votes = torch.bincount(nearest[:, place], minlength=3)
+            assert votes[voted[place]] == votes.max()
+            assert votes[mine[place]] < votes.max() or voted[place] == mine[place]
 
 
 @PROPERTY

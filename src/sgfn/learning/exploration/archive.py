@@ -8,6 +8,9 @@ from sgfn.envs.base import Env
 from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.backend import Past
 
+REMEMBERED, ENOUGH, LEAST = 2000, 0.05, 0.1
+"""Trajectories over which news are counted, the share of them that keeps up all effort, and what is kept of it."""
+
 
 class Archive:
     """Objects in order of their rewards, the best first, none twice; among equal rewards the newest stands first.
@@ -21,6 +24,8 @@ class Archive:
     realised: Int[Tensor, "N T"]
     log_reward: Float[Tensor, " N"]
     """Minus infinity where nothing is kept yet."""
+    news: Float[Tensor, ""]
+    """Share of the last trajectories, some two thousand, that ended in an object which was taken and not there yet."""
 
     def __init__(self, env: Env, capacity: int, device: torch.device) -> None:
         self.env, self.capacity = env, capacity
@@ -28,6 +33,7 @@ class Archive:
         self.intended = torch.zeros(capacity, env.horizon, dtype=torch.int64, device=device)
         self.realised = torch.zeros_like(self.intended)
         self.log_reward = torch.full((capacity,), -torch.inf, device=device)
+        self.news = torch.ones((), device=device)
 
     @property
     def size(self) -> int:
@@ -44,12 +50,28 @@ class Archive:
             "log_reward": batch.log_reward,
         }
         both = {name: torch.cat([value[enough], getattr(self, name)]) for name, value in new.items()}
+        group = torch.unique(both["objects"], dim=0, return_inverse=True)[1]
+        self._count(group, batch.log_reward.shape[0])
         order = torch.sort(both["log_reward"], descending=True, stable=True).indices
-        order = order[first_of_each(both["objects"][order])]
+        order = order[first_of_each(group[order])]
         order = order[both["log_reward"][order] > -torch.inf][: self.capacity]
         self.log_reward.fill_(-torch.inf)
         for name, value in both.items():
             getattr(self, name)[: len(order)] = value[order].to(getattr(self, name).dtype)
+
+    def _count(self, group: Int[Tensor, " N"], offered: int) -> None:
+        """Bring the share of news up to date; `group` numbers the objects of those good enough, then of those kept."""
+        taken = len(group) - self.capacity
+        new = ~torch.isin(group[:taken], group[taken:][self.log_reward > -torch.inf])
+        self.news.lerp_(new.sum() / max(1, offered), min(1.0, offered / REMEMBERED))
+
+    @property
+    def promise(self) -> float:
+        """How much of their effort ways should put into what is kept: all while news come, little when none do.
+
+        Where all that is good was found, a search around it finds nothing more, and only the law is left to be learned.
+        """
+        return min(1.0, max(LEAST, float(self.news) / ENOUGH))
 
     def rows(self, uniform: Float64[Tensor, " B"], decay: float) -> Int[Tensor, " B"]:
         r"""Rows where uniform numbers point to, by rank: $p(r) \propto e^{-r / (d n)}$ among the n that are kept."""
@@ -64,16 +86,15 @@ class Archive:
 
     def state(self) -> dict[str, Tensor]:
         """Tensors that a checkpoint keeps."""
-        return {name: getattr(self, name) for name in ("objects", "intended", "realised", "log_reward")}
+        return {name: getattr(self, name) for name in ("objects", "intended", "realised", "log_reward", "news")}
 
 
-def first_of_each(objects: Int[Tensor, "N O"]) -> Bool[Tensor, " N"]:
-    """Which rows have no equal before them.
+def first_of_each(group: Int[Tensor, " N"]) -> Bool[Tensor, " N"]:
+    """Which numbers have no equal before them.
 
-    >>> first_of_each(torch.tensor([[1, 2], [0, 1], [1, 2]])).tolist()
+    >>> first_of_each(torch.tensor([2, 0, 2])).tolist()
     [True, True, False]
     """
-    _, group = torch.unique(objects, dim=0, return_inverse=True)
-    place = torch.arange(len(objects), device=objects.device)
-    first = torch.full_like(place, len(objects)).scatter_reduce(0, group, place, "amin")
+    place = torch.arange(len(group), device=group.device)
+    first = torch.full_like(place, len(group)).scatter_reduce(0, group, place, "amin")
     return first[group] == place

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.backend import Past
 from sgfn.learning.exploration.base import Surroundings, Way
 from sgfn.learning.general import GeneralBackend
@@ -23,6 +24,10 @@ class Best(Way):
     def __init__(self, surroundings: Surroundings) -> None:
         super().__init__(surroundings)
         self.share = self.config.archive.share
+
+    def observe(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
+        """Replay less of the archive where nothing new was found for long."""
+        self.share = self.config.archive.share * self.archive.promise
 
     def pick(
         self, count: int, buffer: Replay, backend: GeneralBackend, beta: Tensor, generator: torch.Generator

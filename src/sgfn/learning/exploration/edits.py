@@ -72,6 +72,21 @@ def tidied(env: SequenceEnv, edited: Objects, objects: Objects) -> Objects:
     return torch.where(env.written(edited)[:, None] >= env.min_length, edited, objects)
 
 
+def consensus(objects: Objects, known: Int[Tensor, "N O"], voters: int) -> Objects:
+    """The letter at each place that most of the known objects nearest to each object have; its own where votes tie.
+
+    >>> known = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 0], [0, 1, 1, 3], [2, 1, 2, 3], [3, 3, 3, 0]])
+    >>> consensus(torch.tensor([[2, 1, 2, 3]]), known, 4).tolist()
+    [[0, 1, 2, 3]]
+    """
+    same = (objects[:, None] == known).sum(-1)
+    nearest = known[same.topk(min(voters, len(known)), 1).indices]
+    votes = (nearest[:, :, None] == nearest[:, None]).sum(2)  # of each voter's letter, among all voters
+    own = (nearest == objects[:, None]).sum(1)
+    most, who = votes.max(1)
+    return torch.where(most > own, nearest.gather(1, who[:, None])[:, 0], objects)
+
+
 def edit_cells(env: GridEnv, objects: Objects, others: Objects, generator: torch.Generator) -> Objects:
     """Cells some steps away along one coordinate, or with some coordinates of the other cell."""
     batch, device = len(objects), objects.device

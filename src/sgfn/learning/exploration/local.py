@@ -1,5 +1,7 @@
 """`local`: a search around the best objects, by edits and by partial rollouts, all through the noise."""
 
+import math
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -8,7 +10,7 @@ from sgfn.envs.base import Env
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.trajectories import Trajectories, concatenate
 from sgfn.learning.exploration.base import Surroundings, Way
-from sgfn.learning.exploration.edits import editor_of
+from sgfn.learning.exploration.edits import consensus, editor_of, tidied
 from sgfn.learning.exploration.following import Guide, follow, order_sequences, orders_at_once, planned, toward
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.replay import uniform_draws
@@ -17,6 +19,9 @@ from sgfn.noise.operators import Identity
 
 SPARED = 0.8
 """Share of the orders that come out changed which is not edited beforehand, see `_spared`."""
+VOTERS, ASKED, AGREED = 15, 300, 0.5
+"""Objects that vote on what to order, the best ones among which they are looked for, and the share that is voted on of
+the orders that come out changed, see `_agreed`."""
 DECAY = 1 / 6
 """Ranks, as a share of the archive, over which the chance of being edited falls by a factor e."""
 
@@ -39,13 +44,14 @@ class Local(Way):
         self.intact = torch.ones((), device=self.device)  # running share of the orders that came out as they were
 
     def propose(self, backend: GeneralBackend, generator: torch.Generator) -> Trajectories | None:
-        """Orders near rows of the archive; from the root by the policy alone while there are none."""
-        rebuilt = self.count if self.editor is None else round(self.count * self.config.local.rebuilt)
-        parts = []
-        if rebuilt:
-            parts.append(self._rebuilt(rebuilt, backend, generator))
-        if rebuilt < self.count:
-            parts.append(self._edited(self.count - rebuilt, backend, generator))
+        """Orders near rows of the archive, and plain rollouts in the place of some where nothing new comes of them."""
+        count = math.ceil(self.count * self.archive.promise)
+        rebuilt = count if self.editor is None else round(count * self.config.local.rebuilt)
+        parts = [self._rebuilt(rebuilt, backend, generator)] if rebuilt else []
+        if rebuilt < count:
+            parts.append(self._edited(count - rebuilt, backend, generator))
+        if count < self.count:
+            parts.append(self._rebuilt(self.count - count, backend, generator, whole=True))
         return parts[0] if len(parts) == 1 else concatenate(*parts)
 
     def _rows(self, count: int, generator: torch.Generator) -> Int[Tensor, " B"]:
@@ -55,6 +61,7 @@ class Local(Way):
         """Orders of edited objects."""
         assert self.editor is not None
         objects, others = (self.archive.objects[self._rows(count, generator)] for _ in range(2))
+        objects = self._agreed(objects, generator)
         goals = self._spared(self.editor(objects, others, generator), objects, generator)
         if isinstance(self.env, SequenceEnv) and orders_at_once(self.env):
             made = order_sequences(self.env, goals, self.surroundings.task.log_reward, generator)
@@ -75,18 +82,33 @@ class Local(Way):
         spared = torch.rand(len(edited), 1, generator=generator, device=self.device) < SPARED * (1.0 - self.intact)
         return torch.where(spared, objects, edited)
 
+    def _agreed(self, objects: Tensor, generator: torch.Generator) -> Tensor:
+        """Objects, some of which give way to what they and their likes in the archive agree on.
+
+        What came out of a noisy order carries errors of its own; good outcomes near each other come from like orders,
+        and a vote at each place removes what one alone got wrong.
+        """
+        if self.silent or not isinstance(self.raw, SequenceEnv):
+            return objects
+        chosen = torch.rand(len(objects), generator=generator, device=self.device) < AGREED * (1.0 - self.intact)
+        known, ours = self.archive.objects[: min(self.archive.size, ASKED)], objects[chosen]
+        return objects.masked_scatter(chosen[:, None], tidied(self.raw, consensus(ours, known, VOTERS), ours))
+
     def memory(self) -> dict[str, Tensor]:
         """The share of orders that came out as they were, for checkpoints."""
         return {"intact": self.intact}
 
-    def _rebuilt(self, count: int, backend: GeneralBackend, generator: torch.Generator) -> Trajectories:
-        """Orders of known objects in which the policy decides over a stretch of steps."""
+    def _rebuilt(
+        self, count: int, backend: GeneralBackend, generator: torch.Generator, *, whole: bool = False
+    ) -> Trajectories:
+        """Orders of known objects in which the policy decides over a stretch of steps, or over all."""
         plan, steps = self.archive.realised[self._rows(count, generator)], self.env.horizon
         ends = torch.randint(steps, (count, 2), generator=generator, device=self.device).sort(1).values
         step = torch.arange(steps, device=self.device)
         kept = (step < ends[:, :1]) | (step > ends[:, 1:])
         if not (isinstance(self.raw, SequenceEnv) and self.raw.appends):  # elsewhere later steps depend on earlier ones
             kept = step < ends[:, :1]
+        kept = kept & (not whole)
         return self._followed(planned(plan, kept, self.env.outcomes), count, backend, generator, by_policy=True)
 
     def _followed(
