@@ -314,9 +314,10 @@ class Trainer(Learner):
         return beta_at(self.index, self.task.beta, self.config.reward.ramp)
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Continue from a saved state; one of an older version does not tell how many news there were."""
-        news = {} if self.explorer is None else {"archive.news": self.explorer.archive.news}
-        super().load(news | state)
+        """Continue from a saved state; one of an older version does not tell all that exploration remembers."""
+        memory = {} if self.explorer is None else self.explorer.memory()
+        newer = [("archive", "news"), ("way-local", "worked")]
+        super().load({f"{part}.{name}": memory[part][name] for part, name in newer if part in memory} | state)
         self.backend.resume()
         self.update_schedules()
 

@@ -21,7 +21,7 @@ from sgfn.learning.exploration.base import Way
 from sgfn.learning.exploration.edits import consensus, edit_cells, edit_sequences
 from sgfn.learning.exploration.entropy_state import EntropyState
 from sgfn.learning.exploration.following import follow, order_sequences, orders_at_once, planned, toward
-from sgfn.learning.exploration.local import AGREED, SPARED, Local
+from sgfn.learning.exploration.local import RARELY, SPARED, Local
 from sgfn.learning.exploration.registry import EXPLORATIONS
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.methods import check, make_learner
@@ -261,13 +261,33 @@ def test_orders_are_voted_on_where_noise_has_changed_what_came_out(alpha: float)
     way.archive.objects[:] = outcomes
     way.archive.log_reward[:] = 0.0
     way.intact.fill_(0.0)
-    agreed = way._agreed(outcomes, generator(2))
+    way.worked[:] = torch.tensor([0.4, 0.15])  # a vote does better: 1 - (.15 + .1) / (.4 + .1) of the orders have one
+    agreed, voted = way._agreed(outcomes, generator(2))
     changed = (agreed != outcomes).any(1)
-    assert not alpha or (agreed[changed] == order).float().mean() > 0.97
-    assert changed.float().mean().item() == pytest.approx(AGREED if alpha else 0.0, abs=0.1)
+    assert not (changed & ~voted).any()
+    assert not alpha or (agreed[voted] == order).float().mean() > 0.97
+    assert voted.float().mean().item() == pytest.approx(0.5 if alpha else 0.0, abs=0.1)
     assert (outcomes == order).float().mean() < 0.85  # a single outcome is not the order
-    way.intact.fill_(1.0)
-    assert way._agreed(outcomes, generator(3)).equal(outcomes)
+    for intact, worked in (
+        (1.0, [0.4, 0.0]),
+        (0.0, [0.15, 0.4]),
+    ):  # no errors, or a vote breaks up what belongs together
+        way.intact.fill_(intact)
+        way.worked[:] = torch.tensor(worked)
+        assert way._agreed(outcomes, generator(3))[1].float().mean() <= 5 * RARELY * (1 - intact)
+
+
+def test_votes_are_judged_by_what_comes_out_better() -> None:
+    run = trainer("local", "ehrlich", noise__alpha=0.3)
+    assert run.explorer is not None
+    way = run.explorer.ways["local"]
+    assert isinstance(way, Local)
+    better, voted = torch.tensor([True, False, False, True]), torch.tensor([True, True, False, False])
+    for _ in range(100):
+        way._judge(better & voted, voted)
+    assert way.worked.tolist() == pytest.approx([0.5, 0.0], abs=1e-3)
+    way._judge(better, torch.zeros(4, dtype=torch.bool))
+    assert way.worked.tolist() == pytest.approx([0.5, 0.05], abs=1e-3)  # nothing was voted on: nothing learned of votes
 
 
 def test_a_search_that_finds_nothing_new_gives_way_to_rollouts() -> None:

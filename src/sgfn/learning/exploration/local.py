@@ -3,7 +3,7 @@
 import math
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from sgfn.envs.base import Env
@@ -19,9 +19,11 @@ from sgfn.noise.operators import Identity
 
 SPARED = 0.8
 """Share of the orders that come out changed which is not edited beforehand, see `_spared`."""
-VOTERS, ASKED, AGREED = 15, 300, 0.5
-"""Objects that vote on what to order, the best ones among which they are looked for, and the share that is voted on of
-the orders that come out changed, see `_agreed`."""
+VOTERS, ASKED = 15, 300
+"""Objects that vote on what to order, and the best ones among which they are looked for, see `_agreed`."""
+RARELY, OFTEN, SELDOM = 0.01, 0.9, 0.1
+"""Least and largest share that is voted on of the orders that come out changed; share of orders that come out better
+than what they are made of below which it is not told from none."""
 DECAY = 1 / 6
 """Ranks, as a share of the archive, over which the chance of being edited falls by a factor e."""
 
@@ -41,6 +43,7 @@ class Local(Way):
         self.raw: Env = surroundings.task.env
         self.editor, self.count, self.rounds = editor_of(self.raw), self.config.local.count, self.config.local.rounds
         self.silent = isinstance(self.env.operator(self.env.initial(1, self.device)), Identity)
+        self.worked = torch.zeros(2, device=self.device)  # shares that came out better, with a vote and without
         self.intact = torch.ones((), device=self.device)  # running share of the orders that came out as they were
 
     def propose(self, backend: GeneralBackend, generator: torch.Generator) -> Trajectories | None:
@@ -60,8 +63,8 @@ class Local(Way):
     def _edited(self, count: int, backend: GeneralBackend, generator: torch.Generator) -> Trajectories:
         """Orders of edited objects."""
         assert self.editor is not None
-        objects, others = (self.archive.objects[self._rows(count, generator)] for _ in range(2))
-        objects = self._agreed(objects, generator)
+        rows, others = self._rows(count, generator), self.archive.objects[self._rows(count, generator)]
+        objects, voted = self._agreed(self.archive.objects[rows], generator)
         goals = self._spared(self.editor(objects, others, generator), objects, generator)
         if isinstance(self.env, SequenceEnv) and orders_at_once(self.env):
             made = order_sequences(self.env, goals, self.surroundings.task.log_reward, generator)
@@ -69,6 +72,7 @@ class Local(Way):
             made = self._followed(toward(self.env, goals), count, backend, generator, by_policy=False)
         came_out = (self.env.objects(made.states[:, -1]) == goals).all(-1)
         self.intact.lerp_(came_out.float().mean(), 0.1)
+        self._judge(made.log_reward > self.archive.log_reward[rows], voted)
         return made
 
     def _spared(self, edited: Tensor, objects: Tensor, generator: torch.Generator) -> Tensor:
@@ -82,21 +86,31 @@ class Local(Way):
         spared = torch.rand(len(edited), 1, generator=generator, device=self.device) < SPARED * (1.0 - self.intact)
         return torch.where(spared, objects, edited)
 
-    def _agreed(self, objects: Tensor, generator: torch.Generator) -> Tensor:
-        """Objects, some of which give way to what they and their likes in the archive agree on.
+    def _agreed(self, objects: Tensor, generator: torch.Generator) -> tuple[Tensor, Bool[Tensor, " B"]]:
+        """Objects, some of which give way to what they and their likes in the archive agree on; which ones.
 
         What came out of a noisy order carries errors of its own; good outcomes near each other come from like orders,
-        and a vote at each place removes what one alone got wrong.
+        and a vote at each place removes what one alone got wrong. Where letters need each other, a vote may break them
+        up: it is taken where more orders come out better with it than without.
         """
         if self.silent or not isinstance(self.raw, SequenceEnv):
-            return objects
-        chosen = torch.rand(len(objects), generator=generator, device=self.device) < AGREED * (1.0 - self.intact)
+            return objects, torch.zeros(len(objects), dtype=torch.bool, device=self.device)
+        with_vote, without = self.worked
+        share = (1.0 - (without + SELDOM) / (with_vote + SELDOM)).clamp(RARELY, OFTEN) * (1.0 - self.intact)
+        chosen = torch.rand(len(objects), generator=generator, device=self.device) < share
         known, ours = self.archive.objects[: min(self.archive.size, ASKED)], objects[chosen]
-        return objects.masked_scatter(chosen[:, None], tidied(self.raw, consensus(ours, known, VOTERS), ours))
+        voted = tidied(self.raw, consensus(ours, known, VOTERS), ours)
+        return objects.masked_scatter(chosen[:, None], voted), chosen
+
+    def _judge(self, better: Bool[Tensor, " B"], voted: Bool[Tensor, " B"]) -> None:
+        """Remember how many orders came out better than what they were made of, with a vote and without."""
+        for place, part in enumerate((voted, ~voted)):
+            if part.any():
+                self.worked[place].lerp_(better[part].float().mean(), 0.1)
 
     def memory(self) -> dict[str, Tensor]:
-        """The share of orders that came out as they were, for checkpoints."""
-        return {"intact": self.intact}
+        """Shares of orders that came out as they were, and better, for checkpoints."""
+        return {"intact": self.intact, "worked": self.worked}
 
     def _rebuilt(
         self, count: int, backend: GeneralBackend, generator: torch.Generator, *, whole: bool = False
