@@ -271,7 +271,7 @@ def test_orders_are_voted_on_where_noise_has_changed_what_came_out(alpha: float)
     for intact, worked in (
         (1.0, [0.4, 0.0]),
         (0.0, [0.15, 0.4]),
-    ):  # no errors, or a vote breaks up what belongs together
+    ):  # no errors, or a vote breaks things up
         way.intact.fill_(intact)
         way.worked[:] = torch.tensor(worked)
         assert way._agreed(outcomes, generator(3))[1].float().mean() <= 5 * RARELY * (1 - intact)
