@@ -73,9 +73,9 @@ def absent_reason(error: AttributeError | TypeError, scores: Scores) -> str:
     known, place = [name for name in there if there[name]], in_user_code(error)
     owner = error.obj if isinstance(error, AttributeError) else None
     if isinstance(error, AttributeError) and isinstance(owner, Scores):
-        return f"reads scores.{error.name}{place}, {_choices(error.name, known)}"
+        return f"reads scores.{error.name}{place}, {_choices(str(error.name), known)}"
     if isinstance(error, AttributeError) and isinstance(owner, Episodes):
-        return f"reads trajectories.{error.name}{place}, {_choices(error.name, _OF_TRAJECTORIES)}"
+        return f"reads trajectories.{error.name}{place}, {_choices(str(error.name), _OF_TRAJECTORIES)}"
     if len(known) < len(there) and "NoneType" in str(error):
         none = ", ".join(name for name in there if not there[name])
         return f"failed{place} ({brief(error)}): of the scores, {none} are None; those there are {', '.join(known)}"
