@@ -1,6 +1,8 @@
 """Trained runs, made once; each test gets a copy of its own."""
 
 import gc
+import itertools
+import re
 import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from _pytest.doctest import DoctestModule
 
 type_checks.install()  # before anything of ours is imported
 gc.disable()  # until tests are collected: what is imported stays
+FOLDERS = itertools.count()
 
 
 def pytest_runtest_setup() -> None:
@@ -87,6 +90,15 @@ def no_cached_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SGFN_CACHE", str(tmp_path_factory.getbasetemp() / "no-tables"))
         yield
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own. Pytest's looks through all folders of tests before for a name that is free."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(FOLDERS)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(scope="session")

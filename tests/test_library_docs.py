@@ -1,6 +1,7 @@
 """Every Python block of docs/library.md runs by itself, and so does the notebook, in a kernel of its own."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -24,6 +25,12 @@ def blocks() -> dict[str, str]:
     return {title: code for title, text in found for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)}
 
 
+@cache
+def ran(title: str) -> dict[str, object]:
+    """The names that the block below a heading defines, which is run once."""
+    return run(blocks()[title])
+
+
 def run(code: str) -> dict[str, object]:
     """The names that a block defines."""
     names: dict[str, object] = {"__name__": "__main__"}
@@ -34,7 +41,7 @@ def run(code: str) -> dict[str, object]:
 @pytest.mark.parametrize("title", blocks())
 def test_every_block_runs(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = run(blocks()[title])
+    names = ran(title)
     assert isinstance(names["model"], sgfn.Model)
     with pytest.raises(NameError):
         run(blocks()[title].replace("import sgfn", "import math", 1))
@@ -61,7 +68,7 @@ def test_an_environment_needs_eight_methods_and_the_page_writes_them() -> None:
 def test_the_module_block_raises_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = blocks()["The policy as a module"]
-    after = run(code)["model"]
+    after = ran("The policy as a module")["model"]
     before = run(code.replace("range(30)", "range(0)"))["model"]
     assert isinstance(after, sgfn.Model)
     assert isinstance(before, sgfn.Model)
@@ -97,7 +104,7 @@ def test_the_flow_block_is_detailed_balance_and_reads_the_reward() -> None:
 
 
 def test_the_noise_block_gives_a_law() -> None:
-    model = run(blocks()["A noise class"])["model"]
+    model = ran("A noise class")["model"]
     assert isinstance(model, sgfn.Model)
     assert model.law()["probability"].sum() == pytest.approx(1.0)
 

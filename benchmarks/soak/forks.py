@@ -271,7 +271,8 @@ def _import_everything() -> None:
     import_module("matplotlib.axis").Axis.draw = lambda self, renderer: None  # ticks take half the time of a picture
     with contextlib.redirect_stderr(io.StringIO()):
         for verb in sgfn.cli.commands.COMMANDS:  # the parser remembers what it has once found out about a command
-            sgfn.cli.commands.main([*verb.split(), "--no-such-flag"])
+            for what in ([], ["grid"]):  # without it where it is asked for, flags are not compared with known ones
+                sgfn.cli.commands.main([*verb.split(), *what, "--no-such-flag"])
     atexit._clear()  # what libraries want to tidy up takes longer than most commands
     gc.freeze()
     more = {"PIPE": subprocess.PIPE, "TimeoutExpired": subprocess.TimeoutExpired}

@@ -65,7 +65,7 @@ CASES = {
     "own_parts:no_beta": "task 'own_parts:no_beta': makes a Task whose beta is a NoneType, not a number",
     "own_parts:off": "own_parts.py, line 16: RuntimeError: the sensor is off",
     "own_parts:task --objective own_parts:Ones": "objective 'own_parts:Ones': takes (), must be a function (scores, tr",
-    "own_parts:task --objective own_parts:typo": "own_parts.py, line 38: AttributeError: 'Scores' object has no",
+    "own_parts:task --objective own_parts:typo": "objective own_parts:typo reads scores.log_foo in own_parts.py, line",
     "own_parts:task --objective own_parts:nothing": "objective own_parts:nothing must return a tensor of shape [8]",
     "own_parts:task --noise.kind own_parts:one": "noise.kind 'own_parts:one': takes (argument), must be a Noise, or",
     "own_parts:task --noise.kind own_parts:nothing": "noise.kind 'own_parts:nothing': makes a NoneType, not a Noise",

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from sgfn.config import TrainConfig
 from sgfn.config.archives import pack_folder, unpack_folder
 from sgfn.config.files import read_json
 
-pytest.importorskip("ray")
+if find_spec("ray") is None:  # not imported here: it takes a second in each worker, and one runs these tests
+    pytest.skip("Ray is not installed", allow_module_level=True)
 FILES = ("config.json", "metrics.jsonl", "exact.json", "checkpoint/state.safetensors")
 
 

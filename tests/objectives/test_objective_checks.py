@@ -19,6 +19,15 @@ WRONG: dict[str, tuple[Any, str]] = {
     "nan": (lambda s, b: s.log_pf.sum(1) * torch.nan, "gave a loss of nan for finite scores"),
 }
 
+ABSENT: dict[str, tuple[Any, str]] = {
+    "slip": (lambda s, b: s.log_flows.sum(1), r"reads scores\.log_flows in .*, line \d+.*; did you mean log_flow\?"),
+    "none such": (lambda s, b: s.energy, r"reads scores\.energy in .*: choose from log_pf, [^;]*, log_intention$"),
+    "states": (lambda s, b: b.states.sum(), r"reads trajectories\.states in .*: choose from intended, [^;]*, length$"),
+    "a method": (lambda s, b: s.projection.sum(1), r"failed in .*'sum'\): of .* log_expected are None; "),
+    "an operand": (lambda s, b: 0.5 * s.projection, r"failed in .*Type'\): of .* log_expected are None; "),
+}
+"""Objectives that read what is not there."""
+
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -47,6 +56,22 @@ def test_a_wrong_objective_is_refused_however_it_is_given(module: ModuleType, na
     label = "<lambda>" if way == "function" else f"own_objectives:{name}"
     assert str(caught.value).startswith("objective ")
     assert label in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_an_objective_that_reads_what_is_not_there_is_told_what_is(name: str) -> None:
+    """In one line that names the objective too."""
+    function, words = ABSENT[name]
+    with pytest.raises(ValueError, match=words) as caught:
+        sgfn.fit("words", objective=function, steps=1, batch=8, progress=False, net__hidden=8)
+    assert str(caught.value).startswith("objective <lambda> ") or ":<lambda> " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_errors_of_an_objective_are_its_own() -> None:
+    """They keep their kind and their traceback."""
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'summe'"):
+        sgfn.fit("words", objective=lambda s, b: s.log_pf.summe(1), steps=1, batch=8, progress=False, net__hidden=8)
 
 
 def test_losses_that_get_lost_later_are_told_without_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:

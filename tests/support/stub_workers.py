@@ -71,7 +71,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: list[dict[str, 
     """Workers that take no time; returns the folder for a comparison."""
     script = tmp_path / "stub.py"
     script.write_text(STUB)
-    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-I", str(script)])
+    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-I", "-S", str(script)])
     monkeypatch.setattr(crew, "PAUSE", 0.02)
     monkeypatch.setattr(compare_figure, "draw_comparison", lambda path, _: path.write_bytes(b""))
     return tmp_path / "comparison"

@@ -1,17 +1,21 @@
 """Checks of objectives that are not ours: one finite loss for each trajectory, with a gradient."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sgfn.config.checks import nearest
 from sgfn.config.importing import function_label
+from sgfn.config.user_code import brief, in_user_code
 from sgfn.envs.trajectories import Episodes
 from sgfn.objectives.parts import Explained, checked_parts
 from sgfn.objectives.scores import Objective, Scores
 
 _FIELDS = tuple(field.name for field in fields(Episodes))
+_OF_TRAJECTORIES = (*_FIELDS, "final", "length")
 
 
 def without_states(batch: Episodes) -> Episodes:
@@ -35,7 +39,12 @@ class CheckedObjective:
     def explain(self, scores: Scores, batch: Episodes) -> Explained:
         """Losses, and the parts of a function that returns a pair (losses, parts by name)."""
         teller = getattr(self.function, "explain", self.function)
-        found = teller(scores, without_states(batch))
+        try:
+            found = teller(scores, without_states(batch))
+        except (AttributeError, TypeError) as error:
+            if why := absent_reason(error, scores):
+                raise ValueError(f"objective {self.name} {why}") from error
+            raise
         loss, parts = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         told = parts if isinstance(found, Explained) else checked_parts(self.name, parts)
         return Explained(self._checked(loss, batch.valid.shape[0]), told)
@@ -56,3 +65,23 @@ class CheckedObjective:
         if not bool(loss.isfinite().all()):
             wrong = loss[~loss.isfinite()][0].item()
             raise ValueError(f"objective {self.name} gave a loss of {wrong} for finite scores: losses must be finite")
+
+
+def absent_reason(error: AttributeError | TypeError, scores: Scores) -> str:
+    """How an objective's error came of a score that is not there, with those that are; empty where it did not."""
+    there = {field.name: getattr(scores, field.name) is not None for field in fields(Scores)}
+    known, place = [name for name in there if there[name]], in_user_code(error)
+    owner = error.obj if isinstance(error, AttributeError) else None
+    if isinstance(error, AttributeError) and isinstance(owner, Scores):
+        return f"reads scores.{error.name}{place}, {_choices(str(error.name), known)}"
+    if isinstance(error, AttributeError) and isinstance(owner, Episodes):
+        return f"reads trajectories.{error.name}{place}, {_choices(str(error.name), _OF_TRAJECTORIES)}"
+    if len(known) < len(there) and "NoneType" in str(error):
+        none = ", ".join(name for name in there if not there[name])
+        return f"failed{place} ({brief(error)}): of the scores, {none} are None; those there are {', '.join(known)}"
+    return ""
+
+
+def _choices(name: str, known: Sequence[str]) -> str:
+    near = nearest(name, known)
+    return f"which is not there: choose from {', '.join(known)}" + (f"; did you mean {near}?" if near else "")

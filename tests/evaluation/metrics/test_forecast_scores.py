@@ -1,5 +1,7 @@
 """Scores of forecasts against utilsforecast, against closed forms, and their properties."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,6 @@ from scipy.stats import norm
 
 from sgfn.evaluation.metrics import forecast as metrics
 
-utils = pytest.importorskip("utilsforecast.losses")
 LEVELS = metrics.LEVELS
 finite = st.floats(-1e3, 1e3, allow_subnormal=False)
 
@@ -31,8 +32,14 @@ def long_frame(quantiles: np.ndarray, truth: np.ndarray) -> pd.DataFrame:
     return frame
 
 
+@pytest.fixture
+def utils() -> Any:
+    """The other library, which takes a second to import: where its test runs alone."""
+    return pytest.importorskip("utilsforecast.losses")
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_scores_equal_those_of_utilsforecast(seed: int) -> None:
+def test_scores_equal_those_of_utilsforecast(seed: int, utils: Any) -> None:
     """MSE, MAE, MASE, quantile loss, scaled CRPS and coverage, all to 1e-6."""
     quantiles, truth = random_case(seed)
     history = np.random.default_rng(seed + 9).normal(10, 3, (4, 40))
