@@ -155,9 +155,6 @@ def test_local_search_and_replay_of_the_best_end_where_nothing_is_hidden(beta: f
     assert run.buffer is not None
     assert int(run.buffer.added) == 6 * (64 + 24)  # rollouts in the place of orders
 
-    assert run.buffer is not None
-    assert int(run.buffer.size) == 6 * (64 + 24)  # rollouts in the place of orders
-
 
 @pytest.mark.parametrize(("beta", "part"), [(FLAT, 0.0), (SHARP, 1.0)])
 def test_the_teacher_rests_where_nothing_is_hidden(beta: float, part: float) -> None:

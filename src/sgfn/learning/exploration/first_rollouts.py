@@ -54,7 +54,7 @@ class FirstRollouts:
         self.count += more
 
     def look(self, best: Float[Tensor, ""], beta: Float[Tensor, ""]) -> None:
-        """Bring the effort up to date, by the highest log-reward so far and the exponent, or that of the task if larger.
+        """Bring the effort up to date, by the highest log-reward so far and the exponent (that of the task if larger).
 
         All is spent unless it is shown that nothing is hidden, which takes enough rollouts and rewards on two levels.
         """
