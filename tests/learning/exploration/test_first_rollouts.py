@@ -68,7 +68,7 @@ def test_effective_shares_are_those_worked_out_by_hand() -> None:
 def test_effort_follows_the_share_of_rollouts_that_matter() -> None:
     """With k rewards of 1 among n, and the best, which is 1 too, (k + 1) / (n + 1) of them count."""
     even = math.log(256)
-    for high in (10, 30, 40, 45, 100):
+    for high in (10, 50, 70, 80, 150):
         share = (high + 1) / (KEPT + 1)
         wanted = min(1.0, max(0.0, (EVEN - share) / (EVEN - PEAKED)))
         assert at(filled(levels(high), even), 1.0) == pytest.approx(wanted, abs=1e-4)

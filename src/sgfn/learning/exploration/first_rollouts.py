@@ -10,7 +10,7 @@ from sgfn.envs.base import Enumerable, Env
 
 KEPT = 256
 """Rollouts that are kept, the first ones: later ones are of a policy that has made up its mind."""
-PEAKED, EVEN = 0.1, 0.2
+PEAKED, EVEN = 0.25, 0.35
 """Effective shares of rollouts up to which all effort is spent, and from which on none is."""
 LEVEL = 1e-6
 """Difference of log-rewards up to which they are on one level."""
