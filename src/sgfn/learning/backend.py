@@ -116,6 +116,10 @@ class Backend(ABC):
 
     alone: bool = True
     """Whether a step is all done here, so that it may be compiled or captured."""
+    extends: bool = False
+    """Whether batches may have more rollouts than are configured."""
+    extra: int = 0
+    """How many more the next ones have: those that ways to explore leave to the policy."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.config = setup, setup.config

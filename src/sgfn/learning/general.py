@@ -65,6 +65,8 @@ def rewarded(parts: list[Trajectories], log_rewards: LogRewards) -> tuple[Trajec
 class GeneralBackend(Backend):
     """Rollouts step by step, scores by one pass over all states, gradients by autograd."""
 
+    extends = True
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.env, self.nets, self.noise_model = setup.env, setup.nets, setup.noise_model
@@ -132,7 +134,8 @@ class GeneralBackend(Backend):
     def draw(self, generator: torch.Generator, temperature: float | Tensor) -> BatchDraws:
         """Random numbers of the agent's own rollouts, then of the offline share."""
         known, offline = self._known, self.setup.offline
-        own = rollout_draws(self.env, self.config.batch - known, generator, self.config.explore, temperature)
+        count = self.config.batch - known + self.extra
+        own = rollout_draws(self.env, count, generator, self.config.explore, temperature)
         rows = clock = None
         if offline is not None and known:
             rows = torch.randint(offline.shape[0], (known,), generator=generator, device=generator.device)
@@ -258,6 +261,19 @@ class GeneralBackend(Backend):
             kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
         scorer = self.scorer(self.state_scorer(batch.valid.shape[0]), thoughts)
         return self.scored(scorer, batch, beta, kernel)
+
+    @torch.no_grad()
+    def log_chance(self, batch: Trajectories) -> Float[Tensor, " B"]:
+        r"""$\sum_t \log\bar P(k_t|s_t) - \log P_B(s_t|s_{t+1})$ of the policy through the noise, parents uniform.
+
+        Its negative exponential has the mean $1 / P(x)$ over rollouts that end in x.
+        """
+        thoughts = self.thoughts(batch)
+        kernel = self.noise_kernel(batch.states[:, :-1], thoughts)
+        scorer = self.scorer(self.state_scorer(len(batch.valid)), thoughts)
+        parents = self.env.parents(batch.states[:, 1:]).sum(-1).clamp(min=1).float()
+        log_pf = score(scorer, batch, "marginal", kernel).log_pf
+        return (log_pf + torch.where(batch.valid, parents.log(), 0.0)).sum(1)
 
     @torch.no_grad()
     def shortfall(self, batch: Trajectories, beta: Float[Tensor, ""]) -> Float[Tensor, " B"]:

@@ -236,6 +236,8 @@ class Trainer(Learner):
         size = config.replay.batch or config.batch
         replay = [uniform_draws(size, self.generator) for _ in range(config.replay.updates)]
         refits = [uniform_draws(config.dynamics.batch or config.batch, self.generator) for _ in range(rounds)]
+        if self.explorer is not None and self.backend.extends:
+            self.backend.extra = self.explorer.leave()
         rollouts = self.backend.draw(self.generator, self.temperature)
         return StepDraws(rollouts=rollouts, replay=replay, refits=refits)
 
@@ -316,7 +318,7 @@ class Trainer(Learner):
     def load(self, state: dict[str, Tensor]) -> None:
         """Continue from a saved state; one of an older version does not tell all that exploration remembers."""
         memory = {} if self.explorer is None else self.explorer.memory()
-        newer = [("archive", "news"), ("way-local", "worked")]
+        newer = [("archive", "news"), ("way-local", "worked"), *(("first", name) for name in memory.get("first", ()))]
         super().load({f"{part}.{name}": memory[part][name] for part, name in newer if part in memory} | state)
         self.backend.resume()
         self.update_schedules()

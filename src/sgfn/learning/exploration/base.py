@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from sgfn.config import TrainConfig
@@ -12,6 +12,7 @@ from sgfn.envs.trajectories import Trajectories
 from sgfn.landscapes.tasks import Task
 from sgfn.learning.backend import Past
 from sgfn.learning.exploration.archive import Archive
+from sgfn.learning.exploration.first_rollouts import FirstRollouts
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.optimisation import Optimiser
 from sgfn.learning.replay import Replay
@@ -28,6 +29,8 @@ class Surroundings:
     device: torch.device
     archive: Archive
     """The best distinct objects so far; all ways of a run share it."""
+    first: FirstRollouts
+    """The first rollouts of the run, which tell whether anything may be hidden."""
 
     @property
     def config(self) -> TrainConfig:
@@ -55,6 +58,20 @@ class Way:
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings, self.config = surroundings, surroundings.config
         self.env, self.device, self.archive = surroundings.env, surroundings.device, surroundings.archive
+
+    @property
+    def need(self) -> float:
+        """How much of its effort the way should spend: none where rollouts alone show all that there is."""
+        return float(self.surroundings.first.effort)
+
+    @property
+    def rests(self) -> bool:
+        """Whether the policy may make rollouts in the place of all its proposals, and learn from them at once."""
+        return False
+
+    def own(self, rows: Int[Tensor, " B"]) -> Bool[Tensor, " B"]:
+        """Which rollouts of a batch the policy makes itself; by default all."""
+        return torch.ones_like(rows, dtype=torch.bool)
 
     def actor(self, actor: Actor) -> Actor:
         """The actor of the next batch of rollouts; by default the one that is given."""

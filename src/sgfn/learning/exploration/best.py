@@ -26,8 +26,8 @@ class Best(Way):
         self.share = self.config.archive.share
 
     def observe(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
-        """Replay less of the archive where nothing new was found for long."""
-        self.share = self.config.archive.share * self.archive.promise
+        """Replay less of the archive where nothing new was found for long, and none where nothing is hidden."""
+        self.share = self.config.archive.share * self.archive.promise * self.need
 
     def pick(
         self, count: int, buffer: Replay, backend: GeneralBackend, beta: Tensor, generator: torch.Generator

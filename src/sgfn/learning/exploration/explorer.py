@@ -11,6 +11,7 @@ from sgfn.landscapes.tasks import Task
 from sgfn.learning.backend import Past
 from sgfn.learning.exploration.archive import Archive
 from sgfn.learning.exploration.base import Surroundings, Way
+from sgfn.learning.exploration.first_rollouts import FirstRollouts
 from sgfn.learning.exploration.registry import chosen_ways
 from sgfn.learning.general import GeneralBackend
 from sgfn.learning.optimisation import Optimiser
@@ -24,8 +25,10 @@ class Explorer:
     def __init__(self, task: Task, env: Env, device: torch.device) -> None:
         self.task, self.env, self.device = task, env, device
         self.archive = Archive(env, task.config.archive.capacity, device)
-        around = Surroundings(task=task, env=env, device=device, archive=self.archive)
+        self.first = FirstRollouts(env, float(task.beta), device)
+        around = Surroundings(task=task, env=env, device=device, archive=self.archive, first=self.first)
         self.ways: dict[str, Way] = {}
+        self.resting: set[str] = set()  # ways whose proposals of this step are left to the policy
         for entry in chosen_ways(task.config):
             if entry.way:
                 with called_as("exploration", entry.name):
@@ -43,6 +46,11 @@ class Explorer:
             actor = way.actor(actor)
         return actor
 
+    def leave(self) -> int:
+        """How many trajectories of the coming step ways that rest leave to the policy, as more of its own rollouts."""
+        self.resting = {name for name, way in self.ways.items() if way.rests}
+        return sum(self.ways[name].count * self.ways[name].rounds for name in self.resting)
+
     def begin(self, backend: GeneralBackend, generator: torch.Generator) -> int:
         """Put the objects that are known beforehand into the archive; returns how many were scored for that."""
         known = start_objects(self.task)
@@ -57,18 +65,29 @@ class Explorer:
     ) -> list[Trajectories]:
         """Learn from a step's own batch, and make the proposals of all ways, for the replay buffer."""
         made = own if isinstance(own, Trajectories) else rebuild(self.env, own.intended, own.realised, own.log_reward)
+        self._remember(made, backend)
         self._observe(made, backend, beta)
         found = []
-        for way in self.ways.values():
-            for _ in range(way.rounds if way.count else 0):
+        for name, way in self.ways.items():
+            for _ in range(way.rounds if way.count and name not in self.resting else 0):
                 more = way.propose(backend, generator)
                 if more is not None:
                     self._observe(more, backend, beta)
                     found.append(more)
         return found
 
+    def _remember(self, made: Trajectories, backend: GeneralBackend) -> None:
+        """Keep the first rollouts that the policy makes itself."""
+        if self.first.complete:
+            return
+        rows = torch.arange(len(made.realised), device=self.device)
+        own = torch.stack([way.own(rows) for way in self.ways.values()]).all(0)
+        if own.any():
+            self.first.add(made.log_reward[own], -backend.log_chance(made)[own])
+
     def _observe(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
         self.archive.add(batch)
+        self.first.look(self.archive.log_reward[0], beta)
         for way in self.ways.values():
             way.observe(batch, backend, beta)
 
@@ -104,9 +123,10 @@ class Explorer:
         return {_joined(name, key): part for name, way in self.ways.items() for key, part in way.optimisers().items()}
 
     def memory(self) -> dict[str, dict[str, Tensor]]:
-        """The archive, and the tensors of the ways."""
+        """The archive, the first rollouts, and the tensors of the ways."""
         kept = {f"way-{_plain(name)}": way.memory() for name, way in self.ways.items()}
-        return {"archive": self.archive.state()} | {name: part for name, part in kept.items() if part}
+        shared = {"archive": self.archive.state(), "first": self.first.state()}
+        return shared | {name: part for name, part in kept.items() if part}
 
     def found(self) -> dict[str, Tensor]:
         """Figures for the log: the highest reward of any object so far."""

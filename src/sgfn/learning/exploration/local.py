@@ -46,9 +46,14 @@ class Local(Way):
         self.worked = torch.zeros(2, device=self.device)  # shares that came out better, with a vote and without
         self.intact = torch.ones((), device=self.device)  # running share of the orders that came out as they were
 
+    @property
+    def rests(self) -> bool:
+        """Where nothing is hidden."""
+        return self.need == 0.0
+
     def propose(self, backend: GeneralBackend, generator: torch.Generator) -> Trajectories | None:
-        """Orders near rows of the archive, and plain rollouts in the place of some where nothing new comes of them."""
-        count = math.ceil(self.count * self.archive.promise)
+        """Orders near rows of the archive, and plain rollouts in their place as far as nothing comes of them."""
+        count = math.ceil(self.count * self.archive.promise * self.need)
         rebuilt = count if self.editor is None else round(count * self.config.local.rebuilt)
         parts = [self._rebuilt(rebuilt, backend, generator)] if rebuilt else []
         if rebuilt < count:

@@ -94,6 +94,10 @@ class SideWay(Way):
         """The head that makes each rollout of a batch; -1 where the policy itself does."""
         raise NotImplementedError
 
+    def own(self, rows: Int[Tensor, " B"]) -> Bool[Tensor, " B"]:
+        """Those that no head makes."""
+        return self.head_of(rows) < 0
+
     def actor(self, actor: Actor) -> Actor:
         """The policy in some rollouts, a head in the others, from beginning to end."""
         return SideActor(actor, self)

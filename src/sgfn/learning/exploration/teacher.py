@@ -8,6 +8,7 @@ from sgfn.envs.trajectories import Trajectories
 from sgfn.learning.exploration.base import Surroundings
 from sgfn.learning.exploration.side_sampler import SideWay
 from sgfn.learning.general import GeneralBackend
+from sgfn.learning.rollout import Actor
 
 LEAST = 1e-3
 """What is added to squared residuals, so that the teacher's reward has a logarithm where the policy is right."""
@@ -34,6 +35,15 @@ class Teacher(SideWay):
         error = (1.0 + chosen.boost * (lack > 0)) * lack.square()
         return ((LEAST + error).log() + chosen.mix * beta * batch.log_reward)[:, None]
 
+    def actor(self, actor: Actor) -> Actor:
+        """The teacher in a share of the rollouts, in none where nothing is hidden."""
+        return super().actor(actor) if self.need else actor
+
+    def observe(self, batch: Trajectories, backend: GeneralBackend, beta: Tensor) -> None:
+        """Update the teacher, as long as it is needed."""
+        if self.need:
+            super().observe(batch, backend, beta)
+
     def head_of(self, rows: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
         """The teacher in the first rollouts of a batch, the policy in the others."""
-        return torch.where(rows < round(len(rows) * self.config.teacher.share), 0, -1)
+        return torch.where(rows < round(len(rows) * self.config.teacher.share * self.need), 0, -1)

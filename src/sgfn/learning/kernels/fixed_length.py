@@ -83,6 +83,8 @@ class Gradients:
 class FixedLengthBackend(Backend):
     """Sequences of one length: rollouts that carry the first layer along, gradients of the MLP by hand."""
 
+    extends = True
+
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         env, nets, model = sequence_of(setup.env), setup.nets, setup.noise_model
@@ -115,10 +117,11 @@ class FixedLengthBackend(Backend):
     def use_rollout_kernel(self, kernel: ModuleType, env: TabulatedEnv) -> None:
         """Make all rollouts by a GPU kernel from now on."""
         self.roller = KernelSequenceRollouts(kernel, env, self.net, self.noise, self.config.batch)
+        self.extends = False  # its rows are of batches of one size
 
     def draw(self, generator: torch.Generator, temperature: float | Tensor) -> SequenceDraws | KernelRollouts:
         """Random numbers of a batch of rollouts; the rollouts themselves where a GPU kernel makes them."""
-        return self.roller.draw(self.config.batch, generator, self.config.explore, temperature)
+        return self.roller.draw(self.config.batch + self.extra, generator, self.config.explore, temperature)
 
     def begin(self, draws: SequenceDraws | KernelRollouts) -> UnscoredBatch:
         """A batch of rollouts, with the forward pass over its states."""
