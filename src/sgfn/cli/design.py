@@ -55,8 +55,8 @@ class ProposeFlags:
     sampler: str | None = None
     """A flow network that brings orders into a search: on, off, or auto (where --reach is 0)."""
     reach: int | None = None
-    """Most edits between an order and a measured sequence in a search, 0 for no limit; by default by the proxy's
-    rank correlation."""
+    """Most edits between an order and a measured sequence, 0 for no limit; by default in a search by the proxy's rank
+    correlation, and without a limit where all orders are ranked."""
     failures: Literal["avoid", "ignore"] | None = None
     """Avoid in a search neighbouring letters that only sequences with the lowest score have (the default), or not."""
     seed: int | None = None
@@ -182,7 +182,7 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
     look, facts = proposal.outlook, proposal.proxy
     out.print(proposal.note, soft_wrap=True)
     quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
-    out.print(f"orders chosen by {proposal.chosen}", soft_wrap=True)
+    out.print(f"orders chosen by {proposal.chosen}, valued under {proposal.noise}", soft_wrap=True)
     out.print(f"proxy {proposal.proxy_told}: {quality} (cross-validation)", soft_wrap=True)
     out.print(proposal.told, soft_wrap=True)
     out.print(

@@ -93,7 +93,7 @@ def run_order(args: Order) -> None:
     kind = "exact" if sheet.exact else f"means over {args.samples} draws"
     if sheet.predicted:
         kind = ("exact means" if sheet.exact else kind) + " of what a proxy predicts, whose uncertainty is sd"
-    out.print(f"from {sheet.how}; expected scores are {kind}", soft_wrap=True)
+    out.print(f"from {sheet.how}; expected scores under {sheet.noise} are {kind}", soft_wrap=True)
     if sheet.note:
         out.print(sheet.note, soft_wrap=True)
     if len(sheet.values) < args.n:

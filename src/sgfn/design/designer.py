@@ -243,6 +243,7 @@ class Designer:
             note=self._note(choice, count, proxy.report),
             acquisition=acquisition_used(self.config.acquisition, searched=choice.found.how == "search"),
             kappa=self.config.kappa,
+            noise="no noise" if space.silent else space.channel.noise_summary,
             outlook=outlook_of(
                 space,
                 units.members,
@@ -388,7 +389,9 @@ class Designer:
         fewer = (
             f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
         )
-        return choice.found.note + fewer + doubt
+        idle = "; no flow network takes part where all orders are ranked"
+        unread = idle if self.config.sampler == "on" and choice.found.how == "exact" else ""
+        return choice.found.note + unread + fewer + doubt
 
     def _outlier(self) -> str:
         """A remark on the score farthest from the others, where it is so far that nothing else can be learned."""

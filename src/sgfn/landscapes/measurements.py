@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sgfn.config.checks import nearest, shorten
-from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
+from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale, TableConfig
 from sgfn.landscapes.replicates import merge_replicates
 from sgfn.landscapes.score_cells import with_commas, with_points, with_scores, without_score
 from sgfn.landscapes.transforms import ScoreTransform
@@ -166,6 +166,22 @@ def read_measurements(
         ignored=table.ignored(),
         notice="; ".join(filter(None, (with_commas(commas), without_score(unmeasured, given.unit)))),
         transform=table.stretched(shape, scores) if scale == "minmax" else shape,
+    )
+
+
+def measurements_of(config: TableConfig) -> Measurements:
+    """The measurements of a `table` task, read as its settings say."""
+    assert config.file is not None
+    return read_measurements(
+        config.file,
+        config.alphabet,
+        sequence_column=config.sequence_column,
+        score_column=config.score_column,
+        sd_column=config.sd_column,
+        scale=config.scale,
+        duplicates=config.duplicates,
+        minimise=config.minimise,
+        transform=config.transform,
     )
 
 

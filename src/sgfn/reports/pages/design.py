@@ -65,7 +65,10 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
-        "note": f"How orders were found: {proposal.note}. Chosen by {proposal.chosen}; proxy {proposal.proxy_told}.",
+        "note": (
+            f"How orders were found: {proposal.note}. Chosen by {proposal.chosen}, valued under {proposal.noise}; "
+            f"proxy {proposal.proxy_told}."
+        ),
     }
     write_text(out, render("page.html.j2", **values, sections=sections))
     return out
