@@ -8,6 +8,7 @@ from tyro.conf import Positional, arg
 
 from sgfn.cli.tables import out, print_aligned, print_json
 from sgfn.cli.trust import Named, Trusting, trust_of
+from sgfn.config.digits import figure
 from sgfn.config.files import nulls
 from sgfn.config.tasks import ConstraintsConfig
 
@@ -80,11 +81,11 @@ def run_order(args: Order) -> None:
     rows = [
         (
             v.order,
-            f"{v.expected:.4g}",
-            f"{v.sd:.2g}",
+            figure(v.expected),
+            figure(v.sd, 2),
             f"{v.intact:.0%}",
             f"{v.violates:.1%}",
-            f"{v.score:.4g}",
+            figure(v.score),
             _near(v),
         )
         for v in sheet.values[:SHOWN]

@@ -77,7 +77,7 @@ def fact_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Facts of a task with their labels, line by line."""
     size = f"{count(facts['objects'])} ({count(facts['states'])} states, up to {facts['horizon']} steps)"
     best = "unknown" if facts["maximum"] is None else score(facts["maximum"])
-    label = "best score, the lowest" if facts["minimise"] else "highest score"
+    label = "best score, the lowest" if facts.get("minimise") else "highest score"
     lines = [("objects", size), ("letters", facts["alphabet"] or "-"), (label, best)]
     if "optimum" in facts:
         lines.append(("  reached by", facts["optimum"]))
@@ -124,8 +124,11 @@ def print_result(result: Mapping[str, Any]) -> None:
         out.print(f"ignoring noise: {BLIND}", soft_wrap=True)
     if result.get("tv_absent"):
         out.print(f"no TV to the target: {result['tv_absent']}", soft_wrap=True)
-    if result["minimise"]:
-        out.print("scores are those of the table, low ones are good: the best, and the top 100, are the lowest")
+    if result.get("minimise"):
+        out.print(
+            "scores are those of the table, low ones are good: the best, and the top 100, are the lowest",
+            soft_wrap=True,
+        )
     if result["novelty"] is not None:
         out.print("novelty: mean distance of a sample to the nearest object known beforehand", soft_wrap=True)
     if not result["bound_by_floor"]:

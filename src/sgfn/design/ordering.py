@@ -15,7 +15,6 @@ from torch import Tensor
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.files import check_target, check_writable, resolved
 from sgfn.config.tasks import ConstraintsConfig
-from sgfn.design.honesty import ToldLaw
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
 from sgfn.design.plate import well_names, write_fasta, write_plate
 from sgfn.design.reach import Reach, proxy_of
@@ -26,6 +25,7 @@ from sgfn.envs import Env, SequenceEnv
 from sgfn.envs.constraints import Constraints
 from sgfn.evaluation.orders import as_orders, is_new, separate, silent, tabulable
 from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.proxies.honesty import ToldLaw
 from sgfn.landscapes.read_out import ReadOut
 from sgfn.landscapes.task import make_constraints
 from sgfn.runs.folder import Run, refuse_design, refuse_forecast

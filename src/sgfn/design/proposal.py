@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.config.digits import figure
 from sgfn.design.acquisition import Request, acquire, acquisition_told
 from sgfn.design.batch import expected_best, take_turns
 from sgfn.design.distances import edit_distances, nearest
-from sgfn.design.honesty import HeldOut
 from sgfn.design.sampler import Weights, draw_orders
 from sgfn.design.search import (
     Candidates,
@@ -30,6 +30,7 @@ from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace, row_keys
 from sgfn.design.values import OrderValues, Predict, read_by, sampled_channel
 from sgfn.landscapes.proxies import ProxyReport
+from sgfn.landscapes.proxies.honesty import HeldOut
 from sgfn.noise import UniformSlip
 
 DRAWS = 128
@@ -117,7 +118,7 @@ class Proposal:
         if self.beyond is None:
             return str(self.held_out)
         half = "of what is predicted beyond that, half is told"
-        return f"{self.held_out}; its best prediction of a measured one is {self.beyond:.4g}: {half}"
+        return f"{self.held_out}; its best prediction of a measured one is {figure(self.beyond)}: {half}"
 
     @property
     def proxy_told(self) -> str:

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float64, Int
 from torch import Tensor
 
-from sgfn.design.honesty import ToldLaw
 from sgfn.landscapes.proxies import Proxy, ProxyReport
 from sgfn.landscapes.proxies.base import Prediction
+from sgfn.landscapes.proxies.honesty import ToldLaw
 from sgfn.landscapes.transforms import ScoreTransform
 
 Scores = tuple[tuple[str, float], ...]

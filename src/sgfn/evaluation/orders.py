@@ -18,7 +18,6 @@ from sgfn.envs.trajectories import Samples
 from sgfn.envs.violations import violation_probabilities, violations_in_cycles
 from sgfn.evaluation.likelihood import log_law
 from sgfn.landscapes.base import Landscape
-from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.learning.rollout import LogPolicy, RolloutDraws, act, clocks, no_reward
 from sgfn.noise.open_loop import MOST_ENTRIES, CycleDraws, cycle_draws, realise, table_entries
 from sgfn.noise.operators import Identity
@@ -310,19 +309,18 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
     best = found.mean[:, 0].argsort(descending=True, stable=True)[:count]
     orders = orders[best]
     figures = (found.mean[best, -1], found.error[best, -1], intact(env, orders), violations(env, orders))
-    rows = zip(env.decode(orders), *figures, landscape.told(orders, landscape.scores(orders)), strict=True)
+    rows = zip(env.decode(orders), *figures, landscape.told_of_orders(orders, landscape.scores(orders)), strict=True)
     names = ("expected", "error", "intact", "violates", "score")
     return [Order(order=text, **dict(zip(names, map(float, own), strict=True))) for text, *own in rows]
 
 
 def scored_by(landscape: Landscape) -> Score:
-    """What is maximised of each sequence, and last its score in the user's units where that is something else."""
-    if landscape.score_transform == ScoreTransform():
-        return lambda rows: landscape.scores(rows)[:, None]
+    """What is maximised of each sequence, and last what is told of its score where that is something else."""
 
-    def score(rows: Int[Tensor, "N O"]) -> Float[Tensor, "N 2"]:
+    def score(rows: Int[Tensor, "N O"]) -> Float[Tensor, "N C"]:
         values = landscape.scores(rows)
-        return torch.stack([values, landscape.told(rows, values)], 1)
+        shown = landscape.told_of_orders(rows, values)
+        return values[:, None] if shown is values else torch.stack([values, shown], 1)
 
     return score
 

@@ -50,6 +50,12 @@ class Landscape(ABC):
         """Scores of objects in the user's units, given those of the landscape: all that is shown goes through here."""
         return told_scores(self.score_transform, scores)
 
+    def told_of_orders(
+        self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch"]:
+        """The same of what was chosen because its scores are high, of which predictions are told with care."""
+        return self.told(objects, scores)
+
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Standard deviation of each score, where scores are predictions; zero where they are known."""
         return torch.zeros(objects.shape[:-1], device=objects.device)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -11,10 +12,11 @@ from jaxtyping import Bool, Float, Float32, Float64, Int
 from torch import Tensor
 
 from sgfn.landscapes.base import Landscape
-from sgfn.landscapes.measurements import Measurements
+from sgfn.landscapes.measurements import Measurements, columns_not_read
 from sgfn.landscapes.proxies import Proxy
 from sgfn.landscapes.proxies.files import FIELD as PROXY_FIELD
 from sgfn.landscapes.proxies.files import write_proxy
+from sgfn.landscapes.proxies.honesty import ToldLaw
 from sgfn.landscapes.transforms import ScoreTransform
 
 MULTIPLIERS = (0x9E3779B97F4A7C15, 6364136223846793005, 0xBF58476D1CE4E5B9)
@@ -68,7 +70,11 @@ class MeasuredLandscape(Landscape):
         self.mode_level = mode_level(measurements.values)
         self.measured_scores: Float32[Tensor, " N"] = torch.from_numpy(measurements.scores).float()
         self.score_transform = measurements.transform
-        self.data_notice = f"{measurements.file}: {measurements.notice}" if measurements.notice else ""
+        ignored = columns_not_read(
+            measurements.file, measurements.ignored, "--table.sd-column" if measurements.sd is None else None
+        )
+        notice = "; ".join(filter(None, (measurements.notice, ignored)))
+        self.data_notice = f"{measurements.file}: {notice}" if notice else ""
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Score of each object: measured, or by the rule for objects that were not."""
@@ -85,6 +91,15 @@ class MeasuredLandscape(Landscape):
             known, self.measured_scores[number], super().told(objects, scores).reshape(-1).to(known.device)
         )
         return shown.reshape(scores.shape).to(scores)
+
+    def told_of_orders(
+        self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch"]:
+        """As `told`, and half of what the proxy predicts beyond its highest prediction of a measured row."""
+        if self.law is None:
+            return self.told(objects, scores)
+        known = self.measured(objects).to(scores.device)
+        return self.told(objects, torch.where(known, scores, self.law.mean(scores)))
 
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Standard deviation of what the proxy predicts; zero of what was measured, and by the other rules."""
@@ -110,6 +125,11 @@ class MeasuredLandscape(Landscape):
             return {}
         write_proxy(self.proxy, path := folder / "proxy.safetensors")
         return {PROXY_FIELD: path}
+
+    @cached_property
+    def law(self) -> ToldLaw | None:
+        """How the proxy's predictions of orders are told; None without one."""
+        return None if self.proxy is None else ToldLaw.of(self.proxy)
 
     def offline_objects(self) -> Int[Tensor, "N O"]:
         """The measured rows, in the order of the file."""

@@ -28,6 +28,8 @@ ALPHABETS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 MERGE: dict[Duplicates, Callable[[list[float]], float]] = {"mean": lambda s: math.fsum(s) / len(s), "max": max}
 LARGEST = float(np.finfo(np.float32).max)
 """Training reads scores in float32: what is larger would become infinite there."""
+ERRORS = ("sd", "std", "stdev", "stddev", "sigma", "se", "sem", "error")
+"""Names of columns, in any case, that look like errors of scores."""
 MOST_LETTERS = 256
 """Letters of the largest alphabet."""
 
@@ -183,6 +185,22 @@ def measurements_of(config: TableConfig) -> Measurements:
         minimise=config.minimise,
         transform=config.transform,
     )
+
+
+def columns_not_read(file: Path, names: Sequence[str], sd_flag: str | None) -> str:
+    """Words on columns that were not read; `sd_flag` would read one that looks like errors. Empty where all were read.
+
+    >>> columns_not_read(Path("a.csv"), ["plate", "SD"], "--sd-column")
+    "columns not read: plate, SD (--sd-column SD takes it for the scores' standard deviations)"
+    """
+    from sgfn.config.tables import FASTA, ending  # pandas is slow to import, and large
+
+    titles = {"name"} if ending(file) in FASTA else set()
+    if not (found := [name for name in names if name not in titles]):
+        return ""
+    errors = [name for name in found if name.lower() in ERRORS and sd_flag]
+    hint = f" ({sd_flag} {errors[0]} takes it for the scores' standard deviations)" if errors else ""
+    return f"columns not read: {', '.join(found[:8])}{', ...' * (len(found) > 8)}{hint}"
 
 
 def table_of(

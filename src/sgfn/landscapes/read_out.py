@@ -70,6 +70,13 @@ class ReadOut(Landscape):
         rows, whole = self._read(objects)
         return torch.where(whole, self.inner.told(rows, scores), super().told(objects, scores))
 
+    def told_of_orders(
+        self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch"]:
+        """The same of orders."""
+        rows, whole = self._read(objects)
+        return torch.where(whole, self.inner.told_of_orders(rows, scores), super().told(objects, scores))
+
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """That of the inner landscape; what is not whole is known to be worthless."""
         rows, whole = self._read(objects)

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sgfn.config.digits import figure
 from sgfn.landscapes.transforms import ScoreTransform
 
 MOST = 100.0
@@ -85,7 +86,7 @@ class AimedExponent(nn.Module):
         if mean >= 0.95 * wanted:
             return ""
         aim, found = self.shape.score(wanted), self.shape.score(mean)
-        return f"aim {aim:.4g} is not reached: the mean score of samples is {found:.4g} at exponent {beta:.3g}"
+        return f"aim {figure(aim)} is not reached: the mean score of samples is {figure(found)} at exponent {beta:.3g}"
 
 
 def refuse_own_reward(plain: bool, name: str) -> None:

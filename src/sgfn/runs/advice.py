@@ -6,6 +6,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from sgfn.config.digits import figure
 from sgfn.envs import laws
 from sgfn.evaluation import exact
 from sgfn.landscapes.base import Landscape
@@ -43,7 +44,7 @@ def on_floor(task: Task, log_reward: float | None) -> str:
     shape = task.landscape.score_transform
     least = f"scores above --reward.minimum ({reward.minimum:g})"
     if shape != ScoreTransform():
-        score = f"{shape.score(reward.minimum):.4g}"
+        score = f"{figure(shape.score(reward.minimum))}"
         least = f"is better than a score of {score} (--reward.minimum {reward.minimum:g} of what is maximised)"
     return (
         f"the log-reward sits on its floor: hardly any sample {least}. "
