@@ -155,13 +155,20 @@ def test_repeated_orders_and_json(measured_run: Path, tmp_path: Path, capsys: py
     assert new["orders"][100]["plate"] == 2
 
 
-def test_evaluate_lists_new_orders(measured_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_lists_new_orders_as_order_does(
+    measured_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["evaluate", str(measured_run), "--samples", "64", "--device", "cpu", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     measured = {row["sequence"] for row in read(measured_run.parent / "table.csv")}
     assert len(result["orders"]) == 10
     assert not {order["order"] for order in result["orders"]} & measured
     assert all(order["error"] == 0 < order["violates"] for order in result["orders"])
+    words = ["order", str(measured_run), "-n", "200", "--device", "cpu", "--json", "--out", str(tmp_path / "b.csv")]
+    assert main(words) == 0
+    expected = {row["order"]: row["expected"] for row in json.loads(capsys.readouterr().out)["orders"]}
+    for order in result["orders"]:
+        assert order["expected"] == pytest.approx(expected[order["order"]], rel=1e-5)
 
 
 def test_a_search_where_not_all_can_be_listed(
