@@ -16,6 +16,7 @@ import sgfn
 from sgfn.cli.commands import main
 from sgfn.cli.report import evaluated
 from sgfn.cli.tables import print_result
+from sgfn.envs import laws
 from sgfn.evaluation.measure import reference
 from sgfn.landscapes.tasks import make_task
 from sgfn.reports.pages.entries import Entry, grouped
@@ -96,7 +97,7 @@ def test_distances_are_those_of_the_rewards(run: Path) -> None:
     """Units change no law: the target is that of what is maximised."""
     task = sgfn.Run(path=run).task()
     known = reference(task)
-    log_reward = task.log_target(task.env.all_objects()).double()
+    log_reward = task.log_target(laws.check_size(task.env).all_objects()).double()
     torch.testing.assert_close(known.target, torch.softmax(task.beta * log_reward, 0))
 
 

@@ -215,10 +215,11 @@ def _candidates(
 
 def _within(found: Candidates, known: Int[Tensor, "R L"], limit: int, blank: int) -> Candidates:
     """Those of all orders that are at most so many edits from something known; raises where none is."""
+    if not len(known):
+        told = f"{found.note}; nothing measured has a length that is allowed, so --reach limits nothing"
+        return replace(found, note=told)
     metric = "edit" if bool((found.tokens == blank).any() | (known == blank).any()) else "hamming"
-    apart = (
-        nearest(found.tokens, known, blank, metric)[1] if len(known) else torch.full((len(found.tokens),), limit + 1)
-    )
+    apart = nearest(found.tokens, known, blank, metric)[1]
     kept = apart <= limit
     if not bool(kept.any()):
         raise ValueError(f"no order is within --reach {limit} of what was measured: give a larger one")
