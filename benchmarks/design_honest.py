@@ -1,7 +1,7 @@
 """How honest expected scores of first plates are: what is told of 96 orders beside the truth of made-up landscapes.
 
 The plate is that of `sgfn design propose` by its defaults; `before` is what the proxy predicts of it, with its
-calibrated standard deviation, `after` what `sgfn.design.honesty` makes of that. Settings of the latter were chosen on
+calibrated standard deviation, `after` what `sgfn.landscapes.proxies.honesty` makes of that. Its settings were chosen on
 plates of seeds 30 to 32 of the same landscapes but `saddle`, with 96 or 200 measured sequences, and on no others.
 """
 

@@ -11,11 +11,11 @@ from small_runs import ANYWHERE, complaint
 
 from sgfn.cli.commands import Train, main, parse
 from sgfn.cli.parsing import UsageError, read_parent
-from sgfn.design.honesty import ToldLaw
 from sgfn.design.search import SearchConfig, deserved_reach
 from sgfn.envs import Constraints
 from sgfn.landscapes.measurements import ALPHABETS
 from sgfn.landscapes.proxies.files import read_proxy
+from sgfn.landscapes.proxies.honesty import ToldLaw
 
 PROTEIN = ALPHABETS["protein"]
 RULES = ["--forbid", "AC,GGN", "--gc", "0.2:0.8", "--max-run=2"]
@@ -117,7 +117,8 @@ def test_a_plate_of_new_and_different_orders(
     shown = capsys.readouterr().out
     made = Constraints(forbid=("AC", "GGN"), gc=(0.2, 0.8), max_run=2).compile("ACGT", 5, 5)
     assert f"from all {made.size:,.0f} orders that satisfy --forbid AC,GGN, --gc 0.2:0.8, --max-run 2" in shown
-    assert "expected scores are exact means of what a proxy predicts, whose uncertainty is sd" in shown
+    noise = "under uniform slip 0.2"
+    assert f"expected scores {noise} are exact means of what a proxy predicts, whose uncertainty is sd" in shown
     rows = read(tmp_path / "plate.csv")
     orders = [row["order"] for row in rows]
     measured = {row["sequence"] for row in read(measured_run.parent / "table.csv")}
@@ -142,6 +143,7 @@ def test_repeated_orders_and_json(measured_run: Path, tmp_path: Path, capsys: py
     assert main([*words, "--repeat", "--overwrite"]) == 0
     both = json.loads(capsys.readouterr().out)
     assert new["listed"]
+    assert new["noise"] == "uniform slip 0.2"
     assert new["exact"]
     assert new["predicted"]
     assert all(row["sd"] > 0 and row["score_sd"] > 0 for row in new["orders"])
@@ -153,13 +155,20 @@ def test_repeated_orders_and_json(measured_run: Path, tmp_path: Path, capsys: py
     assert new["orders"][100]["plate"] == 2
 
 
-def test_evaluate_lists_new_orders(measured_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_lists_new_orders_as_order_does(
+    measured_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["evaluate", str(measured_run), "--samples", "64", "--device", "cpu", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     measured = {row["sequence"] for row in read(measured_run.parent / "table.csv")}
     assert len(result["orders"]) == 10
     assert not {order["order"] for order in result["orders"]} & measured
     assert all(order["error"] == 0 < order["violates"] for order in result["orders"])
+    words = ["order", str(measured_run), "-n", "200", "--device", "cpu", "--json", "--out", str(tmp_path / "b.csv")]
+    assert main(words) == 0
+    expected = {row["order"]: row["expected"] for row in json.loads(capsys.readouterr().out)["orders"]}
+    for order in result["orders"]:
+        assert order["expected"] == pytest.approx(expected[order["order"]], rel=1e-5)
 
 
 def test_a_search_where_not_all_can_be_listed(

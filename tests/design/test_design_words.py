@@ -53,7 +53,8 @@ def test_a_round_says_like_with_like(table: Path, tmp_path: Path, capsys: pytest
     assert float(found[2]) <= float(found[1])
     assert f"--measured new.csv --out {tmp_path / '2'}" in said
     history = json.loads((tmp_path / "1/design.json").read_text())["history"][0]
-    assert "orders chosen by ucb (mean plus 3 standard deviations)" in said
+    assert "orders chosen by ucb (mean plus 3 standard deviations), valued under uniform slip 0.1" in said
+    assert history["noise"] == "uniform slip 0.1"
     assert "proxy ridge: rank correlation" in said
     assert (history["acquisition"], history["kappa"], history["proxy"]["asked"]) == ("ucb", 3.0, "ridge")
     assert history["outlook"]["mean"] == pytest.approx(orders.expected.mean(), rel=1e-6)  # of scores, not of logarithms

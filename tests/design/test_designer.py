@@ -261,6 +261,7 @@ def test_orders_of_another_length_than_all_that_was_measured(library: pd.DataFra
     """The best sequence known may be one that is not ordered any more."""
     plate = designer(length=7, reach=2).fit(library).propose(3)
     assert plate.orders.order.str.len().tolist() == [7, 7, 7]
+    assert "so --reach limits nothing" in plate.note
     assert plate.outlook.expected_best[-1] >= plate.outlook.believed > library.score.median()
 
 

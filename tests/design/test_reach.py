@@ -46,3 +46,32 @@ def test_a_reach_in_which_there_is_no_order_is_refused(landscape: MeasuredLandsc
     assert order_sheet(env, landscape, 1, reach=5).reach == 5
     with pytest.raises(ValueError, match="no order is within --reach 1 of what was measured: give a larger one"):
         order_sheet(env, landscape, 1, reach=1)
+
+
+def near_library(lengths: tuple[int, int]) -> pd.DataFrame:
+    """Sequences of mostly A, of which the best orders are far."""
+    generator = np.random.default_rng(1)
+    sizes = generator.integers(lengths[0], lengths[1] + 1, size=30)
+    texts = sorted({"".join(generator.choice(list("ACGT"), size, p=[0.7, 0.1, 0.1, 0.1])) for size in sizes})
+    return pd.DataFrame({"sequence": texts, "score": [text.count("G") - text.count("T") for text in texts]})
+
+
+@pytest.mark.parametrize("lengths", [(5, 5), (3, 5)])
+def test_a_plate_of_a_list_keeps_to_the_reach_that_is_given(lengths: tuple[int, int]) -> None:
+    frame = near_library(lengths)
+    free = sgfn.Designer("dna", proxy="ridge").fit(frame).propose(10)
+    near = sgfn.Designer("dna", proxy="ridge", reach=1).fit(frame).propose(10)
+    assert free.how == near.how == "exact"
+    assert free.orders.distance.astype(int).max() > 1
+    assert {*near.orders.distance.astype(int)} == {1}
+    assert "orders within 1 edit of what was measured were ranked" in near.note
+    same = sgfn.Designer("dna", proxy="ridge", reach=0).fit(frame).propose(10)
+    assert same.orders.order.tolist() == free.orders.order.tolist()
+    rules = sgfn.Constraints(pattern="T" * 5)
+    with pytest.raises(ValueError, match="no order is within --reach 1 of what was measured: give a larger one"):
+        sgfn.Designer("dna", length=5, proxy="ridge", reach=1, constraints=rules).fit(frame).propose(1)
+
+
+def test_a_flow_network_that_takes_no_part_is_told() -> None:
+    plate = sgfn.Designer("dna", proxy="ridge", sampler="on").fit(near_library((5, 5))).propose(3)
+    assert "no flow network takes part where all orders are ranked" in plate.note

@@ -1,6 +1,7 @@
 """Simulated designs: what is known of a landscape against enumeration, and every method plays."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,22 @@ def test_plates_that_are_none_are_told_in_one_line(
         assert said in told
         assert told.count("\n") == 1
     assert main([*words, f"own_plates:P{len(plates)}"]) == 0
+
+
+def test_games_of_a_table_are_told_in_its_units(tmp_path: Path) -> None:
+    """Low scores are good, from 3,000 to 9,000: the best is the lowest, and no plate has a better one than the best."""
+    texts = ["".join(letters) for letters in product("ACG", repeat=5)]
+    score = {text: 9000.0 - 1200 * found for text, found in zip(texts, truth_function(texts), strict=True)}
+    file = tmp_path / "table.csv"
+    file.write_text("sequence,score\n" + "".join(f"{text},{one}\n" for text, one in score.items()))
+    flags = {"alphabet": "ACG", "minimise": True, "scale": "minmax", "unseen": "lowest"}
+    config = TrainConfig().with_(noise=NoiseConfig(alpha=0.2), **{f"table__{name}": v for name, v in flags.items()})
+    made = make_task("table", config.with_(table__file=file))
+    truth, game = Truth(made), play(made, "greedy", rounds=2, orders=6, start=30, proxy="ridge")
+    assert truth.best_batch is not None
+    for one in game.rounds:
+        assert min(score.values()) <= one.best <= one.top <= max(score.values())
+        assert one.regret is not None
+        assert one.expected - one.regret == pytest.approx(-float(truth.best_batch[:6].mean()), rel=1e-6)
+        assert one.regret >= -1e-3
+    assert game.rounds[1].best <= game.rounds[0].best

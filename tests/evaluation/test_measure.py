@@ -40,6 +40,7 @@ ALSO = {
         "alphabet",
         "designs",
         "bound_by_floor",
+        "minimise",
         "beta",
         "kernel",
         "modes",

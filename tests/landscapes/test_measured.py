@@ -114,7 +114,7 @@ def test_an_unseen_sequence_is_no_mode(scores: list[float], level: float) -> Non
     """Most assays end in a long row of zeros; the lowest score is a mode only where there is no other."""
     texts = map("".join, itertools.product("AC", repeat=5))
     landscape = MeasuredLandscape(measurements(dict(zip(texts, scores, strict=False)), "AC"), length=5, unseen="lowest")
-    assert landscape.mode_level == float(np.float32(level))
+    assert landscape.mode_level == level
     assert (landscape.scores(landscape.offline_objects()) >= landscape.mode_level).any()
 
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from tyro.conf import Positional, Suppress, arg
 from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.config import NoiseConfig
+from sgfn.config.digits import figure
 from sgfn.config.shell import command
 from sgfn.config.tasks import ConstraintsConfig
 
@@ -55,8 +57,8 @@ class ProposeFlags:
     sampler: str | None = None
     """A flow network that brings orders into a search: on, off, or auto (where --reach is 0)."""
     reach: int | None = None
-    """Most edits between an order and a measured sequence in a search, 0 for no limit; by default by the proxy's
-    rank correlation."""
+    """Most edits between an order and a measured sequence, 0 for no limit; by default in a search by the proxy's rank
+    correlation, and without a limit where all orders are ranked."""
     failures: Literal["avoid", "ignore"] | None = None
     """Avoid in a search neighbouring letters that only sequences with the lowest score have (the default), or not."""
     seed: int | None = None
@@ -156,8 +158,14 @@ def next_folder(folder: Path, number: int) -> Path:
 
 def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
     """Print the best orders, and what the plate should bring."""
-    kinds = {"well": str, "order": str, "expected": "{:.3g}".format, "sd": "{:.2g}".format, "intact": "{:.0%}".format}
-    kinds |= {"score": "{:.3g}".format, "distance": "{:.0f}".format}
+    kinds = {
+        "well": str,
+        "order": str,
+        "expected": partial(figure, digits=3),
+        "sd": partial(figure, digits=2),
+        "intact": "{:.0%}".format,
+    }
+    kinds |= {"score": partial(figure, digits=3), "distance": "{:.0f}".format}
     heads = {
         "well": "well",
         "order": "order",
@@ -182,11 +190,12 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
     look, facts = proposal.outlook, proposal.proxy
     out.print(proposal.note, soft_wrap=True)
     quality = f"rank correlation {facts['spearman']:.2f}, {facts['coverage']:.0%} in 80 % intervals"
-    out.print(f"orders chosen by {proposal.chosen}", soft_wrap=True)
+    out.print(f"orders chosen by {proposal.chosen}, valued under {proposal.noise}", soft_wrap=True)
     out.print(f"proxy {proposal.proxy_told}: {quality} (cross-validation)", soft_wrap=True)
     out.print(proposal.told, soft_wrap=True)
+    after = figure(look.expected_best[-1])
     out.print(
-        f"true score of the best sequence known, by the proxy: {look.believed:.4g} now, {look.expected_best[-1]:.4g} "
-        f"after this plate (best measured {look.best_so_far:.4g}, luck included)",
+        f"true score of the best sequence known, by the proxy: {figure(look.believed)} now, {after} "
+        f"after this plate (best measured {figure(look.best_so_far)}, luck included)",
         soft_wrap=True,
     )

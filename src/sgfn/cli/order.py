@@ -8,6 +8,7 @@ from tyro.conf import Positional, arg
 
 from sgfn.cli.tables import out, print_aligned, print_json
 from sgfn.cli.trust import Named, Trusting, trust_of
+from sgfn.config.digits import figure
 from sgfn.config.files import nulls
 from sgfn.config.tasks import ConstraintsConfig
 
@@ -80,11 +81,11 @@ def run_order(args: Order) -> None:
     rows = [
         (
             v.order,
-            f"{v.expected:.4g}",
-            f"{v.sd:.2g}",
+            figure(v.expected),
+            figure(v.sd, 2),
             f"{v.intact:.0%}",
             f"{v.violates:.1%}",
-            f"{v.score:.4g}",
+            figure(v.score),
             _near(v),
         )
         for v in sheet.values[:SHOWN]
@@ -93,7 +94,7 @@ def run_order(args: Order) -> None:
     kind = "exact" if sheet.exact else f"means over {args.samples} draws"
     if sheet.predicted:
         kind = ("exact means" if sheet.exact else kind) + " of what a proxy predicts, whose uncertainty is sd"
-    out.print(f"from {sheet.how}; expected scores are {kind}", soft_wrap=True)
+    out.print(f"from {sheet.how}; expected scores under {sheet.noise} are {kind}", soft_wrap=True)
     if sheet.note:
         out.print(sheet.note, soft_wrap=True)
     if len(sheet.values) < args.n:

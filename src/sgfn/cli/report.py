@@ -88,8 +88,11 @@ def report_files(args: Report) -> tuple[Path | None, Path | None]:
 
 
 def evaluated(path: Path, trust: bool | dict[str, str]) -> bool:
-    """Whether exact.json is there, and no older than the metrics: a resumed run has moved on since."""
+    """Whether exact.json is there, no older than the metrics (a resumed run has moved on since), and in the units of
+    the table: earlier versions told scores as they are maximised."""
     from sgfn.runs.results import read_results
 
-    last = sgfn.Run(path=path, trust=trust).last_row() or {"step": 0}
-    return read_results(path).get("step", -1) >= last["step"]
+    run, found = sgfn.Run(path=path, trust=trust), read_results(path)
+    last = run.last_row() or {"step": 0}
+    scaled = "minimise" not in found and run.read_config()[1].table.transformed
+    return found.get("step", -1) >= last["step"] and not scaled

@@ -12,6 +12,7 @@ from sgfn.cli.streams import Output
 from sgfn.cli.tables import out, print_json
 from sgfn.cli.task_flags import TaskFlags
 from sgfn.config import NoiseConfig, TrainConfig
+from sgfn.config.digits import figure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ def run_simulate(args: DesignSimulate) -> None:
 
     def told(game: Game) -> None:
         last = game.rounds[-1]
-        line = f"{game.method}, seed {game.seed}: best {last.best:.4g}, last plate {last.expected:.4g}"
+        line = f"{game.method}, seed {game.seed}: best {figure(last.best)}, last plate {figure(last.expected)}"
         err.print(line, soft_wrap=True)
 
     sizes = {name: getattr(args, name) for name in ("rounds", "orders", "start", "proxy", "out", "overwrite")}
@@ -81,7 +82,7 @@ def print_games(summary: list[dict[str, Any]]) -> None:
         "method", "seeds", "best", "+-", "last plate expects", "regret", "CPU s", box=None, header_style="bold"
     )
     for row in summary:
-        regret = "-" if row["regret"] is None else f"{row['regret']:.3g}"
-        figures = (f"{row['best']:.4g}", f"{row['best_error']:.2g}", f"{row['expected']:.4g}", regret)
+        regret = "-" if row["regret"] is None else figure(row["regret"], 3)
+        figures = (figure(row["best"]), figure(row["best_error"], 2), figure(row["expected"]), regret)
         table.add_row(row["method"], str(row["seeds"]), *figures, f"{row['seconds']:.3g}")
     out.print(table)

@@ -1,7 +1,7 @@
 """Tables and JSON that the command line prints, from plain results alone."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -10,6 +10,8 @@ from sgfn.cli.streams import Output, results
 from sgfn.config.names import BLIND
 
 out = Output()
+DISTANCES = ("tv", "kl", "tv_floor")
+"""Figures of a comparison that are no scores."""
 
 
 def print_json(data: Any) -> None:
@@ -60,11 +62,23 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
+def score(value: float | None, decimals: int = 4) -> str:
+    """A score with some decimals, or four digits where these say little: of very small and of very large ones.
+
+    >>> score(0.5), score(0.5, 3), score(2.5e-9), score(1234567.0), score(None)
+    ('0.5000', '0.500', '2.5e-09', '1.235e+06', '-')
+    """
+    if value is None:
+        return "-"
+    return f"{value:.{decimals}f}" if value == 0 or 0.01 <= abs(value) < 1e6 else f"{value:.4g}"
+
+
 def fact_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Facts of a task with their labels, line by line."""
     size = f"{count(facts['objects'])} ({count(facts['states'])} states, up to {facts['horizon']} steps)"
-    best = "unknown" if facts["maximum"] is None else f"{facts['maximum']:.4f}"
-    lines = [("objects", size), ("letters", facts["alphabet"] or "-"), ("highest score", best)]
+    best = "unknown" if facts["maximum"] is None else score(facts["maximum"])
+    label = "best score, the lowest" if facts.get("minimise") else "highest score"
+    lines = [("objects", size), ("letters", facts["alphabet"] or "-"), (label, best)]
     if "optimum" in facts:
         lines.append(("  reached by", facts["optimum"]))
     if not facts["exact"]:
@@ -72,14 +86,14 @@ def fact_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [*lines, ("enumerated", f"no: {why}"), *formula_lines(facts)]
     return [
         *lines,
-        ("mean, top-100 mean", f"{facts['mean']:.4f}, {facts['top100_mean']:.4f}"),
+        ("mean, top-100 mean", f"{score(facts['mean'])}, {score(facts['top100_mean'])}"),
         (f"at {facts['noise']}, beta {facts['beta']:g}:", ""),
         ("  best reachable TV", f"{number(facts['tv_floor'])}  ({facts['floor_kind']})"),
         ("  ignoring the noise", number(facts["tv_blind"])),
         ("  uniform policy", f"{facts['tv_uniform']:.4f}"),
         (
             "  expected score",
-            f"{number(facts['floor_expected_reward'])} of the target's {facts['target_expected_reward']:.4f}",
+            f"{score(facts['floor_expected_reward'])} of the target's {score(facts['target_expected_reward'])}",
         ),
     ]
 
@@ -94,7 +108,7 @@ def formula_lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("  least reachable KL", number(facts.get("floor_kl"))),
         (
             "  expected score",
-            f"{number(facts.get('floor_expected_reward'))} of the target's {facts['target_expected_reward']:.4f}",
+            f"{score(facts.get('floor_expected_reward'))} of the target's {score(facts['target_expected_reward'])}",
         ),
     ]
 
@@ -110,6 +124,11 @@ def print_result(result: Mapping[str, Any]) -> None:
         out.print(f"ignoring noise: {BLIND}", soft_wrap=True)
     if result.get("tv_absent"):
         out.print(f"no TV to the target: {result['tv_absent']}", soft_wrap=True)
+    if result.get("minimise"):
+        out.print(
+            "scores are those of the table, low ones are good: the best, and the top 100, are the lowest",
+            soft_wrap=True,
+        )
     if result["novelty"] is not None:
         out.print("novelty: mean distance of a sample to the nearest object known beforehand", soft_wrap=True)
     if not result["bound_by_floor"]:
@@ -127,14 +146,14 @@ def result_lines(r: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
             ("  ignoring noise / uniform", f"{number(r['tv_blind'])} / {number(r['tv_uniform'])}", "", ""),
             (
                 "expected score",
-                f"{r['expected_reward']:.4f}",
-                number(r["floor_expected_reward"]),
-                f"{r['target_expected_reward']:.4f}",
+                score(r["expected_reward"]),
+                score(r["floor_expected_reward"]),
+                score(r["target_expected_reward"]),
             ),
         ]
     else:
         floor, wanted = r["floor_expected_reward"], r["target_expected_reward"]
-        lines.append(("mean score of samples", f"{r['sample_mean']:.4f}", number(floor), number(wanted)))
+        lines.append(("mean score of samples", score(r["sample_mean"]), score(floor), score(wanted)))
         if r["kl"] is not None:
             lines.append(
                 ("KL from target, estimate", f"{r['kl']:.4f} +- {r['kl_error']:.4f}", number(r["kl_floor"]), "0")
@@ -142,7 +161,12 @@ def result_lines(r: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     modes = "" if r["modes_reference"] is None else f"{r['modes_reference']} of {r['modes_reference_total']}"
     return [
         *lines,
-        (f"top-100 mean, median of {r['samples']:,}", f"{r['top100_mean']:.4f}, {r['top100_median']:.4f}", "", ""),
+        (
+            f"top-100 mean, median of {r['samples']:,}",
+            f"{score(r['top100_mean'])}, {score(r['top100_median'])}",
+            "",
+            "",
+        ),
         ("modes, greedy", number(r["modes_greedy"]) if r["modes_greedy"] is None else str(r["modes_greedy"]), "", ""),
         ("modes, known ones found", modes, "", ""),
         *([] if r["diversity"] is None else [("diversity, mean distance of two", number(r["diversity"]), "", "")]),
@@ -155,7 +179,7 @@ def print_orders(result: Mapping[str, Any]) -> None:
     """Print the best orders and what to expect of each."""
     if not result["orders"]:
         return
-    rows = [(o["order"], f"{o['expected']:.3f}", f"{o['intact']:.0%}", f"{o['score']:.3f}") for o in result["orders"]]
+    rows = [(o["order"], score(o["expected"], 3), f"{o['intact']:.0%}", score(o["score"], 3)) for o in result["orders"]]
     out.print("\nBest new ones to order (expect: mean score of what comes out under the noise)", soft_wrap=True)
     print_aligned(("order", "expect", "comes out intact", "score if intact"), rows)
 
@@ -183,7 +207,7 @@ def print_comparison(summary: list[dict[str, Any]]) -> None:
     for label in ("noise", "seeds", *figures, *single):
         table.add_column(label, justify="right", no_wrap=True)
     for row in summary:
-        spreads = [spread(row[key]) for key in figures.values()]
+        spreads = [spread(row[key], number if key in DISTANCES else score) for key in figures.values()]
         noise = "-" if row["alpha"] is None else f"{row['alpha']:g}"
         medians = [middle(row, key) for key in single.values()]
         table.add_row(row["method"], noise, seeds(row), *spreads, *medians)
@@ -201,12 +225,14 @@ def seeds(row: dict[str, Any]) -> str:
 def middle(row: dict[str, Any], key: str) -> str:
     """The median of a figure; of a count without decimals."""
     value = row[key] and row[key]["median"]
-    return f"{value:g}" if value is not None and key.startswith("modes") else number(value)
+    if value is not None and key.startswith("modes"):
+        return f"{value:g}"
+    return number(value) if key in DISTANCES else score(value)
 
 
-def spread(value: dict[str, float] | None) -> str:
+def spread(value: dict[str, float] | None, text: Callable[[float], str] = number) -> str:
     """A median with both ends, where there are several values."""
     if value is None:
         return "-"
-    median, low, high = (number(value[key]) for key in ("median", "low", "high"))
+    median, low, high = (text(value[key]) for key in ("median", "low", "high"))
     return median if low == high else f"{median} [{low}, {high}]"

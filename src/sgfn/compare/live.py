@@ -77,7 +77,7 @@ def live_table(states: list[CellState], room: int) -> Table:
         rows = [group for group in rows if {state.status for state in group} & {"running", "failed"}][: max(room, 1)]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("method", no_wrap=True)
-    for label in ("noise", "done", "running", "failed", "step", "TV", "mean score", "trajectories/s", "left"):
+    for label in ("noise", "done", "running", "failed", "step", "TV", "mean reward", "trajectories/s", "left"):
         table.add_column(label, justify="right", no_wrap=True)
     clustered = any(state.node for state in states)
     if clustered:

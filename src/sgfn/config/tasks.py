@@ -241,6 +241,11 @@ class TableConfig:
         one_of("table.transform", self.transform, get_args(ScoreScale))
         in_range("table.decay", self.decay, 0.0, 1.0)
 
+    @property
+    def transformed(self) -> bool:
+        """Whether what is maximised is something else than the scores of the table."""
+        return self.minimise or self.transform != "none" or self.scale != "none"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProxyConfig:

@@ -150,7 +150,7 @@ class TrainConfig:
         if self.aim is not None and self.reward.ramp > 0:
             raise ValueError("aim finds the exponent, and reward.ramp sets it: leave one of them out")
         if isinstance(self.aim, float):
-            in_range("aim", self.aim, 1e-30)
+            in_range("aim", self.aim, -1e300 if self.table.transformed else 1e-30)
         in_range("steps", self.steps, 1, 10**9)
         in_range("batch", self.batch, 1, 10**7)
         in_range("seed", self.seed, 0, 2**31 - 1)

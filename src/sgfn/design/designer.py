@@ -17,7 +17,6 @@ from sgfn.config import NoiseConfig
 from sgfn.config.checks import shorten, whole_number
 from sgfn.design.acquisition import acquisition_used
 from sgfn.design.failures import avoiding
-from sgfn.design.honesty import HeldOut, ToldLaw
 from sgfn.design.measured import MEASURED, RoundTable, Source, read_round, with_round
 from sgfn.design.proposal import Choice, Proposal, choose, outlook_of
 from sgfn.design.sampler import Weights
@@ -27,6 +26,7 @@ from sgfn.design.units import UserUnits
 from sgfn.design.wells import describe, plate_frame
 from sgfn.envs.constraints import Constraints
 from sgfn.landscapes.proxies import Proxy, ProxyReport, fit_proxy
+from sgfn.landscapes.proxies.honesty import HeldOut, ToldLaw
 from sgfn.landscapes.proxies.pool import Pool
 from sgfn.landscapes.score_cells import with_commas, without_score
 from sgfn.landscapes.transforms import ScoreTransform
@@ -243,6 +243,7 @@ class Designer:
             note=self._note(choice, count, proxy.report),
             acquisition=acquisition_used(self.config.acquisition, searched=choice.found.how == "search"),
             kappa=self.config.kappa,
+            noise="no noise" if space.silent else space.channel.noise_summary,
             outlook=outlook_of(
                 space,
                 units.members,
@@ -265,7 +266,7 @@ class Designer:
     def predict(self, sequences: Sequence[str]) -> pd.DataFrame:
         """Predicted score of sequences if they come out intact, and its standard deviation, as the proxy gives them.
 
-        A plate tells less of its orders, which were chosen because predictions are high: see `sgfn.design.honesty`.
+        A plate tells less of its orders, which were chosen because predictions are high (`landscapes.proxies.honesty`).
         """
         found = UserUnits(self.fitted(), self.transform).predict(list(sequences))
         return pd.DataFrame({"sequence": list(sequences), "score": found.mean, "sd": found.sd})
@@ -315,7 +316,7 @@ class Designer:
         return ScoreTransform.of(scores, self.config.transform, minimise=self.config.minimise)
 
     def units(self, proxy: Proxy) -> UserUnits:
-        """Predictions of a proxy in the units of the scores, as they are told: see `sgfn.design.honesty`."""
+        """Predictions of a proxy in the units of the scores, as they are told (`landscapes.proxies.honesty`)."""
         return UserUnits(proxy, self.transform, ToldLaw.of(proxy))
 
     def _fit(
@@ -388,7 +389,9 @@ class Designer:
         fewer = (
             f"; {short} of {count} wells stay empty: nothing more is left to order at this distance" if short else ""
         )
-        return choice.found.note + fewer + doubt
+        idle = "; no flow network takes part where all orders are ranked"
+        unread = idle if self.config.sampler == "on" and choice.found.how == "exact" else ""
+        return choice.found.note + unread + fewer + doubt
 
     def _outlier(self) -> str:
         """A remark on the score farthest from the others, where it is so far that nothing else can be learned."""

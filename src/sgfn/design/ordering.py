@@ -15,7 +15,6 @@ from torch import Tensor
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.files import check_target, check_writable, resolved
 from sgfn.config.tasks import ConstraintsConfig
-from sgfn.design.honesty import ToldLaw
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
 from sgfn.design.plate import well_names, write_fasta, write_plate
 from sgfn.design.reach import Reach, proxy_of
@@ -26,6 +25,7 @@ from sgfn.envs import Env, SequenceEnv
 from sgfn.envs.constraints import Constraints
 from sgfn.evaluation.orders import as_orders, is_new, separate, silent, tabulable
 from sgfn.landscapes.base import Landscape
+from sgfn.landscapes.proxies.honesty import ToldLaw
 from sgfn.landscapes.read_out import ReadOut
 from sgfn.landscapes.task import make_constraints
 from sgfn.runs.folder import Run, refuse_design, refuse_forecast
@@ -63,6 +63,8 @@ class OrderSheet:
     """Least distance between two of them."""
     metric: str
     """What distances are: hamming or edit."""
+    noise: str
+    """The noise under which orders were valued, in words."""
     reach: int | None
     """Most edits between an order and a measured sequence, 0 for no limit; None where there is none to count from, or
     all orders were looked at and no limit was asked for."""
@@ -80,8 +82,11 @@ def predictor(env: SequenceEnv, landscape: Landscape, *, told: bool = False) -> 
         rows = env.parse(texts)
         parts = (landscape.scores(rows), landscape.uncertainty(rows))
         mean, sd = (part.detach().cpu().double().numpy() for part in parts)
+        if not told:
+            return mean, sd
         mean, sd = (mean, sd) if law is None else law(mean, sd)
-        return landscape.score_transform.predictions(mean, sd) if told else (mean, sd)
+        shown = landscape.told(rows, torch.from_numpy(mean))
+        return shown.numpy(), landscape.score_transform.predictions(mean, sd)[1]
 
     return predict
 
@@ -129,7 +134,7 @@ def order_sheet(
     found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
     rules = (f" that satisfy {env.automaton.told}" if env.automaton is not None else "") + trust.told * listed
-    again |= {"failed": float(landscape.score_transform.scores(np.array([failed]))[0])}
+    again |= {"failed": landscape.score_transform.score(failed)}
     orders = [texts[number] for number in chosen.chosen]
     values = values_in(env, orders, predictor(env, landscape, told=True), measured=measured, **again)
     return OrderSheet(
@@ -141,6 +146,7 @@ def order_sheet(
         predicted=any(value.sd > 0 or value.score_sd > 0 for value in values),
         distance=chosen.distance,
         metric=chosen.metric,
+        noise="no noise" if silent(env) else env.noise_summary,
         reach=trust.edits if trust.asked or not listed else None,
         note=trust.note([value.distance for value in values]),
     )
@@ -298,7 +304,7 @@ def _samples(model: Model, seed: int) -> list[str]:
     env = model.env
     if not isinstance(env, SequenceEnv) or not env.by_letter:
         return []
-    drawn = model.sample(STARTS, seed=seed)
+    drawn = model.learner.draw(STARTS, seed)
     best = drawn.scores.argsort(descending=True, stable=True)
-    rows = torch.stack([drawn.tokens[best], as_orders(env, drawn.intentions[best])], 1).flatten(0, 1)
+    rows = torch.stack([drawn.objects[best], as_orders(env, drawn.intended[best])], 1).flatten(0, 1)
     return env.decode(rows[env.written(rows) >= (env.min_length if env.stop else env.length)])

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sgfn.config.digits import figure
 from sgfn.design.acquisition import Request, acquire, acquisition_told
 from sgfn.design.batch import expected_best, take_turns
-from sgfn.design.distances import edit_distances
-from sgfn.design.honesty import HeldOut
+from sgfn.design.distances import edit_distances, nearest
 from sgfn.design.sampler import Weights, draw_orders
 from sgfn.design.search import (
     Candidates,
@@ -30,13 +30,14 @@ from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace, row_keys
 from sgfn.design.values import OrderValues, Predict, read_by, sampled_channel
 from sgfn.landscapes.proxies import ProxyReport
+from sgfn.landscapes.proxies.honesty import HeldOut
 from sgfn.noise import UniformSlip
 
 DRAWS = 128
 """Draws of the proxy, and of what comes out of each order, that the outlook is the mean of."""
 ROOTS = 200
 """Best measured sequences, or a tenth of them where that is more, that a search begins with."""
-FACTS = ("round", "how", "note", "acquisition", "kappa", "asked", "scored", "seconds", "proxy")
+FACTS = ("round", "how", "note", "acquisition", "kappa", "noise", "asked", "scored", "seconds", "proxy")
 """What is kept of a proposal beside its table and its outlook."""
 CONSIDERED = 1000
 """Best measured sequences among which the truly best is sought."""
@@ -81,6 +82,8 @@ class Proposal:
     """What made orders attractive: the name, and that which `auto` stood for."""
     kappa: float
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
+    noise: str
+    """The noise under which orders were valued, in words."""
     outlook: Outlook
     proxy: dict[str, Any]
     """What the proxy's cross-validation says."""
@@ -115,7 +118,7 @@ class Proposal:
         if self.beyond is None:
             return str(self.held_out)
         half = "of what is predicted beyond that, half is told"
-        return f"{self.held_out}; its best prediction of a measured one is {self.beyond:.4g}: {half}"
+        return f"{self.held_out}; its best prediction of a measured one is {figure(self.beyond)}: {half}"
 
     @property
     def proxy_told(self) -> str:
@@ -159,7 +162,7 @@ def choose(
     in cross-validation and `improved` whether each plate so far brought a new best score, which decide how far from
     them a search goes where the settings do not.
     """
-    reach = config.reach
+    reach, limit = config.reach, config.reach or 0
     if reach is None:
         reach = grown_reach(deserved_reach(space.max_length, correlation), space.max_length, improved)
     config = replace(config, search=replace(config.search, reach=reach))
@@ -170,6 +173,8 @@ def choose(
         return acquire(config.acquisition, values, request)
 
     found, weights = _candidates(space, predict, rows, config, known, seed, weights)
+    if found.how == "exact" and limit:
+        found = _within(found, known, limit, space.vocab)
     attraction = rows(found.values)
     refused = set(row_keys(barred))
     free = torch.tensor([key not in refused for key in row_keys(found.tokens)], dtype=torch.bool)
@@ -206,6 +211,21 @@ def _candidates(
         start = _with_drawn(space, start, drawn, known, config.search)
     value = OrderValues(space, predict, config.search.draws)
     return climb(space, value, rows, start, generator, config.search)[0], weights
+
+
+def _within(found: Candidates, known: Int[Tensor, "R L"], limit: int, blank: int) -> Candidates:
+    """Those of all orders that are at most so many edits from something known; raises where none is."""
+    if not len(known):
+        told = f"{found.note}; nothing measured has a length that is allowed, so --reach limits nothing"
+        return replace(found, note=told)
+    metric = "edit" if bool((found.tokens == blank).any() | (known == blank).any()) else "hamming"
+    apart = nearest(found.tokens, known, blank, metric)[1]
+    kept = apart <= limit
+    if not bool(kept.any()):
+        raise ValueError(f"no order is within --reach {limit} of what was measured: give a larger one")
+    near = f"all {int(kept.sum()):,} orders within {limit} edit{'s' * (limit != 1)} of what was measured were ranked"
+    note = f"{near}: by this proxy none of them is better"
+    return replace(found, tokens=found.tokens[kept], values=found.values[:, kept], note=note)
 
 
 def _sampled(config: DesignConfig) -> bool:

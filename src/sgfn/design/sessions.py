@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from sgfn.config import NoiseConfig
-from sgfn.config.tables import FASTA, ending
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import NOISE, Designer
 from sgfn.design.measured import shown_alphabet
@@ -14,6 +13,7 @@ from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.design.settings import plain_noise
 from sgfn.envs.constraints import Constraints
+from sgfn.landscapes.measurements import columns_not_read
 from sgfn.landscapes.task import constraint_values, make_constraints
 from sgfn.noise.indel import Indel
 from sgfn.noise.making import changed_indel
@@ -25,9 +25,6 @@ ORDERS = 96
 LOG_FROM = 3.0
 """Highest score by the lowest from which on logarithms are designed for where low scores are good."""
 LENGTHS = ("min_length", "max_length")
-
-ERRORS = ("sd", "std", "stdev", "stddev", "sigma", "se", "sem", "error")
-"""Names of columns, in any case, that look like errors of scores."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,10 +146,5 @@ def _replaced_constraints(own: Constraints | None, given: Mapping[str, Any]) -> 
 
 def _ignored(table: Path, designer: Designer) -> list[str]:
     """A notice of columns that were not read, and how to read one that looks like errors; FASTA has names."""
-    titles = {"name"} if ending(table) in FASTA else set()
-    names = [name for name in designer.ignored if name not in titles]
-    if not names:
-        return []
-    errors = [name for name in names if name.lower() in ERRORS and not designer.config.sd_column]
-    hint = f" (--sd-column {errors[0]} takes it for the scores' standard deviations)" if errors else ""
-    return [f"{table}: columns not read: {', '.join(names[:8])}{', ...' * (len(names) > 8)}{hint}"]
+    words = columns_not_read(table, designer.ignored, None if designer.config.sd_column else "--sd-column")
+    return [f"{table}: {words}"] if words else []

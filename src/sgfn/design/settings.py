@@ -63,8 +63,9 @@ class DesignConfig:
     sampler: str = "auto"
     """Whether a flow network brings orders into a search: on, off; `auto`: where the search has no limit of reach."""
     reach: int | None = None
-    """Most edits between an order and a measured sequence in a search, 0 for no limit: a proxy knows little beyond. By
-    default the better the proxy the further: rho^2 L / 4 for a rank correlation rho, at least 2."""
+    """Most edits between an order and a measured sequence, 0 for no limit: a proxy knows little beyond. By default in a
+    search the better the proxy the further, rho^2 L / 4 for a rank correlation rho and at least 2, and without a limit
+    where all orders are ranked."""
     failures: str = "avoid"
     """Whether a search avoids neighbouring letters that only sequences with the lowest score have: avoid, ignore."""
     seed: int = 0

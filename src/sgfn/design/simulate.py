@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,7 @@ TRUTH_DRAWS = 256
 
 @dataclass(frozen=True, kw_only=True)
 class RoundResult:
-    """What one plate brought."""
+    """What one plate brought, in the user's units."""
 
     round: int
     measured: int
@@ -86,35 +86,46 @@ class Truth:
         """The sequences that may be ordered."""
         return OrderSpace.of(self.env)
 
+    @property
+    def sign(self) -> float:
+        """-1 where low scores are good, else 1."""
+        return -1.0 if self.task.landscape.score_transform.minimise else 1.0
+
     def scores(self, tokens: Int[Tensor, "N L"]) -> Float[Tensor, " N"]:
-        """Scores of sequences."""
+        """What players maximise: the scores of the landscape."""
         return self.task.landscape.scores(tokens)
+
+    def merits(self, tokens: Int[Tensor, "N L"], scores: Float[Tensor, " N"] | None = None) -> Float[Tensor, " N"]:
+        """Scores in the user's units, negative where low ones are good; what is told is `sign` times them."""
+        landscape = self.task.landscape
+        return self.sign * landscape.told(tokens, landscape.scores(tokens) if scores is None else scores)
 
     @cached_property
     def values(self) -> Float[Tensor, " N"] | None:
-        """Exact V(o) of every order, where all can be listed."""
-        space = self.space
+        """Exact expected merit of every order, where all can be listed."""
+        shape = self.task.landscape.score_transform
+        space = replace(self.space, failed=self.sign * shape.score(self.space.failed))
         if not all_exact(space, LARGEST_EXACT):
             return None
-        table = self.scores(space.env.all_objects())[None]
+        table = self.merits(space.env.all_objects())[None]
         return table[0] if space.silent else exact_values(space, table)[0]
 
     @cached_property
     def best_batch(self) -> Float[Tensor, " N"] | None:
-        """Values of all orders that are allowed, best first."""
+        """Expected merits of all orders that are allowed, best first."""
         if self.values is None:
             return None
         allowed = self.space.allowed(self.space.env.all_objects())
         return self.values[allowed].sort(descending=True).values
 
     def expected(self, orders: Int[Tensor, "N L"], seed: int = 0) -> Float[Tensor, " N"]:
-        """V(o) of orders, exact where it can be."""
+        """Expected merit of orders, exact where it can be."""
         if self.values is not None:
             return self.values[self.space.env.object_index(orders)]
         if self.space.silent:
-            return self.scores(orders)
+            return self.merits(orders)
         drawn = sampled_channel(self.space, TRUTH_DRAWS, seed).realise(orders)
-        return self.scores(drawn.flatten(0, 1)).view(TRUTH_DRAWS, -1).mean(0)
+        return self.merits(drawn.flatten(0, 1)).view(TRUTH_DRAWS, -1).mean(0)
 
     def realise(self, orders: Int[Tensor, "N L"], seed: int) -> Int[Tensor, "N L"]:
         """What comes out of orders, each with its own luck."""
@@ -175,16 +186,18 @@ def _rounds(
         outcomes = truth.realise(chosen, 1000 * seed + number)
         scores = truth.scores(outcomes)
         history = joined(history, outcomes, scores)
+        best = leaders(history)
+        merits = truth.merits(best.tokens, best.scores)
         expected = float(truth.expected(chosen).mean())
         bound = None if truth.best_batch is None else float(truth.best_batch[: len(chosen)].mean())
         yield RoundResult(
             round=number,
             measured=len(history.tokens),
-            best=float(history.scores.max()),
-            top=float(leaders(history).scores.mean()),
-            diversity=mean_difference(leaders(history).tokens),
-            mean=float(scores.mean()),
-            expected=expected,
+            best=truth.sign * float(merits.max()),
+            top=truth.sign * float(merits.mean()),
+            diversity=mean_difference(best.tokens),
+            mean=truth.sign * float(truth.merits(outcomes, scores).mean()),
+            expected=truth.sign * expected,
             regret=None if bound is None else bound - expected,
             seconds=seconds,
         )

@@ -1,15 +1,15 @@
 """Predictions in the user's units from a proxy that was fitted to transformed scores."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float64, Int
 from torch import Tensor
 
-from sgfn.design.honesty import ToldLaw
 from sgfn.landscapes.proxies import Proxy, ProxyReport
 from sgfn.landscapes.proxies.base import Prediction
+from sgfn.landscapes.proxies.honesty import ToldLaw
 from sgfn.landscapes.transforms import ScoreTransform
 
 Scores = tuple[tuple[str, float], ...]
@@ -45,14 +45,11 @@ class UserUnits:
 
     def validation(self) -> ProxyReport:
         """The report of the proxy's cross-validation with measured and predicted scores in their own units."""
-        report = self.proxy.report
-        measured = self.transform.scores(report.measured)
-        predicted, sd = self.transform.predictions(report.predicted, report.sd)
-        return replace(report, measured=measured, predicted=predicted, sd=sd)
+        return self.proxy.report.told(self.transform)
 
     def score(self, value: float) -> float:
         """The score of a value that is maximised."""
-        return float(self.transform.scores(np.array([value]))[0])
+        return self.transform.score(value)
 
 
 def score_weights(given: Mapping[str, float] | Sequence[tuple[str, float]] | str) -> Scores:

@@ -44,13 +44,16 @@ EXACT_KEYS = [
 
 
 def reference(task: Task, max_states: int = laws.MAX_STATES, stages: Stages | None = None) -> exact.ReferenceLaws:
-    """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy."""
+    """Compute a task's target, best reachable law, and the laws of the noise-ignoring and of the uniform policy.
+
+    Scores are in the user's units; laws and distances are of the rewards.
+    """
     stages, env = stages or Stages(), laws.check_size(task.env, max_states)
     stages.begin(f"scores of {env.num_objects:,} objects")
     objects = env.all_objects()
     scores, log_reward = task.landscape.scores(objects), task.log_target(objects)
     stages.begin("best reachable law")
-    return exact.reference(env, scores, log_reward, task.beta, max_states)
+    return exact.reference(env, task.landscape.told(objects, scores), log_reward, task.beta, max_states)
 
 
 def exact_law(learner: Learner, stages: Stages) -> Float[Tensor, " N"]:
@@ -65,11 +68,11 @@ def exact_law(learner: Learner, stages: Stages) -> Float[Tensor, " N"]:
 
 @dataclass(frozen=True, kw_only=True)
 class ModeRule:
-    """What counts as a mode of samples: a score from `level` on, and more than `distance` away from better ones."""
+    """What counts as a mode of samples: a score as good as `level`, and more than `distance` away from better ones."""
 
     distance: int = MODE_DISTANCE
     level: float | None = None
-    """In units of the score; None is the landscape's own."""
+    """In the user's units; where low scores are good the highest one of a mode. None is the landscape's own."""
 
     def __post_init__(self) -> None:
         whole_number("mode_distance", self.distance, 0, 10**6)
@@ -99,7 +102,7 @@ def measure(
     drawn = learner.draw(samples, seed)
     calibrated = learner.calibrated(min(samples, 2048), seed + 1)
     task.landscape.to(torch.device("cpu"))
-    facts = known_facts(task)
+    facts, shown = known_facts(task), task.landscape.told(drawn.objects, drawn.scores)
     result: dict[str, Any] = dict.fromkeys(EXACT_KEYS) | {
         key: facts[key] for key in (*EXACT_KEYS, "floor_kind") if key in facts
     }
@@ -108,13 +111,14 @@ def measure(
         law = exact_law(learner, stages) if learner.has_law else None
         result |= exact.distances(law, known) | {"floor_kind": known.floor_kind}
         result |= {"tv_absent": learner.why_no_law} if law is None else {}
-        result["histogram"] = histogram(known, law, drawn)
+        result["histogram"] = histogram(known, law, shown)
     else:
-        result |= estimated_kl(learner, samples, seed) | {"histogram": sample_histogram(drawn.scores)}
+        result |= estimated_kl(learner, samples, seed) | {"histogram": sample_histogram(shown)}
         result["tv_absent"] = why_not_enumerated(task, max_states)
     stages.begin("modes")
     result |= sample_figures(task, drawn, max_states, modes)
     result |= calibrated | {"bound_by_floor": learner.bound_by_floor, "beta": task.beta}
+    result["minimise"] = task.landscape.score_transform.minimise
     if (kernels := learner.kernels(min(samples, 2048), seed + 1)) is not None:
         result["kernel"] = named_letters(task) | kernels
     stages.begin("orders")
@@ -173,19 +177,24 @@ def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
 def sample_histogram(scores: Float[Tensor, " N"], bins: int = 40) -> dict[str, list[float]]:
     """Histogram of the scores of samples, for a space whose laws are not known."""
     low, high = float(scores.min()), float(scores.max())
-    edges = torch.linspace(low, max(high, low + 1e-6 * max(1.0, abs(low))), bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, _above(low, high), bins + 1, dtype=torch.float64)
     counts = torch.bucketize(scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
     return {"edges": edges.tolist(), "samples": (counts.double() / counts.sum()).tolist()}
 
 
+def _above(low: float, high: float) -> float:
+    """The highest score of a histogram, or a little above the lowest where there is but one score."""
+    return high if high > low else low + 1e-6 * max(1.0, abs(low))
+
+
 def histogram(
-    known: exact.ReferenceLaws, law: Float[Tensor, " N"] | None, drawn: Samples, bins: int = 40
+    known: exact.ReferenceLaws, law: Float[Tensor, " N"] | None, drawn: Float[Tensor, " S"], bins: int = 40
 ) -> dict[str, list[float]]:
-    """Histogram of scores under the target, under the policy's exact law where it is known, and in samples."""
+    """Histogram of scores under the target, under the policy's exact law where it is known, and of samples."""
     low, high = float(known.scores.min()), float(known.scores.max())
-    edges = torch.linspace(low, high + 1e-9 * max(1.0, abs(high)), bins + 1, dtype=torch.float64)
+    edges = torch.linspace(low, _above(low, high), bins + 1, dtype=torch.float64)
     row = torch.bucketize(known.scores, edges[1:-1], right=True)
-    counts = torch.bucketize(drawn.scores.double(), edges[1:-1], right=True).bincount(minlength=bins)
+    counts = torch.bucketize(drawn.double(), edges[1:-1], right=True).bincount(minlength=bins)
     laws = {"target": known.target} | ({} if law is None else {"law": law})
     shares = {name: torch.zeros(bins, dtype=torch.float64).index_add_(0, row, p) for name, p in laws.items()}
     shares["samples"] = counts.double() / counts.sum()
@@ -195,37 +204,48 @@ def histogram(
 def sample_figures(
     task: Task, drawn: Samples, max_states: int = laws.MAX_STATES, rule: ModeRule | None = None
 ) -> dict[str, Any]:
-    """Top-100 scores, modes by two definitions, diversity and novelty of samples, with the thresholds used."""
-    rule = rule or ModeRule()
-    objects, scores = drawn.objects.numpy(), drawn.scores.numpy()
-    top = metrics.top_k(objects, scores, 100)
-    level = task.landscape.mode_level if rule.level is None else rule.level
+    """Top-100 scores, modes by two definitions, diversity and novelty of samples, with the thresholds used.
+
+    What is best is decided by what is maximised; scores are told in the user's units.
+    """
+    rule, told = rule or ModeRule(), task.landscape.told
+    objects, values = drawn.objects.numpy(), drawn.scores.numpy()
+    distinct, ranked = metrics.unique_objects(objects, values)
+    best = torch.from_numpy(distinct[:100])
+    best_told = told(best, torch.from_numpy(ranked[:100])).numpy()
+    top = metrics.top_k(distinct[:100], best_told, 100)
+    level, level_words = _mode_level(task, rule)
     kind = "l1" if task.env.distance == "l1" else "hamming"
-    modes = metrics.greedy_modes(objects, scores, threshold=rule.distance, level=level - 1e-6, distance=kind)
+    modes = metrics.greedy_modes(objects, values, threshold=rule.distance, level=level, distance=kind)
     found, total = modes_reference(task, drawn.objects, max_states) or (None, None)
-    distinct, ranked = metrics.unique_objects(objects, scores)
+    scores = told(drawn.objects, drawn.scores).numpy()
     return {
         "sample_mean": float(scores.mean()),
         "top100_mean": top.mean,
         "top100_median": top.median,
         "top100_count": top.count,
         "modes_greedy": len(modes) if math.isfinite(level) else None,
-        "modes_greedy_rule": _mode_words(task, level, rule),
+        "modes_greedy_rule": level_words,
         "modes_reference": found,
         "modes_reference_total": total,
         "diversity": metrics.diversity(objects) if isinstance(task.env, SequenceEnv) else None,
         "novelty": _novelty(task, objects),
         "unique": len(distinct),
         "alphabet": task.env.alphabet if isinstance(task.env, SequenceEnv) else None,
-        "designs": _listed(task, distinct[:100], ranked[:100]),
+        "designs": _listed(task, distinct[:100], best_told),
         "modes": _listed(task, objects[modes[:60]], scores[modes[:60]]),
     }
 
 
-def _mode_words(task: Task, level: float, rule: ModeRule) -> str:
-    """What counts as a mode, in words."""
-    known = f"score >= {level:g}, {task.env.distance} distance > {rule.distance}"
-    return known if math.isfinite(level) else "not counted, as no level of the score is known"
+def _mode_level(task: Task, rule: ModeRule) -> tuple[float, str]:
+    """Lowest value of a mode, of what is maximised, a rounding error below; and what counts as a mode in words."""
+    shape, own = task.landscape.score_transform, task.landscape.mode_level
+    level = own if rule.level is None else shape.value(rule.level)
+    if not math.isfinite(level):
+        return level, "not counted, as no level of the score is known"
+    shown = shape.score(level) if rule.level is None else rule.level
+    words = f"score {'<=' if shape.minimise else '>='} {shown:g}, {task.env.distance} distance > {rule.distance}"
+    return level - 1e-6 * max(1.0, abs(level)), words
 
 
 def _listed(task: Task, objects: Int[np.ndarray, "N O"], scores: Float[np.ndarray, " N"]) -> list[list[Any]]:

@@ -291,7 +291,7 @@ class Order:
 
 
 def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 10, seed: int = 0) -> list[Order]:
-    """New sequences with the best expected scores, those that were measured beforehand left out.
+    """New sequences with the best expected scores, in the user's units; those measured beforehand are left out.
 
     Where all orders can be ranked exactly they are; else those are considered that came out of the policy or that it
     intended, and of them a shortlist by their scores if they come out intact, with fewer draws where scoring is slow.
@@ -308,15 +308,21 @@ def best_orders(env: Env, landscape: Landscape, samples: Samples, count: int = 1
     found = expectation(env, orders, scored_by(landscape), draws=64 if landscape.on_host else 256, seed=seed)
     best = found.mean[:, 0].argsort(descending=True, stable=True)[:count]
     orders = orders[best]
-    figures = (found.mean[best, 0], found.error[best, 0], intact(env, orders), violations(env, orders))
-    rows = zip(env.decode(orders), *figures, landscape.scores(orders), strict=True)
+    figures = (found.mean[best, -1], found.error[best, -1], intact(env, orders), violations(env, orders))
+    rows = zip(env.decode(orders), *figures, landscape.told_of_orders(orders, landscape.scores(orders)), strict=True)
     names = ("expected", "error", "intact", "violates", "score")
     return [Order(order=text, **dict(zip(names, map(float, own), strict=True))) for text, *own in rows]
 
 
 def scored_by(landscape: Landscape) -> Score:
-    """The landscape's scores as one figure of each sequence."""
-    return lambda rows: landscape.scores(rows)[:, None]
+    """What is maximised of each sequence, and last what is told of its score where that is something else."""
+
+    def score(rows: Int[Tensor, "N O"]) -> Float[Tensor, "N C"]:
+        values = landscape.scores(rows)
+        shown = landscape.told_of_orders(rows, values)
+        return values[:, None] if shown is values else torch.stack([values, shown], 1)
+
+    return score
 
 
 def candidates(env: SequenceEnv, samples: Samples) -> Int[Tensor, "N O"]:

@@ -87,6 +87,8 @@ class Evaluation(Figures):
     bound_by_floor: bool
     """Whether no policy of this method gets below `tv_floor`."""
     beta: float
+    minimise: bool = False
+    """Whether low scores are good."""
     orders: list[dict[str, Any]]
     floor_kind: str | None = None
     tv_absent: str | None = None

@@ -33,11 +33,13 @@ class TaskFacts(Figures):
     noise: str
     beta: float
     maximum: float | None
-    """Highest score, where it is known."""
+    """Best score, where it is known: the highest, or the lowest where low ones are good."""
     listed: bool
     """Whether the environment can list its states."""
     exact: bool
     """Whether laws are computed by enumeration."""
+    minimise: bool = False
+    """Whether low scores are good."""
     mean: float | None = None
     """Mean score of all objects."""
     top100_mean: float | None = None
@@ -84,8 +86,9 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
     """Facts of a task: size, highest score, top-100 mean, what is reachable at the configured noise and exponent."""
     check_limit(max_states)
     task = make_task(name, config)
-    enumerable = laws.enumerable(task.env, max_states)
-    found = known_facts(task) | (_enumerated_facts(reference(task, max_states)) if enumerable else {})
+    enumerable, shape = laws.enumerable(task.env, max_states), task.landscape.score_transform
+    known = _enumerated_facts(reference(task, max_states), minimise=shape.minimise) if enumerable else {}
+    found = known_facts(task) | known
     further = {name: found.pop(name) for name in [*found] if name not in ALL_FACTS}
     return TaskFacts(
         task=task.name,
@@ -98,9 +101,10 @@ def describe(name: str, config: TrainConfig, max_states: int = laws.MAX_STATES) 
         alpha=config.noise.alpha,
         noise=task.env.noise_summary,
         beta=task.beta,
-        maximum=task.landscape.maximum if math.isfinite(task.landscape.maximum) else None,
+        maximum=shape.score(task.landscape.maximum) if math.isfinite(task.landscape.maximum) else None,
         listed=isinstance(task.env, Enumerable),
         exact=enumerable,
+        minimise=shape.minimise,
         further=further or None,
         **found,
     )
@@ -137,11 +141,11 @@ def _exactness(task: Task, max_states: int) -> str:
     return "formula" if "log_z" in known_facts(task) else "no"
 
 
-def _enumerated_facts(known: exact.ReferenceLaws) -> dict[str, Any]:
+def _enumerated_facts(known: exact.ReferenceLaws, *, minimise: bool) -> dict[str, Any]:
     figures = exact.distances(known.target, known)
     return {
         "mean": float(known.scores.mean()),
-        "top100_mean": float(known.scores.sort(descending=True).values[:100].mean()),
+        "top100_mean": float(known.scores.sort(descending=not minimise).values[:100].mean()),
         **{name: figures[name] for name in ENUMERATED},
         "floor_kind": known.floor_kind,
     }

@@ -46,6 +46,16 @@ class Landscape(ABC):
     score_transform: ScoreTransform = ScoreTransform()
     """From the user's scores to those of the landscape, where it was made from a table."""
 
+    def told(self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """Scores of objects in the user's units, given those of the landscape: all that is shown goes through here."""
+        return told_scores(self.score_transform, scores)
+
+    def told_of_orders(
+        self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch"]:
+        """The same of what was chosen because its scores are high, of which predictions are told with care."""
+        return self.told(objects, scores)
+
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Standard deviation of each score, where scores are predictions; zero where they are known."""
         return torch.zeros(objects.shape[:-1], device=objects.device)
@@ -116,6 +126,17 @@ class Landscape(ABC):
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 setattr(self, name, value.to(device))
+
+
+def told_scores(transform: ScoreTransform, scores: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+    """Scores of a landscape in the user's units; as they are where there is no transform.
+
+    >>> told_scores(ScoreTransform(minimise=True, low=-50.0, span=40.0), torch.tensor([0.0, 1.0])).tolist()
+    [50.0, 10.0]
+    """
+    if transform == ScoreTransform():
+        return scores
+    return torch.from_numpy(transform.scores(scores.detach().cpu().double().numpy())).to(scores)
 
 
 def log_reward(scores: Float[Tensor, "*batch"], config: RewardConfig) -> Float[Tensor, "*batch"]:

@@ -19,7 +19,7 @@ from sgfn.landscapes.ehrlich import Ehrlich
 from sgfn.landscapes.function import FunctionLandscape, letters, load_function
 from sgfn.landscapes.hypergrid import DeceptiveHypergrid, Hypergrid
 from sgfn.landscapes.measured import MeasuredLandscape, Rule
-from sgfn.landscapes.measurements import Measurements, read_measurements, resolve_alphabet
+from sgfn.landscapes.measurements import Measurements, measurements_of, resolve_alphabet
 from sgfn.landscapes.motif import Motif
 from sgfn.landscapes.proxies import Proxy, fit_proxy
 from sgfn.landscapes.proxies.files import read_proxy
@@ -111,17 +111,7 @@ def table_task(name: str, config: TrainConfig) -> Task:
     chosen = config.table
     if chosen.file is None:
         raise ValueError("task 'table' needs a CSV of sequences and scores: name it with --table.file")
-    found = read_measurements(
-        chosen.file,
-        chosen.alphabet,
-        sequence_column=chosen.sequence_column,
-        score_column=chosen.score_column,
-        sd_column=chosen.sd_column,
-        scale=chosen.scale,
-        duplicates=chosen.duplicates,
-        minimise=chosen.minimise,
-        transform=chosen.transform,
-    )
+    found = measurements_of(chosen)
     _check_sign(found, chosen)
     shortest, longest = found.min_length, found.max_length
     env = sequences(config, length=longest, alphabet=found.alphabet, min_length=shortest)

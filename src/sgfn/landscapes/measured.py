@@ -2,19 +2,22 @@
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Bool, Float, Float32, Float64, Int
 from torch import Tensor
 
 from sgfn.landscapes.base import Landscape
-from sgfn.landscapes.measurements import Measurements
+from sgfn.landscapes.measurements import Measurements, columns_not_read
 from sgfn.landscapes.proxies import Proxy
 from sgfn.landscapes.proxies.files import FIELD as PROXY_FIELD
 from sgfn.landscapes.proxies.files import write_proxy
+from sgfn.landscapes.proxies.honesty import ToldLaw
+from sgfn.landscapes.transforms import ScoreTransform
 
 MULTIPLIERS = (0x9E3779B97F4A7C15, 6364136223846793005, 0xBF58476D1CE4E5B9)
 """Odd 64-bit numbers that mix well: the golden ratio's bits, and those of MMIX (Knuth, 1997, The Art of Computer
@@ -64,15 +67,39 @@ class MeasuredLandscape(Landscape):
         self.hashes, self.order = row_hash(self.rows, self.weights).sort()
         self.lowest, self.highest = float(self.table.min()), float(self.table.max())
         self.maximum = self.highest if self.proxy is None else math.inf
-        self.mode_level = mode_level(self.table)
+        self.mode_level = mode_level(measurements.values)
+        self.measured_scores: Float32[Tensor, " N"] = torch.from_numpy(measurements.scores).float()
         self.score_transform = measurements.transform
-        self.data_notice = f"{measurements.file}: {measurements.notice}" if measurements.notice else ""
+        ignored = columns_not_read(
+            measurements.file, measurements.ignored, "--table.sd-column" if measurements.sd is None else None
+        )
+        notice = "; ".join(filter(None, (measurements.notice, ignored)))
+        self.data_notice = f"{measurements.file}: {notice}" if notice else ""
 
     def scores(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Score of each object: measured, or by the rule for objects that were not."""
         rows = objects.reshape(-1, self.rows.shape[1])
         number, known = self.find(rows)
         return torch.where(known, self.table[number], self.unseen(self, rows)).reshape(objects.shape[:-1])
+
+    def told(self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """Scores in the units of the table; what was measured as it was measured, to the last digit."""
+        if self.score_transform == ScoreTransform():
+            return scores
+        number, known = self.find(objects.reshape(-1, self.rows.shape[1]))
+        shown = torch.where(
+            known, self.measured_scores[number], super().told(objects, scores).reshape(-1).to(known.device)
+        )
+        return shown.reshape(scores.shape).to(scores)
+
+    def told_of_orders(
+        self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch"]:
+        """As `told`, and half of what the proxy predicts beyond its highest prediction of a measured row."""
+        if self.law is None:
+            return self.told(objects, scores)
+        known = self.measured(objects).to(scores.device)
+        return self.told(objects, torch.where(known, scores, self.law.mean(scores)))
 
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """Standard deviation of what the proxy predicts; zero of what was measured, and by the other rules."""
@@ -99,12 +126,18 @@ class MeasuredLandscape(Landscape):
         write_proxy(self.proxy, path := folder / "proxy.safetensors")
         return {PROXY_FIELD: path}
 
+    @cached_property
+    def law(self) -> ToldLaw | None:
+        """How the proxy's predictions of orders are told; None without one."""
+        return None if self.proxy is None else ToldLaw.of(self.proxy)
+
     def offline_objects(self) -> Int[Tensor, "N O"]:
         """The measured rows, in the order of the file."""
         return self.rows
 
     def find(self, rows: Int[Tensor, "B L"]) -> tuple[Int[Tensor, " B"], Bool[Tensor, " B"]]:
-        """Number of the measured row with each row's hash, and whether the two rows are equal."""
+        """Number of the measured row with each row's hash, and whether the two rows are equal; where the table lies."""
+        rows = rows.to(self.rows.device)
         place = torch.searchsorted(self.hashes, row_hash(rows, self.weights)).clamp(max=self.hashes.shape[0] - 1)
         number = self.order[place]
         return number, (self.rows[number] == rows).all(-1)
@@ -184,12 +217,11 @@ def tokens(measurements: Measurements, length: int) -> Int[Tensor, "N {length}"]
     return torch.tensor(rows)
 
 
-def mode_level(table: Float32[Tensor, " N"]) -> float:
+def mode_level(values: Float64[np.ndarray, " N"]) -> float:
     """Score reached by the best tenth of the table, and always above the lowest score.
 
     Unseen rows may have the lowest score; they must not all count as modes.
     """
-    values = table.numpy()
     above = values[values > values.min()]
     level = np.quantile(values, MODE_QUANTILE, method="higher")
     return float(max(level, above.min()) if above.size else level)

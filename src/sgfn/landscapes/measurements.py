@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sgfn.config.checks import nearest, shorten
-from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale
+from sgfn.config.tasks import LONGEST, Duplicates, Scale, ScoreScale, TableConfig
 from sgfn.landscapes.replicates import merge_replicates
 from sgfn.landscapes.score_cells import with_commas, with_points, with_scores, without_score
 from sgfn.landscapes.transforms import ScoreTransform
@@ -28,6 +28,8 @@ ALPHABETS = {"dna": "ACGT", "rna": "ACGU", "protein": "ACDEFGHIKLMNPQRSTVWY"}
 MERGE: dict[Duplicates, Callable[[list[float]], float]] = {"mean": lambda s: math.fsum(s) / len(s), "max": max}
 LARGEST = float(np.finfo(np.float32).max)
 """Training reads scores in float32: what is larger would become infinite there."""
+ERRORS = ("sd", "std", "stdev", "stddev", "sigma", "se", "sem", "error")
+"""Names of columns, in any case, that look like errors of scores."""
 MOST_LETTERS = 256
 """Letters of the largest alphabet."""
 
@@ -167,6 +169,38 @@ def read_measurements(
         notice="; ".join(filter(None, (with_commas(commas), without_score(unmeasured, given.unit)))),
         transform=table.stretched(shape, scores) if scale == "minmax" else shape,
     )
+
+
+def measurements_of(config: TableConfig) -> Measurements:
+    """The measurements of a `table` task, read as its settings say."""
+    assert config.file is not None
+    return read_measurements(
+        config.file,
+        config.alphabet,
+        sequence_column=config.sequence_column,
+        score_column=config.score_column,
+        sd_column=config.sd_column,
+        scale=config.scale,
+        duplicates=config.duplicates,
+        minimise=config.minimise,
+        transform=config.transform,
+    )
+
+
+def columns_not_read(file: Path, names: Sequence[str], sd_flag: str | None) -> str:
+    """Words on columns that were not read; `sd_flag` would read one that looks like errors. Empty where all were read.
+
+    >>> columns_not_read(Path("a.csv"), ["plate", "SD"], "--sd-column")
+    "columns not read: plate, SD (--sd-column SD takes it for the scores' standard deviations)"
+    """
+    from sgfn.config.tables import FASTA, ending  # pandas is slow to import, and large
+
+    titles = {"name"} if ending(file) in FASTA else set()
+    if not (found := [name for name in names if name not in titles]):
+        return ""
+    errors = [name for name in found if name.lower() in ERRORS and sd_flag]
+    hint = f" ({sd_flag} {errors[0]} takes it for the scores' standard deviations)" if errors else ""
+    return f"columns not read: {', '.join(found[:8])}{', ...' * (len(found) > 8)}{hint}"
 
 
 def table_of(

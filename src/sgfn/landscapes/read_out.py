@@ -65,6 +65,18 @@ class ReadOut(Landscape):
         found = self.inner.log_reward(rows, config)
         return torch.where(whole, found, found.clamp(max=math.log(config.minimum) - math.log(config.norm)))
 
+    def told(self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
+        """As the inner landscape tells what is whole, and the lowest score by its transform."""
+        rows, whole = self._read(objects)
+        return torch.where(whole, self.inner.told(rows, scores), super().told(objects, scores))
+
+    def told_of_orders(
+        self, objects: Int[Tensor, "*batch O"], scores: Float[Tensor, "*batch"]
+    ) -> Float[Tensor, "*batch"]:
+        """The same of orders."""
+        rows, whole = self._read(objects)
+        return torch.where(whole, self.inner.told_of_orders(rows, scores), super().told(objects, scores))
+
     def uncertainty(self, objects: Int[Tensor, "*batch O"]) -> Float[Tensor, "*batch"]:
         """That of the inner landscape; what is not whole is known to be worthless."""
         rows, whole = self._read(objects)

@@ -53,6 +53,16 @@ class ScoreTransform:
             return np.exp(found)
         return np.interp(found, np.linspace(0.0, 1.0, len(self.knots)), self.knots) if self.kind == "rank" else found
 
+    def value(self, score: float) -> float:
+        """What is maximised, of one score; raises where it has no logarithm."""
+        if self.kind == "log" and score <= 0:
+            raise ValueError(f"{score:g} is no score of a table with transform log: give one above 0")
+        return float(self.values(np.array([score]))[0])
+
+    def score(self, value: float) -> float:
+        """The score of one value that is maximised."""
+        return float(self.scores(np.array([value]))[0])
+
     def predictions(
         self, mean: Float64[np.ndarray, " N"], sd: Float64[np.ndarray, " N"]
     ) -> tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]:

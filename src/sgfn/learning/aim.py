@@ -7,6 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sgfn.config.digits import figure
+from sgfn.landscapes.transforms import ScoreTransform
+
 MOST = 100.0
 """Largest exponent that is tried, unless the run begins with a larger one."""
 MEMORY = 0.95
@@ -26,21 +29,32 @@ class AimedExponent(nn.Module):
 
     Under the target R^beta/Z the derivative of E[S] by beta is Cov(S, log R), so the step is the right one once the
     policy has followed; mean and covariance are running means over batches. `auto` aims half-way between the mean score
-    of the first batch and the best score so far. All numbers stay on the device.
+    of the first batch and the best score so far. All numbers stay on the device. The level is given in the user's
+    units, from which `shape` leads to the scores S of the landscape, whose mean it is.
     """
 
     log_beta: Tensor
     moments: Tensor
     level: Tensor
 
-    def __init__(self, aim: float | Literal["auto"], beta: float, norm: float, steps: int) -> None:
+    def __init__(
+        self,
+        aim: float | Literal["auto"],
+        beta: float,
+        norm: float,
+        steps: int,
+        shape: ScoreTransform | None = None,
+    ) -> None:
         super().__init__()
+        self.shape = shape or ScoreTransform()
         self.auto, self.norm, self.rate = aim == "auto", norm, REACH / steps
         self.moving = (1.0 - HELD) * steps
         self.most = math.log(max(MOST, beta))
         self.register_buffer("log_beta", torch.tensor(math.log(max(beta, 0.01)), dtype=torch.float64))
         self.register_buffer("moments", torch.zeros(5, dtype=torch.float64))  # see `update`
-        self.register_buffer("level", torch.tensor(0.0 if isinstance(aim, str) else aim, dtype=torch.float64))
+        self.register_buffer(
+            "level", torch.tensor(0.0 if isinstance(aim, str) else self.shape.value(aim), dtype=torch.float64)
+        )
 
     @property
     def beta(self) -> Float[Tensor, ""]:
@@ -71,7 +85,8 @@ class AimedExponent(nn.Module):
         wanted, mean, beta = float(self.level), float(self.moments[1]), float(self.beta)
         if mean >= 0.95 * wanted:
             return ""
-        return f"aim {wanted:.4g} is not reached: the mean score of samples is {mean:.4g} at exponent {beta:.3g}"
+        aim, found = self.shape.score(wanted), self.shape.score(mean)
+        return f"aim {figure(aim)} is not reached: the mean score of samples is {figure(found)} at exponent {beta:.3g}"
 
 
 def refuse_own_reward(plain: bool, name: str) -> None:

@@ -187,7 +187,8 @@ class Trainer(Learner):
         if config.aim is None:
             return None
         refuse_own_reward(type(landscape).log_reward is Landscape.log_reward, self.task.name)
-        return AimedExponent(config.aim, self.task.beta, config.reward.norm, config.steps).to(self.device)
+        level = (config.aim, self.task.beta, config.reward.norm, config.steps)
+        return AimedExponent(*level, shape=landscape.score_transform).to(self.device)
 
     @property
     def exponent(self) -> float:

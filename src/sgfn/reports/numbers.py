@@ -24,7 +24,7 @@ def score_text(value: float | None) -> str:
     """
     if value is None:
         return DASH
-    if 1e-9 < abs(value) < 0.01:
+    if 1e-15 < abs(value) < 0.01:
         return f"{value:.2g}".replace("-", "\N{MINUS SIGN}")
     return plain(value, SCORE)
 

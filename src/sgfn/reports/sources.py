@@ -1,11 +1,12 @@
 """Reads run folders: everything that figures and pages show comes from here."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sgfn.config import TrainConfig
 from sgfn.config.files import resolved
+from sgfn.landscapes.measurements import measurements_of
 from sgfn.landscapes.proxies import ProxyReport
 from sgfn.landscapes.proxies.files import FIELD, read_proxy
 from sgfn.noise import noise_words
@@ -18,6 +19,7 @@ from sgfn.runs.parts import words_of
 from sgfn.runs.results import read_results
 from sgfn.runs.trust import Trust
 
+TABLE = "table.file"
 Rows = list[dict[str, Any]]
 """Lines of metrics.jsonl."""
 
@@ -52,6 +54,11 @@ class Source:
     def watched(self) -> Rows:
         """The lines of metrics that hold measurements of the entropy."""
         return [row for row in self.rows if row.keys() >= set(ENTROPY_METERS)]
+
+    @property
+    def sign(self) -> float:
+        """-1 where low scores are good, else 1."""
+        return -1.0 if self.results.get("minimise") else 1.0
 
     @property
     def terms_in_loss(self) -> bool:
@@ -112,6 +119,13 @@ def read_source(path: Path, trust: Trust = False) -> Source:
 
 
 def _kept_proxy(run: Run) -> ProxyReport | None:
-    """Cross-validation of the proxy that a run keeps; None where it keeps none."""
-    record = run.manifest().files.get(FIELD)
-    return None if record is None or record.copy is None else read_proxy(run.copies()[FIELD]).report
+    """Cross-validation of the proxy that a run keeps, in the units of its table; None where it keeps none."""
+    manifest = run.manifest()
+    record = manifest.files.get(FIELD)
+    if record is None or record.copy is None:
+        return None
+    files, table = run.copies(), manifest.config.table
+    found = read_proxy(files[FIELD]).report
+    if not table.transformed or TABLE not in files:
+        return found
+    return found.told(measurements_of(replace(table, file=files[TABLE])).transform)

@@ -6,10 +6,12 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from sgfn.config.digits import figure
 from sgfn.envs import laws
 from sgfn.evaluation import exact
 from sgfn.landscapes.base import Landscape
 from sgfn.landscapes.tasks import Task
+from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
 
@@ -39,8 +41,13 @@ def on_floor(task: Task, log_reward: float | None) -> str:
         return ""
     if log_reward > math.log(reward.minimum / reward.norm) + NEAR_FLOOR:
         return ""
+    shape = task.landscape.score_transform
+    least = f"scores above --reward.minimum ({reward.minimum:g})"
+    if shape != ScoreTransform():
+        score = f"{figure(shape.score(reward.minimum))}"
+        least = f"is better than a score of {score} (--reward.minimum {reward.minimum:g} of what is maximised)"
     return (
-        f"the log-reward sits on its floor: hardly any sample scores above --reward.minimum ({reward.minimum:g}). "
+        f"the log-reward sits on its floor: hardly any sample {least}. "
         "Give known objects (--offline.file with --offline.share 0.25), explore more (--explore 0.1), repeat what was "
         "found (--replay.updates 4), or lower --reward.minimum if smaller scores should tell"
     )

@@ -31,7 +31,7 @@ from sgfn.learning.rollout import Actor, LogPolicy, as_actor, rollout
 from sgfn.runs.copies import files_there, fitted_aside
 from sgfn.runs.folder import Run
 from sgfn.runs.parts import Parts, write_parts
-from sgfn.runs.spelling import spell_intended, texts
+from sgfn.runs.spelling import ORIGINS, spell_intended, texts
 from sgfn.runs.train import absolute
 
 BLOCK = 16384
@@ -49,17 +49,21 @@ class Samples:
     intended: list[str]
     """What was meant, as text; of environments that are no sequences, the numbers of the actions."""
     scores: Float[Tensor, " N"]
+    """In the user's units: those of the table where there is one."""
     tokens: Int[Tensor, "N O"]
     """What came out, as integers; shorter sequences are filled up with the number after the last letter."""
     intentions: Int[Tensor, "N T"]
     """What was meant, step by step; -1 after the end."""
+    origins: list[str] | None = None
+    """`measured` or `predicted` for each score, where the landscape was made of measurements."""
 
     def __len__(self) -> int:
         return len(self.sequences)
 
     def to_frame(self) -> pd.DataFrame:
         """A table with the columns that `sgfn sample` writes."""
-        return pd.DataFrame({"sequence": self.sequences, "score": self.scores.numpy(), "intended": self.intended})
+        told = {"sequence": self.sequences, "score": self.scores.numpy(), "intended": self.intended}
+        return pd.DataFrame(told if self.origins is None else told | {"origin": self.origins})
 
 
 class PolicyModule(nn.Module):
@@ -193,12 +197,15 @@ class Model:
     def _spelled(
         self, objects: Int[Tensor, "N O"], scores: Float[Tensor, " N"], intended: Int[Tensor, "N T"]
     ) -> Samples:
+        landscape = self.task.landscape
+        known = landscape.measured(objects)
         return Samples(
             sequences=self.env.decode(objects),
             intended=texts(spell_intended(self.env, intended)),
-            scores=scores,
+            scores=landscape.told(objects, scores),
             tokens=objects,
             intentions=intended,
+            origins=None if known is None else [ORIGINS[one] for one in known.tolist()],
         )
 
     # probabilities
@@ -245,7 +252,8 @@ class Model:
         columns = {"sequence": env.decode(objects), "probability": self.learner.law().numpy()}
         if target:
             there = objects.to(self.learner.device)
-            columns["score"] = self.task.landscape.scores(there).cpu().numpy()
+            landscape = self.task.landscape
+            columns["score"] = landscape.told(there, landscape.scores(there)).cpu().numpy()
             columns["target"] = exact.target(self.task.log_target(there).cpu(), self.learner.exponent).numpy()
         return pd.DataFrame(columns)
 
@@ -262,7 +270,8 @@ class Model:
         """The figures of `sgfn evaluate`: exact distances where all objects can be listed, and those of samples.
 
         To list them scores every one of them: where scores are dear, give a small `max_states`. A mode is a sample of a
-        score from `mode_level` on (by default the task's own) that lies further than `mode_distance` from better ones.
+        score as good as `mode_level`, in the user's units (by default the task's own), that lies further than
+        `mode_distance` from better ones.
         `progress` is called with the name of a stage, how many of its parts are done, and of how many (or None).
         """
         modes = ModeRule(distance=mode_distance, level=mode_level)

@@ -39,7 +39,7 @@ def figures(row: dict[str, Any]) -> str:
     >>> figures({"live": {"scores_per_second": 99.5, "waiting": 128}})
     '99.5 scores/s, 128 waiting'
     """
-    named = [("tv", "TV"), ("loss", "loss"), ("reward", "mean score")]
+    named = [("tv", "TV"), ("loss", "loss"), ("reward", "mean reward")]
     parts = [f"{words} {row[name]:.3f}" for name, words in named if name in row]
     parts += [f"{row['rate']:,.0f} trajectories/s"] if "rate" in row else []
     if live := row.get("live"):

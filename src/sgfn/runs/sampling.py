@@ -15,7 +15,7 @@ from sgfn.landscapes.base import Landscape
 from sgfn.runs.folder import Run
 from sgfn.runs.model import opened
 from sgfn.runs.sample_files import WRITERS, writing
-from sgfn.runs.spelling import TextRows, spell_intended, spell_objects, text_rows
+from sgfn.runs.spelling import ORIGINS, TextRows, spell_intended, spell_objects, text_rows
 from sgfn.runs.table_files import kind_of
 from sgfn.runs.trust import Trust
 
@@ -38,9 +38,10 @@ def sample(
 ) -> int:
     """Draw n objects from a trained run into a CSV (or .csv.gz, or .parquet), block by block: memory stays flat.
 
-    Columns: what was realised, its score, and what was intended. A temperature above 1 flattens the policy, one below 1
-    sharpens it; `greedy` always intends what is most probable. Of a forecast: n paths of each series, as unique_id,
-    sample, ds, y. Code that only the run names is not run unless it is trusted, see `evaluate`.
+    Columns: what was realised, its score in the user's units, what was intended, and of a table whether the score was
+    measured or predicted. A temperature above 1 flattens the policy, one below 1 sharpens it; `greedy` always intends
+    what is most probable. Of a forecast: n paths of each series, as unique_id, sample, ds, y. Code that only the run
+    names is not run unless it is trusted, see `evaluate`.
     """
     out = Path(out)
     require(n >= 1, "-n", "be at least 1", n)
@@ -68,14 +69,16 @@ def write_samples(
     progress: Progress | None = None,
     landscape: Landscape | None = None,
 ) -> None:
-    """Write blocks of samples into a file, whole or absent; a landscape of measurements tells which were measured."""
+    """Write blocks of samples into a file, whole or absent; a landscape tells scores in the user's units, and one of
+    measurements which of them were measured."""
     done = 0
     origin = landscape is not None and landscape.measured(env.objects(env.initial(1))) is not None
     with writing(out, origin=origin) as write:
         for block in blocks:
             texts = spell_objects(env, block.objects.numpy())
             others = [spell_origins(landscape, block.objects)] if landscape is not None and origin else []
-            write(texts, block.scores.numpy(), spell_intended(env, block.intended), *others)
+            scores = block.scores if landscape is None else landscape.told(block.objects, block.scores)
+            write(texts, scores.numpy(), spell_intended(env, block.intended), *others)
             done += block.scores.shape[0]
             if progress is not None:
                 progress(done)
@@ -85,7 +88,7 @@ def spell_origins(landscape: Landscape, objects: Int[Tensor, "N O"]) -> TextRows
     """`measured` or `predicted` for each object."""
     known = landscape.measured(objects)
     assert known is not None
-    return text_rows([b"predicted", b"measured"]).take(known.long().numpy(), 0)
+    return text_rows([one.encode() for one in ORIGINS]).take(known.long().cpu().numpy(), 0)
 
 
 def sample_paths(run: Run, n: int, out: Path, seed: int, device: str) -> int:

@@ -13,6 +13,8 @@ TextRows = UInt8[np.ndarray, "N _"]
 COMMA, QUOTE, APOSTROPHE = ord(","), ord('"'), ord(MARK)
 SPLITS = SPLITTING.encode()
 """Bytes of which a text that holds one must stand in quotes."""
+ORIGINS = ("predicted", "measured")
+"""What is said of a score, by whether it was measured."""
 RUNS = "".join(letter for letter in FORMULA if letter.isascii()).encode()
 """Bytes with which a formula begins, to a spreadsheet."""
 UNSURE = bytes({APOSTROPHE, *(letter.encode()[0] for letter in FORMULA if not letter.isascii())})

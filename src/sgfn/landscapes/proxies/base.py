@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
+
+from sgfn.landscapes.transforms import ScoreTransform
 
 DRAWS = 15
 """Functions drawn from the posterior of each model; members of an ensemble."""
@@ -139,6 +141,12 @@ class ProxyReport:
     def chosen(self) -> Candidate:
         """Figures of the kind that was taken."""
         return next(one for one in self.candidates if one.kind == self.kind)
+
+    def told(self, transform: ScoreTransform) -> "ProxyReport":
+        """The same with measured and predicted scores in the user's units, given the transform to what was fitted."""
+        measured = transform.scores(self.measured)
+        predicted, sd = transform.predictions(self.predicted, self.sd)
+        return replace(self, measured=measured, predicted=predicted, sd=sd)
 
     @property
     def spearman(self) -> float:

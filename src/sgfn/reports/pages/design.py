@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from sgfn.config.digits import figure
 from sgfn.config.files import write_text
 from sgfn.design.designer import Designer
 from sgfn.design.proposal import Proposal
@@ -57,7 +58,7 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
     best, score = designer.best
     goal = "lowest" if designer.config.minimise else "highest"
     lead = (
-        f"{len(designer.measured):,} measurements; {goal} so far {score:.4g} ({best[:40]}); "
+        f"{len(designer.measured):,} measurements; {goal} so far {figure(score)} ({best[:40]}); "
         f"{len(proposal)} orders for round {proposal.round}"
     )
     sections = [_outlook(proposal), _plate(proposal, designer.sign), _progress(designer), _diversity(proposal)]
@@ -65,7 +66,10 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
-        "note": f"How orders were found: {proposal.note}. Chosen by {proposal.chosen}; proxy {proposal.proxy_told}.",
+        "note": (
+            f"How orders were found: {proposal.note}. Chosen by {proposal.chosen}, valued under {proposal.noise}; "
+            f"proxy {proposal.proxy_told}."
+        ),
     }
     write_text(out, render("page.html.j2", **values, sections=sections))
     return out
@@ -80,12 +84,12 @@ def _outlook(proposal: Proposal) -> Section:
     outlook = proposal.outlook
     last, noisy = outlook.expected_best[-1], "" if (proposal.orders.intact == 1).all() else ", under the noise"
     about = (
-        f"By the proxy the true score of the best sequence known is {outlook.believed:.4g} now and {last:.4g} after "
-        f"all {len(proposal)} wells: means over its draws{noisy}. The best score measured so far is "
-        f"{outlook.best_so_far:.4g}, luck included: do not compare it with these. The mean of the orders' expected "
-        f"scores is {outlook.mean:.4g}. {proposal.told[:1].upper()}{proposal.told[1:]}."
+        f"By the proxy the true score of the best sequence known is {figure(outlook.believed)} now and {figure(last)} "
+        f"after all {len(proposal)} wells: means over its draws{noisy}. The best score measured so far is "
+        f"{figure(outlook.best_so_far)}, luck included: do not compare it with these. The mean of the orders' expected "
+        f"scores is {figure(outlook.mean)}. {proposal.told[:1].upper()}{proposal.told[1:]}."
     )
-    said = f"Expected best rises from {outlook.believed:.4g} to {last:.4g}"
+    said = f"Expected best rises from {figure(outlook.believed)} to {figure(last)}"
     rising = drawing(outlook_figure(outlook), key="outlook", said=said)
     added = drawing(marginal_figure(outlook), key="marginal", said="What each further well adds to the expected best")
     content = _pair(("Expected best after so many wells", rising), ("Marginal value of the k-th well", added))
@@ -95,7 +99,7 @@ def _outlook(proposal: Proposal) -> Section:
 def _plate(proposal: Proposal, sign: float) -> Section:
     orders = proposal.orders
     low, high = orders.expected.min(), orders.expected.max()
-    said = f"Plate map, expected scores from {low:.3g} to {high:.3g}"
+    said = f"Plate map, expected scores from {figure(low, 3)} to {figure(high, 3)}"
     drawn = drawing(plate_figure(orders, sign), key="plate", said=said)
     about = f"Expected score of what comes out of each well; the {'highest' if sign > 0 else 'lowest'} are darkest."
     figures = [CaptionedDrawing(caption="Expected score by well", drawing=drawn)]
@@ -121,7 +125,7 @@ def _cell(name: str, value: Any) -> str:
         return value
     if name in SHARES:
         return f"{value:.0%}"
-    return f"{value:.0f}" if name == "distance" else f"{value:.3g}"
+    return f"{value:.0f}" if name == "distance" else f"{figure(value, 3)}"
 
 
 def _progress(designer: Designer) -> Section:
@@ -133,7 +137,7 @@ def _progress(designer: Designer) -> Section:
         about += f" Of {len(told)} orders measured, {share:.0%} lie in the 80 % interval; rank correlation {rank:.2f}."
     else:
         about = "Scores so far. What was predicted of the orders is shown here when the first plate is measured."
-    best = f"best so far {designer.best[1]:.4g}"
+    best = f"best so far {figure(designer.best[1])}"
     shown = progress_figure(designer.measured, designer.sign, log=designer.config.transform == "log")
     scores = drawing(shown, key="progress", said=f"Scores by round, {best}")
     pairs = drawing(predicted_figure(designer.measured), key="predicted", said="Predicted against measured scores")
@@ -165,7 +169,7 @@ def _proxy(proposal: Proposal) -> Section:
 def _figure(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{figure(value, 3)}" if isinstance(value, float) else str(value)
 
 
 def _validation(proposal: Proposal) -> Section:

@@ -127,6 +127,7 @@ def _mode_list(line: Line, group: Group, groups: list[Group], unfolded: bool) ->
     ]
     name = f"{line.label}, {group.name}" if len(groups) > 1 else line.label
     rule = str(line.evaluated[0].results.get("modes_greedy_rule", "")).replace(">=", "\N{GREATER-THAN OR EQUAL TO}")
+    rule = rule.replace("<=", "\N{LESS-THAN OR EQUAL TO}")
     return ModeList(name=name, look=line.look, rule=rule, unfolded=unfolded, modes=modes)
 
 
@@ -179,7 +180,8 @@ def _orders(group: Group) -> list[Order]:
             for order in source.results.get("orders") or []:
                 found.setdefault(order["order"], order)
                 makers.setdefault(order["order"], {})[line.label] = None
-    ranked = sorted(found.values(), key=lambda order: (-(number(order["expected"]) or 0.0), str(order["order"])))
+    sign = min((source.sign for line in group.lines for source in line.evaluated), default=1.0)
+    ranked = sorted(found.values(), key=lambda one: (-sign * (number(one["expected"]) or 0.0), str(one["order"])))
     return [
         Order(
             letters=coloured(str(order["order"]), alphabet),

@@ -83,11 +83,12 @@ class Line:
     def pooled(self, key: str, count: int) -> list[Found]:
         """The best distinct objects of all seeds: `designs` or `modes`."""
         scores: dict[str, list[float]] = {}
+        sign = min((source.sign for source in self.evaluated), default=1.0)
         for source in self.evaluated:
             for text, score in source.results.get(key) or []:
-                scores.setdefault(text, []).append(number(score) or 0.0)
-        found = [Found(text=text, score=max(s), seeds=len(s)) for text, s in scores.items()]
-        return sorted(found, key=lambda one: (-one.score, one.text))[:count]
+                scores.setdefault(text, []).append(sign * (number(score) or 0.0))
+        found = [Found(text=text, score=sign * max(s), seeds=len(s)) for text, s in scores.items()]
+        return sorted(found, key=lambda one: (-sign * one.score, one.text))[:count]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The table of all figures: one row per label, a body per noise level."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sgfn.evaluation.seeds import SeedInterval, spread
@@ -49,6 +49,8 @@ class Column:
         return found.middle if self.best == "low" else -found.middle
 
 
+TOP = "top100_mean"
+"""A score, of which the lowest is best where low scores are good."""
 COLUMNS = [
     Column(
         key="tv",
@@ -83,7 +85,7 @@ COLUMNS = [
         only=True,
     ),
     Column(
-        key="top100_mean",
+        key=TOP,
         name="Top 100 mean",
         about="mean score of the 100 best distinct samples",
         decimals=SCORE,
@@ -184,6 +186,8 @@ def summary_table(groups: list[Group]) -> SummaryTable:
     """The table of these groups; columns that only estimates fill are left out where exact figures are known."""
     columns = [column for column in COLUMNS if not column.only or _wanted(column, groups)]
     columns = [column for column in columns if not column.rare or any(group.values(column.key) for group in groups)]
+    if any(source.sign < 0 for group in groups for line in group.lines for source in line.evaluated):
+        columns = [replace(column, best="low") if column.key == TOP else column for column in columns]
     first = "Method" if repeated(groups) else "Run"
     return SummaryTable(first=first, columns=columns, bodies=[_body(group, columns) for group in groups])
 

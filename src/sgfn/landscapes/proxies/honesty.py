@@ -17,7 +17,9 @@ import numpy as np
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from sgfn.landscapes.proxies import Proxy, ProxyReport
+from sgfn.config.digits import figure
+from sgfn.landscapes.proxies.base import ProxyReport
+from sgfn.landscapes.proxies.proxy import Proxy
 from sgfn.landscapes.transforms import ScoreTransform
 
 KEPT = 0.5
@@ -92,5 +94,5 @@ class HeldOut:
         return cls(count=count, **dict(zip(("predicted", "measured"), means, strict=True)))
 
     def __str__(self) -> str:
-        figures = f"predicted {self.predicted:.4g} on average and measured {self.measured:.4g}"
+        figures = f"predicted {figure(self.predicted)} on average and measured {figure(self.measured)}"
         return f"of measured sequences held out, the {self.count} that the proxy ranked best were {figures}"

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.design_honest import SETTINGS, figures, library
 
 from sgfn.design.designer import Designer
-from sgfn.design.honesty import SLOPES, HeldOut, ToldLaw
+from sgfn.landscapes.proxies.honesty import SLOPES, HeldOut, ToldLaw
 from sgfn.landscapes.transforms import ScoreTransform
 
 AS_PREDICTED = ToldLaw(top=np.inf, centre=0.0, slope=0.0)
