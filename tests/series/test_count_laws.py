@@ -1,11 +1,12 @@
 """Laws of counts: their means and probabilities against known laws, alone, pooled, spread, and with a season."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from small_panels import panel, series
+from small_panels import panel, series, stamps_of
 
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.count_laws import as_counts, count_quantiles, counted, pooled_counts, seasonal_counts
@@ -149,3 +150,18 @@ def test_a_level_that_grows_is_followed() -> None:
     found = laid_means(COUNT, QuantileLaw(values=seasonal_counts(values, 7, 7)[None]))
     assert 5.5 < found.mean() < 9.5
     assert values.mean() < 5
+
+
+def test_the_pool_forecasts_a_week_that_is_plain() -> None:
+    """Half of the days have nothing, so that flat laws of intermittent series are in the pool; the week decides."""
+    pytest.importorskip("statsforecast.models")
+    days = np.arange(112)
+    values = [np.random.default_rng(seed).poisson(WEEK[days % 7]).astype(float) for seed in range(4)]
+    day = np.timedelta64(86_400 * 10**9, "ns")
+    stamps = stamps_of(112, step=day)
+    some = panel(*(replace(series(one, name=f"s{at}"), stamps=stamps) for at, one in enumerate(values)), step=day)
+    laws = "seasonal-naive,CrostonSBA,empirical,seasonal-counts"
+    found = Forecaster(horizon=14, laws=laws).fit(some).predict(samples=2)
+    ahead = WEEK[(np.arange(14) + 112) % 7]
+    best = loss(stats.poisson.ppf(LEVELS, ahead[:, None]), ahead)
+    assert np.mean([loss(one, ahead) for one in found.quantiles()]) < 1.15 * best
