@@ -31,14 +31,16 @@ def zeros_of(quantiles: np.ndarray) -> float:
 
 @pytest.mark.parametrize(("mean", "ratio"), [(0.3, 1.0), (0.05, 1.0), (0.8, 3.9), (4.0, 1.0), (1.5, 2.0)])
 def test_count_laws_have_their_mean_and_probabilities(mean: float, ratio: float) -> None:
-    exact = stats.poisson(mean) if ratio == 1 else stats.nbinom(mean / (ratio - 1), 1 / ratio)
+    exact, how = (stats.poisson, (mean,)) if ratio == 1 else (stats.nbinom, (mean / (ratio - 1), 1 / ratio))
     found = count_quantiles(mean, ratio)
-    np.testing.assert_array_equal(NAMED["count"].project(found), exact.ppf(GRID))
+    np.testing.assert_array_equal(NAMED["count"].project(found), exact.ppf(GRID, *how))
     assert mean_of(found) == pytest.approx(mean, rel=0.02)
-    assert zeros_of(found) == pytest.approx(exact.cdf(0), abs=0.01)
-    whole = exact.ppf(GRID).astype(float)  # as they were kept before: whole numbers at the levels, lines between them
+    assert zeros_of(found) == pytest.approx(exact.cdf(0, *how), abs=0.01)
+    whole = exact.ppf(GRID, *how).astype(
+        float
+    )  # as they were kept before: whole numbers at the levels, lines between them
     if mean == 0.3:
-        assert abs(zeros_of(whole) - exact.cdf(0)) > 0.01
+        assert abs(zeros_of(whole) - exact.cdf(0, *how)) > 0.01
 
 
 def test_what_is_there_is_counted() -> None:
@@ -126,7 +128,7 @@ def test_the_mean_of_a_forecast_of_rare_events_is_right(rare: tuple[np.ndarray, 
 def loss(quantiles: np.ndarray, rates: np.ndarray) -> float:
     """Expected quantile loss of forecasts of Poisson values with known rates, over all counts."""
     counts = np.arange(60.0)
-    mass = stats.poisson.pmf(counts, rates[:, None])
+    mass = np.diff(stats.poisson.cdf(counts, rates[:, None]), prepend=0.0)
     error = counts - quantiles[..., None]  # H Q K
     each = np.maximum(LEVELS[:, None] * error, (LEVELS[:, None] - 1) * error)
     return float(np.einsum("hqk,hk->", each, mass))
@@ -156,7 +158,7 @@ def test_the_pool_forecasts_a_week_that_is_plain() -> None:
     """Half of the days have nothing, so that flat laws of intermittent series are in the pool; the week decides."""
     pytest.importorskip("statsforecast.models")
     days = np.arange(112)
-    values = [np.random.default_rng(seed).poisson(WEEK[days % 7]).astype(float) for seed in range(4)]
+    values = [np.random.default_rng(seed).poisson(WEEK[days % 7]).astype(float) for seed in range(2)]
     day = np.timedelta64(86_400 * 10**9, "ns")
     stamps = stamps_of(112, step=day)
     some = panel(*(replace(series(one, name=f"s{at}"), stamps=stamps) for at, one in enumerate(values)), step=day)

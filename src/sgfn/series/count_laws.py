@@ -43,8 +43,8 @@ def count_quantiles(mean: float, ratio: float) -> Float64[np.ndarray, " Q"]:
     >>> np.rint(count_quantiles(0.3, 1.0)).clip(0).tolist() == poisson.ppf(GRID, 0.3).tolist()
     True
     """
-    law = poisson(mean) if ratio <= POISSON else nbinom(mean / (ratio - 1), 1 / ratio)
-    return between_counts(np.asarray(law.ppf(GRID), dtype=np.float64), law.cdf)
+    law, how = (poisson, (mean,)) if ratio <= POISSON else (nbinom, (mean / (ratio - 1), 1 / ratio))
+    return between_counts(np.asarray(law.ppf(GRID, *how), dtype=np.float64), lambda counts: law.cdf(counts, *how))
 
 
 def between_counts(
@@ -122,7 +122,7 @@ def seasonal_counts(values: Values, steps: int, horizon: int) -> Grid:
 def _levels(values: Values, share: Values, mean: float, forgotten: float) -> Float64[np.ndarray, " T+1"]:
     """Level before each value and after the last: events over expected shares, both forgotten at a rate."""
     kept = [1.0, forgotten - 1.0]
-    seen, wanted = lfilter([1.0], kept, np.r_[SAID, values]), lfilter([1.0], kept, np.r_[SAID / mean, share])
+    seen, wanted = (np.asarray(lfilter([1.0], kept, some)) for some in (np.r_[SAID, values], np.r_[SAID / mean, share]))
     return np.maximum(seen / wanted, LEAST)
 
 
