@@ -27,7 +27,7 @@ from sgfn.series.forecaster import Forecaster
 from sgfn.series.panel import NO_STAMPS
 from sgfn.series.stack import group_of
 from sgfn.series.stacked import StackedForecaster, window_times
-from sgfn.series.supports import Support
+from sgfn.series.supports import REAL, Support
 from sgfn.series.weights import Evidence
 
 KEPT = Path(__file__).parent.parent / ".trained" / "replay"
@@ -120,10 +120,16 @@ def read_case(path: Path, without: Collection[str] = ()) -> Case:
     kept = np.load(path)
     laws = [at for at, name in enumerate(kept["names"].tolist()) if name in LAWS and name not in without]
 
+    supports = [Support(low=low, high=high, whole=bool(whole)) for low, high, whole in kept["bounds"].tolist()]
+    by_series = dict(zip(kept["test_series"].tolist(), supports, strict=True))
+
     def windows(kind: str) -> Windows:
         return Windows(
             evidence=Evidence(
-                quantiles=kept[f"{kind}_quantiles"][laws], truth=kept[f"{kind}_truth"], scale=kept[f"{kind}_scale"]
+                quantiles=kept[f"{kind}_quantiles"][laws],
+                truth=kept[f"{kind}_truth"],
+                scale=kept[f"{kind}_scale"],
+                supports=tuple(by_series.get(name, REAL) for name in kept[f"{kind}_series"].tolist()),
             ),
             series=kept[f"{kind}_series"].tolist(),
             groups=kept[f"{kind}_groups"].tolist(),
@@ -131,7 +137,6 @@ def read_case(path: Path, without: Collection[str] = ()) -> Case:
             over=kept[f"{kind}_over"],
         )
 
-    supports = [Support(low=low, high=high, whole=bool(whole)) for low, high, whole in kept["bounds"].tolist()]
     names = tuple(kept["names"][laws].tolist())
     return Case(name=path.stem, names=names, held=windows("held"), test=windows("test"), supports=supports)
 

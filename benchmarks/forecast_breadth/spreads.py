@@ -21,6 +21,7 @@ from sgfn.evaluation.metrics import forecast as metrics
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.calibration import RULE, SpreadRule, step_spreads
 from sgfn.series.following import weights_over_time
+from sgfn.series.laid_laws import laid_spread
 from sgfn.series.path_scores import chained
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.stack import Stack, scores_of
@@ -51,7 +52,7 @@ def learned(case: Case, *, equal: bool = False) -> tuple[Stack, QuantileLaw]:
         weights = np.stack([stack.weights_of(*one) for one in zip(test.series, test.groups, strict=True)], 1)
     else:
         weights = weights_over_time(stack, held, test.held(span), test.starts / span)
-    return stack, stack.plain_law(test.evidence.quantiles, weights)
+    return stack, stack.plain_law(test.evidence.quantiles, weights, case.supports)
 
 
 def _span(case: Case) -> float:
@@ -62,13 +63,13 @@ def spread_law(case: Case, stack: Stack, law: QuantileLaw, rule: SpreadRule) -> 
     """The law of test windows, each with the spread that windows before it suggest by a rule."""
     assert stack.scores is not None
     assert stack.ended is not None
-    test, scores = case.test, scores_of(law, case.test.evidence.truth)
+    test, scores = case.test, scores_of(law, case.test.evidence.truth, case.supports)
     found = np.ones(law.values.shape[:2])
     for start in np.unique(test.starts):
         known = test.over <= start
         ended = np.concatenate([stack.ended, test.over[known] / _span(case)])
         found[test.starts == start] = step_spreads(np.concatenate([stack.scores, scores[known]]), ended, rule)
-    return law.spread(found)
+    return laid_spread(case.supports, law, found)
 
 
 def inside_supports(case: Case, law: QuantileLaw) -> Float64[np.ndarray, "N H Q"]:

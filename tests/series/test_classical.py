@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from sgfn.series import classical
-from sgfn.series.classical import NAMES, History, count_quantiles, forecasts, left_out
+from sgfn.series.classical import NAMES, History, forecasts, left_out
 from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.own_theta import own_theta
 from sgfn.series.quantile_laws import GRID
@@ -71,21 +70,15 @@ def test_odd_histories_have_finite_laws_or_none(name: str, kind: str) -> None:
         assert (np.diff(found, axis=-1) >= 0).all()
 
 
-def test_counts_have_the_mean_and_dispersion_that_they_should() -> None:
-    past = np.random.default_rng(0).negative_binomial(2, 0.4, 4000).astype(float)
-    np.testing.assert_array_equal(count_quantiles(3.0, np.array([3.0] * 9)), stats.poisson.ppf(GRID, 3.0))
-    found = count_quantiles(float(past.mean()), past)
-    assert np.abs(found - stats.nbinom.ppf(GRID, 2, 0.4)).max() <= 1
-    assert (found == np.rint(found)).all()
-    assert found[0] == 0
-
-
 def test_which_laws_fit() -> None:
     plain = History(values=wave(), seasons=(12,))
     demand = History(values=np.tile([0.0, 0.0, 3.0], 20), seasons=())
     weekly = History(values=wave(300), seasons=(52,))
+    busy = History(values=np.tile([0.0, 0.0, 3.0], 20), seasons=(3,), whole=True)
     assert [name for name in NAMES if not left_out(name, plain)] == [*classical.MODELS, "seasonal naive"]
     assert {name for name in NAMES if not left_out(name, demand)} >= {"CrostonSBA", "ADIDA", "empirical"}
+    assert left_out("seasonal counts", busy) == ""
+    assert left_out("seasonal counts", demand) == "values are no small counts with a season"
     assert left_out("AutoETS", weekly) == "a season of 52 steps is too long for it"
     assert left_out("MSTL", weekly) == ""
     assert left_out("log MSTL", History(values=wave() - 60, seasons=(12,))) == "values are not all above zero"

@@ -106,11 +106,17 @@ def test_dates_of_other_countries(cells: list[str], name: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("cells", "told"),
     [
-        (["04.01.2021", "05.01.2021"], "line 2, column 'when': '04.01.2021' may be day.month or month.day"),
-        (["04-01-2021", "05-01-2021"], "line 2, column 'when': '04-01-2021' may be day-month or month-day"),
         (
-            ["04.01.21", "31.01.21"],
-            "line 2, column 'when': '04.01.21' is not a time stamp, though it looks like a date",
+            ["04.01.2021", "05.01.2021"],
+            "'04.01.2021' may be 4 January 2021 (day.month.year) or 1 April 2021 (month.day.year)",
+        ),
+        (
+            ["04-01-2021", "05-01-2021"],
+            "'04-01-2021' may be 4 January 2021 (day-month-year) or 1 April 2021 (month-day-year)",
+        ),
+        (
+            ["04.01.21", "31.02.21", "31.01.21"],
+            "line 3, column 'when': '31.02.21' is not a time stamp, though it looks like a date",
         ),
         (
             ["04.01.2021", "31.02.2021", "31.01.2021"],

@@ -17,7 +17,7 @@ Measurement = Literal["none", "known", "learned"]
 Effort = Literal["quick", "default", "best"]
 LAWS = (
     *("seasonal naive", "AutoETS", "AutoTheta", "log AutoTheta", "AutoARIMA", "log AutoARIMA", "MSTL", "log MSTL"),
-    *("CrostonSBA", "ADIDA", "empirical", "Theta"),
+    *("CrostonSBA", "ADIDA", "empirical", "seasonal counts", "Theta"),
     "network",
 )
 """Laws that a forecast may consist of; all but the network are classical."""

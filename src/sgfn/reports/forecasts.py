@@ -39,18 +39,20 @@ from sgfn.series.backtest import (
     score,
     scores_by_series,
 )
-from sgfn.series.bank import LawRunner, run_here
+from sgfn.series.bank import ASKED, LawRunner, run_here
 from sgfn.series.baselines import BaselineSettings
 from sgfn.series.classical import NEEDS, has_statsforecast
 from sgfn.series.cluster_laws import ClusterLaws
 from sgfn.series.files import Outcome, history_table, path_table, replacing_table
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.frames import plural
+from sgfn.series.laid_laws import laid_into, laid_means
 from sgfn.series.panel import Panel
-from sgfn.series.prediction import Forecast, StackedForecast, laid_into, laid_means
+from sgfn.series.prediction import Forecast, StackedForecast
 from sgfn.series.protocol import Origin, scales, truths
 from sgfn.series.quantile_laws import QuantileLaw
 from sgfn.series.score_intervals import SMALL, score_intervals
+from sgfn.series.seasons import CYCLES
 from sgfn.series.settings import Settings
 from sgfn.series.stacked import TOLD, time_text
 from sgfn.series.tilt import Tilted
@@ -147,7 +149,8 @@ def carried_out(
     scenarios = tilted(forecaster, settings, progress.windows) if settings.tilt else []
     outcome = outcome_of(config, panel, origins, found, ahead, settings)
     if isinstance(ahead, StackedForecast):
-        outcome.scores["composition"] = forecaster.stacked.composition(ahead).to_json()
+        composition = forecaster.stacked.composition(ahead).to_json()
+        outcome.scores["composition"] = composition | {"seasons": seasons_words(forecaster, panel)}
         for line in filter(None, [forecaster.stacked.moved_line(panel), breaks_line(forecaster, panel)]):
             progress.notice(line)
     return written(out, config, outcome, scenarios, settings)
@@ -176,6 +179,21 @@ def breaks_line(forecaster: Forecaster, panel: Panel) -> str:
         return ""
     more = f" and {len(found) - TOLD:,} more" if len(found) > TOLD else ""
     return f"values before a break of level are read as if after it: {'; '.join(found[:TOLD])}{more}"
+
+
+def seasons_words(forecaster: Forecaster, panel: Panel) -> str:
+    """Which seasons the series show at their ends, and what to do where none does; empty where none is looked for."""
+    bank, most = forecaster.stacked.bank(panel), max(map(len, panel.series))
+    looked = [steps for steps in bank.periods if CYCLES * steps <= most]
+    some = list(range(len(panel)))[:: max(1, len(panel) // ASKED)]
+    shown = [bank.seasons(number, len(panel.series[number])) for number in some]
+    counts = {steps: sum(steps in one for one in shown) for steps in sorted({steps for one in shown for steps in one})}
+    if counts and len(some) == 1:
+        return f"season of {' and '.join(f'{steps:,}' for steps in counts)} steps"
+    if counts:
+        parts = ", ".join(f"{steps:,} steps in {count:,}" for steps, count in counts.items())
+        return f"seasons of {parts} of {len(some):,} series that were asked"
+    return f"no season shows (--season {looked[0]} takes one)" if looked and not bank.given else ""
 
 
 def told(forecaster: Forecaster, progress: Progress, laws: LawRunner = run_here) -> Forecaster:

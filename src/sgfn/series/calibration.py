@@ -81,13 +81,20 @@ NEAR = 0.15
 """Width of the kernel over steps, in horizons: what is special to a step is learned with nearby ones."""
 ATOM = 5
 """Points by which the score of a value that is an atom of its law is spread over the atom."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Step of a sequence whose parts after the point lie evenly between zero and one."""
 
 
 def spread_scores(
     low: Float64[np.ndarray, "*batch"], high: Float64[np.ndarray, "*batch"]
 ) -> Float64[np.ndarray, "*batch P"]:
-    """Normal scores at even shares of the mass between the least and greatest score of each value."""
-    share = (np.arange(ATOM) + 0.5) / ATOM
+    """Normal scores at even shares of the mass between the least and greatest score of each value.
+
+    Points lie elsewhere within their shares from value to value, so that those of many values are even together: were
+    they in the middle of their shares, large atoms would seem to have no tails.
+    """
+    place = ((np.arange(low.size) * GOLDEN + 0.5) % 1).reshape(low.shape)
+    share = (np.arange(ATOM) + place[..., None]) / ATOM
     below, above = ndtr(low)[..., None], ndtr(high)[..., None]
     return ndtri(np.clip(below + share * (above - below), 1e-9, 1 - 1e-9))
 

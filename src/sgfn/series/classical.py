@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.stats import nbinom, poisson
 
 from sgfn.series.baselines import quantile_name, seasonal_naive
+from sgfn.series.count_laws import FEWEST, as_counts, count_quantiles, counted, dispersion, seasonal_counts
 from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.outliers import with_moved
 from sgfn.series.own_theta import own_theta
@@ -49,6 +49,11 @@ SHORTEST = 8
 """Least number of values to which a model is fitted."""
 INTERMITTENT = 0.3
 """Share of zeros from which on a series is intermittent."""
+SEASONAL_COUNTS = "seasonal counts"
+SMALL_COUNTS = 20.0
+"""Mean up to which counts are small: laws that are normal suit larger ones."""
+COUNTED = ("CrostonSBA", "ADIDA", "empirical", SEASONAL_COUNTS)
+"""Laws that are laws of counts already, where values are counts."""
 REMEMBERED = 100
 """Values, from the end, that the empirical law counts."""
 BEYOND = 3.0
@@ -92,6 +97,11 @@ class History:
     def decomposed(self) -> tuple[int, ...]:
         """Seasons by which MSTL decomposes: those that show, else the one that the step suggests."""
         return self.seasons or ((self.suggested,) if self.suggested > 1 else ())
+
+    @property
+    def small_counts(self) -> bool:
+        """Whether values are counts, few at a time."""
+        return self.whole and float(self.values.mean()) <= SMALL_COUNTS
 
     @property
     def intermittent(self) -> bool:
@@ -140,6 +150,8 @@ def left_out(name: str, history: History) -> str:
         return "statsforecast has AutoTheta" if has_statsforecast() else ""
     if name in ("CrostonSBA", "ADIDA", "empirical") and not history.intermittent:
         return "the series is not intermittent"
+    if name == SEASONAL_COUNTS:
+        return "values are no small counts with a season" if not history.small_counts or not history.seasons else ""
     if name != "empirical" and not has_statsforecast():
         return "statsforecast is not installed"
     if short:
@@ -181,6 +193,8 @@ def forecasts(
         if not left_out(name, history):
             quantiles = fits.setdefault(here, Refitted(name))(history, horizon)
             found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
+            if whole and name not in COUNTED:
+                found[at] = as_counts(found[at], history.values)
     return found
 
 
@@ -273,6 +287,8 @@ def naive_law(history: History, horizon: int) -> Grid:
 
 def empirical_law(history: History, horizon: int) -> Grid:
     """The law of the last values, the same for each step."""
+    if history.whole:
+        return np.tile(counted(history.values[-REMEMBERED:]), (horizon, 1))
     return np.tile(np.quantile(history.values[-REMEMBERED:], GRID, method="inverted_cdf"), (horizon, 1))
 
 
@@ -289,17 +305,15 @@ def demand_law(name: str) -> Law:
         if not history.whole:
             scale = mean / past.mean() if past.mean() > 0 else 1.0
             return empirical_law(history, horizon) * scale
-        return np.tile(count_quantiles(max(mean, 1e-6), past), (horizon, 1))
+        ratio = dispersion(past - past.mean(), np.full_like(past, past.mean()))
+        return np.tile(count_quantiles(max(mean, FEWEST), ratio), (horizon, 1))
 
     return law
 
 
-def count_quantiles(mean: float, past: Values) -> Float64[np.ndarray, " Q"]:
-    """Quantiles of a negative binomial law with a given mean and the dispersion of past values; Poisson at least."""
-    ratio = float(past.var() / past.mean()) if past.mean() > 0 else 1.0
-    if ratio <= 1.001:
-        return np.asarray(poisson.ppf(GRID, mean), dtype=np.float64)
-    return np.asarray(nbinom.ppf(GRID, mean / (ratio - 1), 1 / ratio), dtype=np.float64)
+def seasonal_count_law(history: History, horizon: int) -> Grid:
+    """Counts with the season over which values change least."""
+    return seasonal_counts(history.values, history.season, horizon)
 
 
 def _model(name: str, **settings: Any) -> Any:
@@ -337,6 +351,7 @@ LAWS: dict[str, Law] = {
     "CrostonSBA": demand_law("CrostonSBA"),
     "ADIDA": demand_law("ADIDA"),
     "empirical": empirical_law,
+    SEASONAL_COUNTS: seasonal_count_law,
 }
 """Laws that are computed anew at each origin."""
 NAMES = (*MODELS, *LAWS)

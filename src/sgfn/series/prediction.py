@@ -13,11 +13,10 @@ from torch import Tensor
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.bins import Bins
 from sgfn.series.calendar import numbers_of
+from sgfn.series.laid_laws import ends, laid_into, laid_means
 from sgfn.series.quantile_laws import QuantileLaw
-from sgfn.series.supports import REAL, Support
+from sgfn.series.supports import Support
 
-MEANS_AT_ONCE = 256
-"""Windows whose means are computed at once."""
 DEFAULT_LEVELS: tuple[float, ...] = tuple(LEVELS.tolist())
 
 
@@ -25,23 +24,6 @@ def check_levels(levels: Sequence[float]) -> None:
     """Raise unless all levels lie between 0 and 1."""
     if not all(0.0 < level < 1.0 for level in levels):
         raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
-
-
-def laid_into(supports: Sequence[Support], values: Float64[np.ndarray, " W *rest"]) -> Float64[np.ndarray, " W *rest"]:
-    """Values of windows laid into the support of each; no support given is any number."""
-    if all(one == REAL for one in supports):
-        return values
-    return np.stack([support.project(part) for support, part in zip(supports, values, strict=True)])
-
-
-def laid_means(supports: Sequence[Support], law: QuantileLaw) -> Float64[np.ndarray, "W H"]:
-    """Means of laws laid into supports, over 400 equal shares of the mass; of some windows at once to bound memory."""
-    shares, found = (np.arange(400) + 0.5) / 400, np.empty(law.values.shape[:-1])
-    for start in range(0, len(found), MEANS_AT_ONCE):
-        some = slice(start, start + MEANS_AT_ONCE)
-        part = QuantileLaw(values=law.values[some]).quantile(shares)
-        found[some] = laid_into(supports[some], part).mean(-1)
-    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -168,23 +150,17 @@ class StackedForecast(Forecast):
 
     def cdf(self, values: Float64[np.ndarray, "W H"]) -> Float64[np.ndarray, "W H"]:
         """Probability of at most the given value at each step."""
-        low, high, whole = self._ends()
+        low, high, whole = ends(self.supports, len(self))
         at = np.where(whole, np.floor(values) + 0.5, values)
         found = np.where(values >= high, 1.0, self.law.cdf(np.nan_to_num(at)))
         return np.where(values < low, 0.0, found) + 0.0 * values
 
     def log_density(self, values: Float64[np.ndarray, "W H"]) -> Float64[np.ndarray, "W H"]:
         """Log-density of each step's value, the log-probability of a count or of a bound; nan where it is missing."""
-        low, high, whole = self._ends()
+        low, high, whole = ends(self.supports, len(self))
         filled = np.nan_to_num(values)
         below = np.where(whole, self.law.cdf(np.ceil(filled) - 0.5), self.law.cdf(filled))
         mass = self.cdf(filled) - np.where(filled <= low, 0.0, below)
         atom = whole | (filled <= low) | (filled >= high)
         with np.errstate(divide="ignore"):
             return np.where(atom, np.log(np.maximum(mass, 0.0)), self.law.log_density(filled)) + 0.0 * values
-
-    def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bounds of each window's support, and whether it has whole numbers alone, as columns."""
-        ends = [(one.low, one.high, one.whole) for one in self.supports or (REAL,) * len(self)]
-        low, high, whole = (np.array(part)[:, None] for part in zip(*ends, strict=True))
-        return low, high, whole

@@ -100,9 +100,11 @@ class QuantileLaw:
         with np.errstate(divide="ignore"):
             return -np.square(score) / 2 - NORMAL - np.log((high - low) / step)
 
-    def spread(self, factors: Float64[np.ndarray, "*batch"]) -> "QuantileLaw":
-        r"""Laws with their normal scores stretched, $q'(\tau) = q(\Phi(s\,\Phi^{-1}(\tau)))$; medians stay."""
-        return QuantileLaw(values=ordered(self.at_scores(factors[..., None] * NODES)))
+    def spread(
+        self, factors: Float64[np.ndarray, "*batch"], shifts: Float64[np.ndarray, "*batch"] | float = 0.0
+    ) -> "QuantileLaw":
+        r"""Laws with their normal scores stretched and shifted, $q'(\tau) = q(\Phi(s\,\Phi^{-1}(\tau) + c))$."""
+        return QuantileLaw(values=ordered(self.at_scores(factors[..., None] * NODES + np.asarray(shifts)[..., None])))
 
 
 def pooled(values: Float64[np.ndarray, " M *batch Q"], weights: Float64[np.ndarray, " M *batch"]) -> QuantileLaw:

@@ -14,7 +14,9 @@ from jaxtyping import Bool, Float64
 from sgfn.series.bank import Bank
 from sgfn.series.calibration import ATOM, spread_scores, step_spreads
 from sgfn.series.joint import Dependence
+from sgfn.series.laid_laws import laid_scores, laid_spread, with_pooled_counts
 from sgfn.series.quantile_laws import QuantileLaw, pooled
+from sgfn.series.supports import Support
 from sgfn.series.weights import STRENGTH, Evidence, fitting, learned_weights, shares
 
 GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
@@ -62,14 +64,20 @@ class Stack:
         """Weights of a series: its own, those of its group, or those of all."""
         return self.by_series.get(series, self.by_group.get(group, self.weights))
 
-    def spread(self, law: QuantileLaw) -> QuantileLaw:
-        """A pooled law with the spread of each step."""
-        return law.spread(np.broadcast_to(self.spreads, law.values.shape[:-1]))
+    def spread(self, law: QuantileLaw, supports: Sequence[Support] = ()) -> QuantileLaw:
+        """A pooled law with the spread of each step; the means of counts that are often zero stay."""
+        return laid_spread(supports, law, np.broadcast_to(self.spreads, law.values.shape[:-1]))
 
-    def plain_law(self, quantiles: Float64[np.ndarray, "M W H Q"], weights: Float64[np.ndarray, "M W"]) -> QuantileLaw:
-        """Pooled law of windows as the laws have it."""
-        held = shares(weights, fitting(quantiles))
-        return pooled(np.nan_to_num(quantiles), np.repeat(held[..., None], quantiles.shape[2], -1))
+    def plain_law(
+        self,
+        quantiles: Float64[np.ndarray, "M W H Q"],
+        weights: Float64[np.ndarray, "M W"],
+        supports: Sequence[Support] = (),
+    ) -> QuantileLaw:
+        """Pooled law of windows as the laws have it: of quantiles, or of probabilities where counts are often zero."""
+        held, members = shares(weights, fitting(quantiles)), np.nan_to_num(quantiles)
+        law = pooled(members, np.repeat(held[..., None], quantiles.shape[2], -1))
+        return with_pooled_counts(law, members, held, supports)
 
     def spreads_after(
         self, scores: Float64[np.ndarray, "N H P"], ended: Float64[np.ndarray, " N"]
@@ -110,14 +118,15 @@ def learn_stack(
     plain = replace(plain, ended=np.zeros(len(evidence.truth)) if ended is None else ended)
     if equal:
         return calibrated(plain, evidence, series, groups)
-    overall = learned_weights(evidence, prior, STRENGTH)
-    by_group = _finer(evidence, groups, lambda _: overall, GROUP_WINDOWS, GROUP_STRENGTH)
+    inside = evidence.laid()
+    overall = learned_weights(inside, prior, STRENGTH)
+    by_group = _finer(inside, groups, lambda _: overall, GROUP_WINDOWS, GROUP_STRENGTH)
     group_by_series = dict(zip(series, groups, strict=True))
 
     def above(name: str) -> Weights:
         return by_group.get(group_by_series[name], overall)
 
-    by_series = _finer(evidence, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
+    by_series = _finer(inside, series, above, SERIES_WINDOWS, SERIES_STRENGTH)
     learned = replace(plain, weights=overall, by_group=by_group, by_series=by_series)
     return nearer_to_usual(calibrated(learned, evidence, series, groups), prior, independent_windows(series, ended))
 
@@ -204,13 +213,16 @@ def _finer(
 def calibrated(stack: Stack, evidence: Evidence, series: Sequence[str], groups: Sequence[str]) -> Stack:
     """The stack with spreads and the correlation of steps, from how values lay in the laws that it pools."""
     weights = np.stack([stack.weights_of(*one) for one in zip(series, groups, strict=True)], 1)
-    scores = scores_of(stack.plain_law(evidence.quantiles, weights), evidence.truth)
+    law = stack.plain_law(evidence.quantiles, weights, evidence.supports)
+    scores = scores_of(law, evidence.truth, evidence.supports)
     return replace(stack, spreads=step_spreads(scores, stack.ended), tie=tie_of(scores[..., ATOM // 2]), scores=scores)
 
 
-def scores_of(law: QuantileLaw, truth: Float64[np.ndarray, "N H"]) -> Float64[np.ndarray, "N H P"]:
-    """Normal scores of values under laws, spread over atoms; nan where a value is missing."""
-    low, high = law.scores(np.nan_to_num(truth))
+def scores_of(
+    law: QuantileLaw, truth: Float64[np.ndarray, "N H"], supports: Sequence[Support] = ()
+) -> Float64[np.ndarray, "N H P"]:
+    """Normal scores of values under laws laid into supports, spread over atoms; nan where a value is missing."""
+    low, high = laid_scores(supports, law, np.nan_to_num(truth))
     return np.where(np.isnan(truth)[..., None], np.nan, spread_scores(low, high))
 
 

@@ -15,6 +15,7 @@ from sgfn.series.calibration import ATOM
 from sgfn.series.data import SeriesData
 from sgfn.series.following import Held, weights_over_time
 from sgfn.series.joint import MOST_JOINT, dependence_of, joint_noise, matched
+from sgfn.series.laid_laws import laid_spread
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.panel import Panel, Series
 from sgfn.series.path_scores import chained, evenly, network_scores
@@ -173,7 +174,8 @@ class StackedForecaster:
         bank = self.bank(panel)
         truth = self._before_breaks(observed(panel, cuts, horizon, ends), bank, cuts, ends)
         quantiles = self.quantiles(panel, cuts, "weights", judged=True)
-        return Evidence(quantiles=quantiles, truth=truth, scale=self._scales(bank, cuts))
+        supports = tuple(bank.supports[number] for number, _ in cuts)
+        return Evidence(quantiles=quantiles, truth=truth, scale=self._scales(bank, cuts), supports=supports)
 
     @staticmethod
     def _scales(bank: Bank, cuts: Sequence[Cut]) -> Float64[np.ndarray, " N"]:
@@ -263,13 +265,14 @@ class StackedForecaster:
         fixed = final or len(cuts) > MANY_WINDOWS or self.equal or not len(self.held[final])
         pooled = self._by_fixed_weights if fixed else self._by_weights_over_time
         plain, held = pooled(stack, windows, cuts, "forecast" if final else "backtest")
-        law = stack.spread(plain) if final else self._followed(stack, panel, cuts, plain)
+        supports = tuple(bank.supports[number] for number, _ in cuts)
+        law = stack.spread(plain, supports) if final else self._followed(stack, panel, cuts, plain)
         found = StackedForecast(
             names=tuple(panel.series[number].name for number, _ in cuts),
             cuts=tuple(cut for _, cut in cuts),
             stamps=windows.stamps_at(torch.tensor(cuts)),
             paths=np.empty((len(cuts), 0, law.values.shape[1])),
-            supports=tuple(bank.supports[number] for number, _ in cuts),
+            supports=supports,
             law=law,
             weights=held,
             members=self.names,
@@ -300,11 +303,13 @@ class StackedForecaster:
             quantiles=self.quantiles(panel, cuts, phase, windows=windows),
             truth=observed(panel, cuts, horizon, ends),
             scale=self._scales(bank, cuts),
+            supports=tuple(bank.supports[number] for number, _ in cuts),
         )
         series, groups = [panel.series[n].name for n, _ in cuts], [group_of(bank, n, cut) for n, cut in cuts]
         later = Held(evidence=evidence, series=series, groups=groups, ended=over / self._span)
         weights = weights_over_time(stack, self.held[False], later, starts / self._span)
-        return stack.plain_law(evidence.quantiles, weights), shares(weights, evidence.fits)
+        law = stack.plain_law(evidence.quantiles, weights, evidence.supports)
+        return law, shares(weights, evidence.fits)
 
     def _pooled(
         self,
@@ -325,7 +330,7 @@ class StackedForecaster:
             some, part = cuts[start : start + AT_ONCE], weights[:, start : start + AT_ONCE]
             block = Block(before=start, windows=len(cuts), seasons=seasons)
             quantiles = self.quantiles(panel, some, phase, names, windows=windows, block=block)
-            laws.append(stack.plain_law(quantiles, part).values)
+            laws.append(stack.plain_law(quantiles, part, [bank.supports[number] for number, _ in some]).values)
             held.append(shares(part, fitting(quantiles)))
             if len(cuts) > AT_ONCE:
                 bank.forget(some)
@@ -338,14 +343,15 @@ class StackedForecaster:
         ended when it began.
         """
         horizon, ends = law.values.shape[1], [len(one) for one in panel.series]
-        scores = scores_of(law, observed(panel, cuts, horizon, ends))
+        supports = [self.bank(panel).supports[number] for number, _ in cuts]
+        scores = scores_of(law, observed(panel, cuts, horizon, ends), supports)
         starts, over = window_times(panel, cuts, horizon, ends)
         found = np.ones((len(cuts), horizon))
         for start in np.unique(starts):
             known = over <= start
             later = stack.spreads_after(scores[known], over[known] / self._span) if known.any() else stack.spreads
             found[starts == start] = later
-        return law.spread(found)
+        return laid_spread(supports, law, found)
 
     def _scores(
         self,

@@ -4,6 +4,7 @@ A whole column is read in one way. What is not plain from the cells is told in a
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -12,21 +13,16 @@ import pandas as pd
 from jaxtyping import Float64, Int64, Shaped
 
 from sgfn.series.calendar import numbered_stamps
+from sgfn.series.date_orders import CLOCKS, Reading, by_form, plain_reading, readings
 
 YEARS = (1678, 2261)
 """Years that time stamps in nanoseconds can hold."""
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-ORDERS = [[f"{order}{clock}" for order in (f"%m{mark}%d{mark}%Y", f"%d{mark}%m{mark}%Y")]
-          for mark in "/.-" for clock in CLOCKS]  # fmt: skip
-"""Dates in numbers whose year comes last, month first and day first: 31/01/2024, 31.01.2024, 31-01-2024 13:45."""
 NAMED_MONTHS = (
     *(form for month in "bB" for form in (f"%{month} %Y", f"%Y %{month}", f"%{month}-%Y", f"%Y-%{month}")),
     *(f"%d{mark}%{month}{mark}%Y{clock}" for month in "bB" for mark in "- /" for clock in CLOCKS),
     *(f"%{month} %d{comma} %Y" for month in "bB" for comma in ("", ",")),
 )
 """Jan 2021, 2021-Jan, 04-Jan-2021, 4 January 2021, Jan 4, 2021."""
-TRIED = 20
-"""Cells on which a form is tried before all are read by it."""
 DATE_LIKE = re.compile(r"\d{1,4}([./-])\s?([^\W\d]{3,9}|\d{1,2})\1\s?\d{2,4}\b|\d{1,2}\.? [^\W\d]{3,9}\.? \d{4}\b")
 """Cells that somebody meant as dates, whether they can be read or not."""
 EPOCHS = {"s": (1e8, 1e11), "ms": (1e11, 1e14), "us": (1e14, 1e17), "ns": (1e17, 9.2e18)}
@@ -63,6 +59,8 @@ def labelled_times(text: pd.Series) -> Times | None:
             return Times(stamps=np.array([_day(kind, pattern, cell) for cell in text], dtype="datetime64[ns]"))
     if text.str.fullmatch(SHORT_YEAR).all():
         return short_years(text)
+    if dated := readings(text):
+        return ordered_times(text, dated)
     numbers = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
     if np.isnan(numbers).any():
         return None
@@ -144,26 +142,41 @@ def parse_times(text: pd.Series) -> pd.Series:
     found = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
     if not found.isna().all():
         return found
-    fits = [one for pair in ORDERS if len(one := [fit for form in pair if (fit := _by(text, form)) is not None])]
-    if any(len(pair) == 2 and all(one.notna().all() for one in pair) for pair in fits):
-        return found
-    every = [one for pair in fits for one in pair] + [
-        fit for form in NAMED_MONTHS if (fit := _by(text, form)) is not None
-    ]
-    best = max(every, key=lambda one: int(one.notna().sum()), default=found)
+    if every := readings(text):
+        plain = plain_reading(every)
+        return found if plain is None else plain.stamps
+    named = [fit for form in NAMED_MONTHS if (fit := by_form(text, form)) is not None]
+    best = max(named, key=lambda one: int(one.notna().sum()), default=found)
     return best if best.notna().mean() > 0.5 else found
 
 
-def _by(text: pd.Series, form: str) -> pd.Series | None:
-    """Times of cells by one form, NaT where it does not fit; None where it fits none of the first ones."""
-    if pd.to_datetime(text.iloc[:TRIED], format=form, errors="coerce", utc=True).isna().all():
+def ordered_times(text: pd.Series, every: Sequence[Reading]) -> Times | None:
+    """Times of dates whose order the whole column makes plain; None where it does not, or where cells are no dates.
+
+    >>> dates = pd.Series(["30/01/24", "31/01/24", "01/02/24"])
+    >>> ordered_times(dates, readings(dates)).notice
+    'dates such as 30/01/24 are read as 30 January 2024 (day/month/year)'
+    """
+    plain = plain_reading(every)
+    if plain is None or not plain.whole:
         return None
-    return pd.to_datetime(text, format=form, errors="coerce", utc=True)
+    stamps = plain.stamps.dt.tz_localize(None).to_numpy().astype("datetime64[ns]")
+    if sum(one.whole for one in every) == 1 and not plain.short_year:
+        return Times(stamps=stamps)
+    told = f"dates such as {text.iloc[0]} are read as {in_full(plain, 0)} ({plain.order})"
+    return Times(stamps=stamps, notice=told)
 
 
-def ambiguous(text: pd.Series) -> bool:
-    """Whether every cell is a date both with the day and with the month first."""
-    return any(all((fit := _by(text, form)) is not None and fit.notna().all() for form in pair) for pair in ORDERS)
+def in_full(reading: Reading, row: int) -> str:
+    """A row's date with the month in words, in a reading of its column."""
+    day = reading.stamps.iloc[row]
+    return f"{day.day} {day:%B %Y}"
+
+
+def either(cell: str, row: int, every: Sequence[Reading]) -> str:
+    """What to say of a cell that is a date in two orders or more, and is not plain from its column."""
+    meant = " or ".join(f"{in_full(one, row)} ({one.order})" for one in every if one.stamps.notna().iloc[row])
+    return f"{cell[:40]!r} may be {meant}; write all dates as 2024-01-31"
 
 
 def looks_like_dates(text: pd.Series) -> bool:
@@ -180,9 +193,8 @@ def not_a_time(text: str, column: pd.Series) -> str:
     """What to say of a cell that should be a time."""
     if not text or text == "NaT":
         return "the time stamp is empty; fill it in or remove the row"
-    if ambiguous(column):
-        mark = next((mark for mark in "/.-" if mark in text), "/")
-        return f"{text[:40]!r} may be day{mark}month or month{mark}day; write 2024-01-31"
+    if len(every := readings(column)) > 1 and plain_reading(every) is None:
+        return either(text, column.tolist().index(text), every)
     ways = "2024-01-31, 2024-01-31 13:45, 2024Q1 or 2024M01"
     though = ", though it looks like a date" if looks_like_dates(pd.Series([text])) else ""
     return f"{text[:40]!r} is not a time stamp{though}; write {ways} (years {YEARS[0]} to {YEARS[1]})"

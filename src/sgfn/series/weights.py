@@ -19,7 +19,9 @@ import numpy as np
 from jaxtyping import Bool, Float64
 from scipy.special import softmax
 
+from sgfn.series.laid_laws import laid_into
 from sgfn.series.quantile_laws import GRID
+from sgfn.series.supports import Support
 
 DECILES = np.flatnonzero(np.isclose(GRID * 10 % 1, 0) | np.isclose(GRID * 10 % 1, 1))
 """Places of the levels .1, ..., .9 in the grid: the loss is over them."""
@@ -44,6 +46,8 @@ class Evidence:
     truth: Float64[np.ndarray, "N H"]
     """Observed values, nan where missing."""
     scale: Float64[np.ndarray, " N"]
+    supports: tuple[Support, ...] = ()
+    """Support of each window; none given is any number."""
 
     @property
     def fits(self) -> Bool[np.ndarray, "M N"]:
@@ -52,7 +56,15 @@ class Evidence:
 
     def __getitem__(self, rows: np.ndarray) -> "Evidence":
         """The evidence of some windows."""
-        return Evidence(quantiles=self.quantiles[:, rows], truth=self.truth[rows], scale=self.scale[rows])
+        supports = tuple(self.supports[row] for row in np.arange(len(self.truth))[rows]) if self.supports else ()
+        return Evidence(
+            quantiles=self.quantiles[:, rows], truth=self.truth[rows], scale=self.scale[rows], supports=supports
+        )
+
+    def laid(self) -> "Evidence":
+        """The evidence with quantiles laid into the supports, as forecasts are."""
+        found = laid_into(self.supports, np.moveaxis(self.quantiles, 1, 0)) if self.supports else self.quantiles
+        return replace(self, quantiles=np.moveaxis(found, 0, 1) if self.supports else found)
 
     def joined(self, other: "Evidence") -> "Evidence":
         """This evidence and another of the same laws, one after the other."""
@@ -60,6 +72,7 @@ class Evidence:
             quantiles=np.concatenate([self.quantiles, other.quantiles], 1),
             truth=np.concatenate([self.truth, other.truth]),
             scale=np.concatenate([self.scale, other.scale]),
+            supports=self.supports + other.supports,
         )
 
 

@@ -203,7 +203,9 @@ def composition_line(found: dict[str, Any]) -> str:
     'forecast: 70% AutoETS, 30% MSTL (weights from 9 windows); support count'
     """
     laws = ", ".join(f"{weight:.0%} {name}" for name, weight in found["weights"].items() if weight >= 0.005)
-    return f"forecast: {laws} (weights from {found['windows']:,} windows); support {', '.join(found['supports'])}"
+    seasons = f"; {found['seasons']}" if found.get("seasons") else ""
+    support = ", ".join(found["supports"])
+    return f"forecast: {laws} (weights from {found['windows']:,} windows); support {support}{seasons}"
 
 
 # Charts over time
