@@ -254,7 +254,10 @@ def test_a_frame_and_its_shuffle_give_one_panel(values: list[float | None], name
         ("ds,y\n1998Q1,1\n1998Q5,2\n", "line 2, column 'ds': '1998Q1' is not a time stamp; write 2024-01-31"),
         ("ds,y\n1998M01,1\n1998M13,2\n", "line 2, column 'ds': '1998M01' is not a time stamp"),
         ("ds,y\n,1\n2020-01-02,2\n", "line 2, column 'ds': the time stamp is empty"),
-        ("ds,y\n1/2/2020,1\n2/2/2020,2\n", "line 2, column 'ds': '1/2/2020' may be day/month or month/day"),
+        (
+            "ds,y\n1/2/2020,1\n2/2/2020,2\n",
+            r"line 2, column 'ds': '1/2/2020' may be 1 February 2020 \(day/month/year\) or 2 January 2020",
+        ),
         (
             "ds,y\n2020-01-01,1\n2020-01-01,2\n",
             "line 3, column 'ds': 2020-01-01 of series 'y' is on line 2 already; name",
