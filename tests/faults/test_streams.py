@@ -46,7 +46,7 @@ def test_a_closed_stream_is_no_traceback(name: str, server: ForkServer, bases: B
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A command in a shell, with an interpreter of its own."""
     line = command.replace("sgfn", f"{sys.executable} -m sgfn")
-    return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=900, check=False)
 
 
 FULL = """

@@ -38,7 +38,7 @@ def ranks(words: list[str], count: int = 2) -> list[str]:
         )
         for i in range(count)
     ]
-    outputs = [one.communicate(timeout=300)[0] for one in started]
+    outputs = [one.communicate(timeout=1200)[0] for one in started]
     assert [one.returncode for one in started] == [0] * count
     return outputs
 

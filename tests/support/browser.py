@@ -16,7 +16,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run"]
 FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-breakpad"]
 FLAGS += ["--hide-scrollbars", "--remote-debugging-pipe"]
-PATIENCE = 60.0
+PATIENCE = 600.0
 """Seconds after which a silent browser is given up."""
 KEYS = {"Tab": ("Tab", 9, ""), "Enter": ("Enter", 13, "\r"), " ": ("Space", 32, " ")}
 
