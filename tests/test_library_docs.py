@@ -143,6 +143,8 @@ def test_the_notebook_runs_and_shows_one_bar(kernel: Path) -> None:
 def test_a_wrong_notebook_fails(kernel: Path) -> None:
     cells = [nbformat.v4.new_code_cell("raise ValueError('sequences has no reward')")]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    client = NotebookClient(notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(kernel)}})
+    client = NotebookClient(
+        notebook, timeout=1200, kernel_name="python3", resources={"metadata": {"path": str(kernel)}}
+    )
     with pytest.raises(Exception, match="sequences has no reward"):
         client.execute()
