@@ -91,7 +91,7 @@ def test_the_live_table(stub: Path) -> None:
     states[0].seen.extend([(10.0, 0), (12.0, 80)])
     states[0].row["step"] = 15
     head, first, second = (line.split() for line in text_of(live_table(states, room=9)))
-    assert head == ["method", "noise", "done", "running", "failed", "step", "TV", "mean", "score", *RATES]
+    assert head == ["method", "noise", "done", "running", "failed", "step", "TV", "mean", "reward", *RATES]
     assert first == ["tb", "25%", "1/2", "1", "15/20", "0.2750", "0.5000", "40", "0:00:01"]
     assert second == ["db", "25%", "0/2", "2", "5/20", "1.1000", "0.5000"]
     states[0].status, states[1].status = "waiting", "done"
