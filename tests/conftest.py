@@ -4,6 +4,7 @@ import gc
 import itertools
 import re
 import shutil
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from _pytest.doctest import DoctestModule
 
 type_checks.install()  # before anything of ours is imported
 gc.disable()  # until tests are collected: what is imported stays
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a shell: commands would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 FOLDERS = itertools.count()
 
 

@@ -261,8 +261,6 @@ import multiprocessing, os, signal, time
 from functools import partial
 from processes import Pool, ProcessWorker, cut, itself
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit a deaf ear
-
 def nap(texts):
     time.sleep(0.1)
     return [float(text) for text in texts]
