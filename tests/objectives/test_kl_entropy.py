@@ -378,6 +378,7 @@ def test_config_chooses_base_and_weights(base: str, form: str) -> None:
 
 
 BLIND = "objective 'kl-entropy' weighs intentions, which form 'blind' ignores: use marginal or published"
+NOTHING = "objective 'kl-entropy' has no term left: entropy.base is none, policy_kl_term and dynamics_balance weigh 0"
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "gamma of 0": ({"entropy.gamma": 0.0}, "entropy.gamma must lie in [0.001, 0.999], got 0.0"),
     "gamma of 1": ({"entropy.gamma": 1.0}, "entropy.gamma must lie in [0.001, 0.999], got 1.0"),
@@ -386,6 +387,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "weight": ({"entropy.weight_kl": -1.0}, "entropy.weight_kl must lie in [0, 1e+06], got -1.0"),
     "blind": ({"objective": "kl-entropy", "form": "blind"}, BLIND),
     "blind base": ({"objective": "kl-entropy", "form": "blind", "entropy.base": "db"}, BLIND),
+    "nothing": (
+        {"objective": "kl-entropy", "entropy.base": "none", "entropy.weight_kl": 0, "entropy.weight_dynamics": 0},
+        NOTHING,
+    ),
 }
 
 

@@ -21,6 +21,8 @@ from sgfn.runs.metrics import RENAMED
 
 TERMS = ("base_loss", "policy_kl_term", "log_z", "log_pf", "log_pb", "end_flow")
 """What is drawn beside the entropy's figures of a run of `kl-entropy` on the grid; the dynamics balance is in both."""
+OTHERS = ("dynamics_nll", "reward", "length")
+"""What is drawn of any run of a flow network on the grid that learns its noise."""
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -92,7 +94,7 @@ def test_one_run(grid_run: Path) -> None:
 @pytest.mark.usefixtures("sketched")
 def test_several_runs_in_one_figure(grid_run: Path, words_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "all.png"
-    for runs, rows in (([words_run], 2), ([grid_run, words_run], 4)):
+    for runs, rows in (([words_run], 3), ([grid_run, words_run], 6)):
         height, width, _ = picture(report(runs, out)).shape
         assert round(height / width * 13.5 / 3.9) == rows
     assert not (grid_run / "report.png").exists()
@@ -151,16 +153,17 @@ def test_each_figure_of_the_entropy_is_drawn_as_the_file_has_it(entropy_run: Pat
     rows = metrics(entropy_run)
     for _ in range(2):
         drawn = curves(figure := draw([entropy_run]))
-        assert len(figure.axes) == 3 + 2 + 3  # loss, scores and distance; terms of loss and balance; the entropy
-        assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS, *TERMS}
-        for name in ("loss", *ENTROPY_METERS, *TERMS):
+        # loss, scores and distance; terms of loss and balance; log Z, rewards, noise model and length; the entropy
+        assert len(figure.axes) == 3 + 2 + 4 + 3
+        assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS, *TERMS, *OTHERS}
+        for name in ("loss", *ENTROPY_METERS, *TERMS, *OTHERS):
             assert drawn[name] == [[row["step"], row[name]] for row in rows]
         for row, name in zip(rows, ENTROPY_METERS, strict=False):  # other numbers in the file, other curves
             row[name] *= 0.75
         assert any(drawn[name] != [[row["step"], row[name]] for row in rows] for name in ENTROPY_METERS)
         put(entropy_run, rows)
     pixels = picture(report([entropy_run]))
-    assert round(pixels.shape[0] / pixels.shape[1] * 13.5 / 3.9) == 3
+    assert round(pixels.shape[0] / pixels.shape[1] * 13.5 / 3.9) == 4
 
 
 def test_labels_say_where_curves_end_and_what_they_are(entropy_run: Path) -> None:
@@ -179,7 +182,9 @@ def test_labels_say_where_curves_end_and_what_they_are(entropy_run: Path) -> Non
     assert panel(figure, "rho") is panel(figure, "r_gamma")
     terms = [label.partition(" \N{RIGHTWARDS ARROW}")[0] for label in names(panel(figure, "base_loss"))]
     assert terms == ["base", "policy KL \N{MINUS SIGN} log $r_\\gamma$, weight 0.5", "dynamics balance, weight 0.25"]
-    assert names(panel(figure, "end_flow"))[0].startswith("log Z \N{RIGHTWARDS ARROW}")
+    assert names(panel(figure, "log_z")) == [
+        f"log Z \N{RIGHTWARDS ARROW} {last['log_z']:#.3g}".replace("-", "\N{MINUS SIGN}")
+    ]
     assert figure.axes[0].get_title("left").endswith("25% noise: kl-entropy on marginal tb")
     assert panel(figure, "policy_kl").get_title("left").endswith("\N{GREEK SMALL LETTER LAMDA} 0.5 and 0.25")
     configure(entropy_run, objective="tb", exploration="entropy")
@@ -204,11 +209,11 @@ def test_the_ratio_has_its_bounds_where_it_has_any(variant: str, gamma: float, e
 
 def test_runs_without_these_figures_have_fewer_panels(grid_run: Path, entropy_run: Path) -> None:
     plain = draw([grid_run])
-    assert len(plain.axes) == 4
-    assert curves(plain).keys() == {"loss", "tv", "log_z", "log_pf", "log_pb", "end_flow"}
+    assert len(plain.axes) == 3 + 1 + 4
+    assert curves(plain).keys() == {"loss", "tv", "log_z", "log_pf", "log_pb", "end_flow", *OTHERS}
     bare = [{k: v for k, v in row.items() if k not in (*TERMS, *ENTROPY_METERS)} for row in metrics(entropy_run)]
     put(grid_run, bare)  # as written before they were measured
-    assert curves(draw([grid_run])).keys() == {"loss", "tv"}
+    assert curves(draw([grid_run])).keys() == {"loss", "tv", *OTHERS}
     for missing in (ENTROPY_METERS, ENTROPY_METERS[-1:]):
         put(entropy_run, [{k: v for k, v in row.items() if k not in missing} for row in metrics(entropy_run)])
         assert "r_gamma" not in curves(draw([entropy_run]))
@@ -219,7 +224,7 @@ def test_old_names_of_figures_are_still_drawn(entropy_run: Path) -> None:
     rows, old = metrics(entropy_run), {new: name for name, new in RENAMED.items()}
     put(entropy_run, [{old.get(k, k): v for k, v in row.items() if k not in TERMS} | {"mu": 0.1} for row in rows])
     drawn = curves(draw([entropy_run]))
-    assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS}
+    assert drawn.keys() == {"loss", "tv", *ENTROPY_METERS, *OTHERS}
     assert drawn["r_gamma"] == [[row["step"], row["r_gamma"]] for row in rows]
 
 
@@ -231,10 +236,12 @@ def test_every_term_of_the_kl_objective_is_drawn_with_exponent_and_noise(tmp_pat
     sgfn.evaluate(run, samples=50, device="cpu", max_states=1)
     figure, rows = draw([run]), metrics(run)
     drawn = curves(figure)
-    wanted = ("flow_loss", "projection_kl", "log_flow", "log_pf", "end_flow", "beta")
+    wanted = ("flow_loss", "projection_kl", "log_flow", "log_pf", "end_flow", "beta", "log_z", *OTHERS)
     assert all(drawn[name] == [[row["step"], row[name]] for row in rows] for name in wanted)
     assert any(", weight 0.5" in label for label in names(panel(figure, "projection_kl")))
     assert not any("dynamics balance" in label for label in names(panel(figure, "projection_kl")))  # only watched
+    entropy = json.loads((run / "exact.json").read_text())["dynamics_entropy"]
+    assert names(panel(figure, "dynamics_nll"))[1] == f"entropy of the true noise {entropy:.3g}"
     titles = [axis.get_title("left") for axis in figure.axes]
     assert any(title.startswith("Noise: true and full model, mean TV") for title in titles)
     found = json.loads((run / "exact.json").read_text())["kernel"]
@@ -244,17 +251,46 @@ def test_every_term_of_the_kl_objective_is_drawn_with_exponent_and_noise(tmp_pat
     assert found["learned"] != found["true"]
 
 
+def test_only_terms_of_the_loss_are_called_so(grid_run: Path, tmp_path: Path) -> None:
+    """What ways to explore found, and what chains and critics tell, stands by itself."""
+    explored, chain, critic = tmp_path / "explored", tmp_path / "chain", tmp_path / "critic"
+    sgfn.train("grid", small(exploration="novelty"), explored, device="cpu")
+    sgfn.train("grid", small(method="mh"), chain, device="cpu")
+    sgfn.train("grid", small(method="ppo"), critic, device="cpu")
+    for run, columns in (
+        (explored, ("reward", "best_reward")),
+        (chain, ("acceptance",)),
+        (critic, ("entropy", "value_error")),
+    ):
+        figure, rows = draw([run]), metrics(run)
+        titles = [axis.get_title("left") for axis in figure.axes]
+        assert not any(title.startswith("Terms of the loss") for title in titles)
+        assert all(curves(figure)[name] == [[row["step"], row[name]] for row in rows] for name in columns)
+    put(grid_run, [row | {"mine": 1.0} for row in metrics(grid_run)])  # but the part of an objective of one's own
+    assert panel(draw([grid_run]), "mine").get_title("left").startswith("Terms of the loss")
+
+
+def test_terms_within_the_base_are_seen_beside_it(entropy_run: Path) -> None:
+    """A base of `kl` is nearly its flow loss: two curves in one place, of which one is dashed."""
+    rows = [row | {"flow_loss": row["base_loss"], "projection_kl": 0.1} for row in metrics(entropy_run)]
+    put(entropy_run, rows)
+    axis = panel(draw([entropy_run]), "flow_loss")
+    found = {str(line.get_gid()): line.get_linestyle() != "-" for line in axis.lines if line.get_gid()}
+    assert [name for name, dashed in found.items() if dashed] == ["flow_loss", "projection_kl"]
+    assert next(iter(found)) == "base_loss"
+
+
 def test_runs_of_both_kinds_in_one_figure(grid_run: Path, words_run: Path, entropy_run: Path) -> None:
     odd = entropy_run.rename(entropy_run.parent / "a $b$ c_\N{HIRAGANA LETTER A}")  # neither a formula nor in the font
     figure = draw([grid_run, odd, words_run])
-    assert len(figure.axes) == 4 + 8 + 4
-    assert figure.get_size_inches().tolist() == pytest.approx([13.5, 7 * 3.9 + 0.3])
+    assert len(figure.axes) == 8 + 12 + 8
+    assert figure.get_size_inches().tolist() == pytest.approx([13.5, 10 * 3.9 + 0.3])
     titles = [axis.get_title("left").replace("\n", " ") for axis in figure.axes]
     assert titles[0] == "grid: grid, 25% noise: marginal tb"
     assert titles[3] == "grid: terms of the balance, means"
-    assert titles[4] == "a $b$ c_?: grid, 25% noise: kl-entropy on marginal tb"
-    assert titles[7] == "a $b$ c_?: terms of the loss, before their weights"
-    assert titles[12] == "words: words, 25% noise: marginal tb"
+    assert titles[8] == "a $b$ c_?: grid, 25% noise: kl-entropy on marginal tb"
+    assert titles[11] == "a $b$ c_?: terms of the loss, before their weights"
+    assert titles[20] == "words: words, 25% noise: marginal tb"
     picture(report([odd], odd / "out.png"))
 
 
@@ -270,15 +306,15 @@ def test_legends_cover_nothing_and_titles_keep_to_their_places(grid_run: Path, e
     shutil.copy(grid_run / "exact.json", entropy_run)
     figure = draw([grid_run, entropy_run, entropy_run])
     legends = [(axis, legend) for axis in figure.axes if (legend := axis.get_legend())]
-    assert len(legends) == 3 + 7 + 7
+    assert len(legends) == 7 + 11 + 11
     assert all(reach(axis) > legend.get_window_extent().y0 for axis, legend in legends)  # before room is made for them
     lay_out(figure).draw_without_rendering()
     boxes = [(axis, legend.get_window_extent()) for axis, legend in legends]
     assert all(reach(axis) <= box.y0 for axis, box in boxes)
-    assert all(axis.bbox.x0 <= box.x0 < box.x1 <= axis.bbox.x1 for axis, box in boxes)
+    assert not [(axis, box) for axis, box in boxes if not axis.bbox.x0 <= box.x0 < box.x1 <= axis.bbox.x1]
     texts = [(axis.get_title("left"), axis.findobj(Text)) for axis in figure.axes]
     titles = [t.get_window_extent() for title, some in texts for t in some if t.get_text() == title != ""]  # type: ignore[attr-defined]
-    assert len(titles) == 5 + 9 + 9  # with a panel for the noise model, which evaluate tells of
+    assert len(titles) == 9 + 13 + 13  # with a panel for the noise model, which evaluate tells of
     assert not any(a.overlaps(b) for i, a in enumerate(titles) for b in titles[:i])
     assert all(box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in titles)
 

@@ -15,7 +15,7 @@ from sgfn.learning.suitability import check_task
 from sgfn.learning.trainer import Trainer
 from sgfn.learning.unread import refuse_unread, unread, without_unread
 from sgfn.objectives import OBJECTIVES, scored_as
-from sgfn.objectives.registry import chain
+from sgfn.objectives.registry import NO_BASE, base_of, chain
 
 __all__ = [
     "METHODS",
@@ -61,6 +61,9 @@ def check_objective(config: TrainConfig) -> None:
     if form.name in entry.refuses:
         use = " or ".join(name for name in FORMS if name not in entry.refuses)
         raise ValueError(f"objective {entry.name!r} weighs intentions, which form {form.name!r} ignores: use {use}")
+    if entry.base is not None and base_of(entry, config) is None and not any(entry.weights(config).values()):
+        terms = " and ".join(entry.weights(config))
+        raise ValueError(f"objective {entry.name!r} has no term left: {entry.base[1]} is {NO_BASE}, {terms} weigh 0")
     least = max((one.least_batch for one in chain(config)), default=1)
     if config.batch < least:
         raise ValueError(f"objective {entry.name!r} compares trajectories of a batch: set --batch to {least} or more")

@@ -36,9 +36,20 @@ MEANINGS = {
     "log_z": "log Z as learned, or as the batch tells it (`vargrad`)",
 }
 """What each name of a part stands for."""
+BESIDE = {
+    "dynamics_nll": "-log P^(k|s,a), mean over valid steps: the loss of the noise model",
+    "reward": "R before the exponent, mean of a batch",
+    "length": "valid steps of a trajectory, mean",
+    "best_reward": "R before the exponent of the best object so far; ways to explore",
+    "lag": "updates between asking for a batch and training on it, mean; where batches are made ahead",
+    "acceptance": "share of the proposals that are taken; `mh` and `mars`",
+    "entropy": "entropy of the policy in nats, mean over steps; `a2c`, `ppo` and `sac`",
+    "value_error": "squared error of the critic, mean over steps; `a2c`, `ppo` and `sac`",
+}
+"""What each name of a figure stands for that is logged beside the loss and is no part of it."""
 TAKEN = frozenset(
-    {*MEANINGS, "step", "trajectories", "loss", "dynamics_nll", "log_reward", "length", "reward", "tv", "beta", "rate"}
-    | {"entropy_high", "entropy_low", "entropy", "ratio", "mu", "notice"}
+    {*MEANINGS, *BESIDE, "step", "trajectories", "loss", "log_reward", "tv", "beta", "rate"}
+    | {"entropy_high", "entropy_low", "ratio", "mu", "notice"}
 )
 """Names that another's objective may not give to its parts: ours, and those of older run folders."""
 

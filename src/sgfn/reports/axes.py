@@ -116,7 +116,7 @@ def add_legend(axes: Axes, columns: int = 1) -> None:
     axes.set_yticks([tick for tick in axes.get_yticks() if low <= tick <= high])
     axes.set_ylim(low, high)
     options = {"frameon": False, "fontsize": 9, "labelcolor": INK, "borderaxespad": 0.1}
-    axes.legend(loc="upper left", ncols=columns, columnspacing=1.0, handlelength=1.7, handletextpad=0.6, **options)
+    axes.legend(loc="upper left", ncols=columns, columnspacing=0.5, handlelength=1.7, handletextpad=0.6, **options)
 
 
 def fix_places(figure: Figure) -> None:

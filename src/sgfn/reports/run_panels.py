@@ -7,24 +7,37 @@ from matplotlib.axes import Axes
 
 from sgfn.objectives.registry import OBJECTIVES
 from sgfn.reports.proxy_figure import draw_proxy, proxy_title
-from sgfn.reports.sources import Source
+from sgfn.reports.sources import Source, number
 from sgfn.reports.training_figures import (
     BALANCE_TERMS,
     LOSS_TERMS,
     NAMED,
     balance_names,
     columns_of,
+    draw_alone,
     draw_entropies,
     draw_entropy_terms,
     draw_exponent,
     draw_kernels,
+    draw_noise_loss,
     draw_ratio,
+    draw_rewards,
     draw_terms,
     entropies_title,
     entropy_terms_title,
     own_columns,
     ratio_title,
 )
+
+OTHERS = {
+    "log_z": ("Logarithm of the total flow", "log Z"),
+    "length": ("Length of what came out", "steps"),
+    "lag": ("Updates since a batch was asked for", "updates"),
+    "acceptance": ("Proposals that are taken", "share"),
+    "entropy": ("Mean entropy of the policy", "nats"),
+    "value_error": ("Squared error of the critic", "mean of a batch"),
+}
+"""Columns of the metrics that have a panel each: its title, and the name of its vertical axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +50,12 @@ class Panel:
 
 
 def run_panels(source: Source) -> list[Panel]:
-    """All that a run's files have: terms of the loss, terms of the balance, exponent, noise model, proxy, entropy."""
-    found = [_loss_terms(source), _balance_terms(source), _exponent(source), _kernels(source), _proxy(source)]
-    return [panel for panel in found if panel is not None] + _entropy(source)
+    """All that a run's files have: terms of the loss, of the balance, log Z, rewards, exponent, noise model, proxy,
+    entropy, and what else was logged."""
+    found = [_loss_terms(source), _balance_terms(source), _alone(source, "log_z"), _rewards(source), _exponent(source)]
+    found += [_noise_loss(source), _kernels(source), _proxy(source), *_entropy(source)]
+    found += [_alone(source, column) for column in OTHERS if column != "log_z"]
+    return [panel for panel in found if panel is not None]
 
 
 def term_weights(source: Source) -> dict[str, float]:
@@ -69,13 +85,43 @@ def _loss_terms(source: Source) -> Panel | None:
 
 def _balance_terms(source: Source) -> Panel | None:
     rows, columns = source.rows, columns_of(source.rows, BALANCE_TERMS)
-    if columns in ([], ["log_z"]):
+    if not columns:
         return None
     return Panel(
         title="Terms of the balance, means",
         draw=lambda axes: draw_terms(axes, rows, columns, balance_names(source.form), {}),
         said=f"Terms of the balance over steps: {_ends(source, columns)}",
     )
+
+
+def _alone(source: Source, column: str) -> Panel | None:
+    """One column by itself; left out where it is not logged, and a length that never varies too."""
+    title, unit = OTHERS[column]
+    rows = [row for row in source.rows if column in row]
+    if not rows or (column == "length" and len({row[column] for row in rows}) < 2):
+        return None
+    said = f"{title} over steps: ends at {rows[-1][column]:.3g}"
+    return Panel(title=title, draw=lambda axes: draw_alone(axes, rows, column, unit), said=said)
+
+
+def _rewards(source: Source) -> Panel | None:
+    """Rewards of batches; a method without a loss has them in its first panel."""
+    rows = [row for row in source.rows if "reward" in row]
+    if not rows or "loss" not in rows[-1]:
+        return None
+    columns = [name for name in ("reward", "best_reward") if name in rows[-1]]
+    said = f"Rewards before the exponent over steps: {_ends(source, columns)}"
+    return Panel(title="Rewards of what came out", draw=lambda axes: draw_rewards(axes, rows), said=said)
+
+
+def _noise_loss(source: Source) -> Panel | None:
+    """The loss of the noise model; left out where it is not learned."""
+    rows = [row for row in source.rows if "dynamics_nll" in row]
+    if not rows or source.config.dynamics.mode == "known":
+        return None
+    least = number(source.results.get("dynamics_entropy"))
+    said = f"Loss of the noise model over steps: ends at {rows[-1]['dynamics_nll']:.3g}"
+    return Panel(title="Loss of the noise model", draw=lambda axes: draw_noise_loss(axes, rows, least), said=said)
 
 
 def _exponent(source: Source) -> Panel | None:

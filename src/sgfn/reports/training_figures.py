@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from sgfn.config import EntropyConfig, TrainConfig
 from sgfn.objectives.parts import TAKEN
 from sgfn.reports.axes import add_legend, count_axis, ending, log_scale, name_axes
-from sgfn.reports.looks import FLOOR, INK, MUTED, OURS, RULE, TARGET, WHITE, look_of
+from sgfn.reports.looks import DASHED, FLOOR, INK, MUTED, OURS, RULE, TARGET, WHITE, look_of
 from sgfn.reports.sources import Rows, Source
 
 WIDE = 50
@@ -118,22 +118,29 @@ def draw_entropy_terms(axes: Axes, rows: Rows) -> None:
     add_legend(axes)
 
 
-LOSS_TERMS = ("flow_loss", "projection_kl", "base_loss", "policy_kl_term", "dynamics_balance")
-"""Terms that a loss is a weighted sum of, by their names in the metrics."""
-BALANCE_TERMS = ("log_z", "log_flow", "log_pf", "log_dynamics", "log_pb", "end_flow", "log_policy", "log_expected")
+LOSS_TERMS = ("base_loss", "policy_kl_term", "dynamics_balance", "flow_loss", "projection_kl")
+"""Terms that a loss is a weighted sum of, by their names in the metrics; where the base has terms, they come last."""
+BALANCE_TERMS = ("log_flow", "log_pf", "log_dynamics", "log_pb", "end_flow", "log_policy", "log_expected")
 """Terms of a balance, by their names in the metrics."""
+WITHIN_BASE = ("flow_loss", "projection_kl")
+"""Terms of `kl`, which are those of the base where `kl-entropy` is built on it."""
 NAMED = {
     "flow_loss": "flow loss",
     "projection_kl": "projection KL",
     "base_loss": "base",
     "policy_kl_term": "policy KL \N{MINUS SIGN} log $r_\\gamma$",
     "dynamics_balance": "dynamics balance",
-    "log_z": "log Z",
     "log_flow": "log F(s)",
     "log_dynamics": "log P\N{MODIFIER LETTER CIRCUMFLEX ACCENT}(k|s,a)",
     "end_flow": "end flow, log $R^\\beta$",
     "log_policy": "log $\\pi$(a|s)",
     "log_expected": "log expected flow",
+    "log_z": "log Z",
+    "length": "mean length",
+    "lag": "mean lag",
+    "acceptance": "share taken",
+    "entropy": "mean entropy",
+    "value_error": "mean squared error",
 }
 """Names of metrics in legends; log_pf and log_pb depend on the form."""
 FORWARD = {"published": "log $\\pi$(a|s)", "blind": "log $\\pi$(k|s)", "outcome": "log c(k|s)"}
@@ -155,11 +162,13 @@ def draw_terms(
 ) -> None:
     """Draw columns of the metrics together; a weight, where there is one, is told in the legend."""
     name_axes(axes, "step", "mean of a batch")
+    based = "base_loss" in columns  # of which other terms may be nearly all: dashed, both are seen
     for at, column in enumerate(columns):
         weight = f", weight {weights[column]:g}" if column in weights else ""
         look = look_of(at)
+        line = DASHED if based and column in WITHIN_BASE else look.line
         there = [row for row in rows if column in row]
-        draw_column(axes, there, column, look.colour, label=names.get(column, column) + weight, linestyle=look.line)
+        draw_column(axes, there, column, look.colour, label=names.get(column, column) + weight, linestyle=line)
     values = [row[column] for row in rows for column in columns if column in row]
     if min(values) > 0 and max(values) > WIDE * min(values):  # else the small ones lie on the axis
         log_scale(axes, min(values) / 1.2, max(values) * 1.2)
@@ -175,10 +184,39 @@ def balance_names(form: str) -> dict[str, str]:
     return NAMED | {"log_pf": forward, "log_pb": backward}
 
 
+def draw_alone(axes: Axes, rows: Rows, column: str, unit: str) -> None:
+    """Draw one column of the metrics over steps; the legend tells where it ends."""
+    name_axes(axes, "step", unit)
+    draw_column(axes, rows, column, OURS, label=NAMED.get(column, column))
+    axes.ticklabel_format(axis="y", useOffset=False)
+    add_legend(axes)
+
+
 def draw_exponent(axes: Axes, rows: Rows) -> None:
     """Draw the reward exponent over steps."""
     name_axes(axes, "step", "exponent $\\beta_t$")
     draw_column(axes, rows, "beta", OURS)
+
+
+def draw_noise_loss(axes: Axes, rows: Rows, least: float | None) -> None:
+    """Draw the loss of the noise model over steps, and the least that it can be, where that is known."""
+    name_axes(axes, "step", "nats per step")
+    draw_column(axes, rows, "dynamics_nll", OURS, label=f"\N{MINUS SIGN}{NAMED['log_dynamics']}")
+    if least is not None:
+        axes.axhline(least, color=MUTED, **BOUND, label=f"entropy of the true noise {least:.3g}")
+    axes.ticklabel_format(axis="y", useOffset=False)
+    add_legend(axes)
+
+
+def draw_rewards(axes: Axes, rows: Rows) -> None:
+    """Draw the mean reward of batches over steps, and the best one so far, where it is logged."""
+    name_axes(axes, "step", "R before its exponent")
+    draw_column(axes, rows, "reward", OURS, label="mean of a batch")
+    if "best_reward" in rows[-1]:
+        there = [row for row in rows if "best_reward" in row]
+        draw_column(axes, there, "best_reward", TARGET, label="best so far", linestyle=DASHED)
+    axes.ticklabel_format(axis="y", useOffset=False)
+    add_legend(axes)
 
 
 def draw_kernels(axes: Axes, kernel: Mapping[str, Any]) -> None:
