@@ -194,9 +194,10 @@ def best_table() -> str:
     return table(head, lines)
 
 
-def was_run(cell: str, alpha: float) -> bool:
-    """Whether a task was run at a noise level."""
-    return any((row["cell"], row["alpha"]) == (cell, alpha) for row in hard_rows())
+def was_run(cell: str, alpha: float, way: str | None = None) -> bool:
+    """Whether a task was run at a noise level, by a way or by any."""
+    here = [row for row in hard_rows() if (row["cell"], row["alpha"]) == (cell, alpha)]
+    return any(way in (None, row["way"]) for row in here)
 
 
 def reached_by_none(ways: list[str], cell: str, alpha: float, goal: str) -> bool:
@@ -205,7 +206,9 @@ def reached_by_none(ways: list[str], cell: str, alpha: float, goal: str) -> bool
 
 
 def peer_said(cell: str, alpha: float, goal: str) -> str:
-    """The best of PPO, SAC and MARS."""
+    """The best of PPO, SAC and MARS; none where none of them reached the goal, and that none was run."""
+    if not any(was_run(cell, alpha, peer) for peer in PEERS):
+        return "not run"
     way, calls = first([*PEERS], cell, alpha, goal)
     return "none" if calls == math.inf else f"{way} {calls:,.0f}"
 
@@ -213,11 +216,14 @@ def peer_said(cell: str, alpha: float, goal: str) -> str:
 def ways_table() -> str:
     """Median calls until all that is hidden was hit, by way and task, at the lowest, middle and highest noise."""
     cells, alphas, ways = axes()
-    lines = []
-    for way in ways:
-        entries = [[reached(cell, alpha, way, FOUND) for alpha in alphas] for cell in cells]
-        lines.append([way, *(" / ".join("-" if v == math.inf else f"{v:,.0f}" for v in entry) for entry in entries)])
+    lines = [[way, *(" / ".join(call_said(cell, one, way) for one in alphas) for cell in cells)] for way in ways]
     return table(["way", *cells], lines)
+
+
+def call_said(cell: str, alpha: float, way: str) -> str:
+    """Median calls of a way until all was found; a dash where most seeds did not, a dot where it was not run."""
+    calls = reached(cell, alpha, way, FOUND)
+    return f"{calls:,.0f}" if calls < math.inf else "-" if was_run(cell, alpha, way) else "."
 
 
 def thirds_line() -> str:
@@ -236,11 +242,25 @@ def thirds_line() -> str:
     return f"{claim} (medians; {seeds_said()}): {', '.join(parts)}." + older_note(hard_rows())
 
 
-def seeds_said() -> str:
-    """How many seeds the runs of a task, noise level and way have."""
-    sizes = [len(rows) for rows in groups(hard_rows(), ("cell", "alpha", "way")).values()]
+def seeds_said(ways: tuple[str, ...] = ()) -> str:
+    """How many seeds the runs of a task, noise level and way have; of some ways, or of all."""
+    found = groups(hard_rows(), ("cell", "alpha", "way"))
+    sizes = [len(rows) for (_, _, way), rows in found.items() if not ways or way in ways]
     few, most = min(sizes), max(sizes)
     return f"{most} seed" + "s" * (most > 1) if few == most else f"{few} to {most} seeds"
+
+
+def seeds_line() -> str:
+    """How many seeds each way has, those with as many together."""
+    together: dict[str, list[str]] = {}
+    for way in axes()[2]:
+        together.setdefault(seeds_said((way,)), []).append(way)
+    if not together:
+        return "Not run yet."
+    parts = "; ".join(f"{', '.join(f'`{way}`' for way in ways)}: {seeds}" for seeds, ways in together.items())
+    return (
+        f"Not all ways have all seeds on all tasks. {parts}. A way of ours with fewer than {FEWEST} is not called best."
+    )
 
 
 def goals_of(cell: str) -> tuple[str, ...]:
@@ -268,7 +288,8 @@ def entropy_lines() -> str:
                 f"temperature {shown['entropy']}, by state {shown['entropy-state']}; "
                 f"fewer by a fifth or more at {won} of {len(alphas)} noise levels."
             )
-    return "\n".join(lines)
+    note = f"\n\nMedians; r_gamma as temperature has {seeds_said(ENTROPY[:1])}, by state {seeds_said(ENTROPY[1:])}."
+    return "\n".join(lines) + (note if lines else "")
 
 
 def heat_lines() -> str:
@@ -315,6 +336,7 @@ TABLES = {
     "explore-validation": validation_table,
     "explore-best": best_table,
     "explore-thirds": thirds_line,
+    "explore-seeds": seeds_line,
     "explore-ways": ways_table,
     "explore-entropy": entropy_lines,
     "explore-heat": heat_lines,

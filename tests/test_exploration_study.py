@@ -139,6 +139,21 @@ def test_factors_are_those_of_medians_and_never_count_more_than_the_budget(monke
     assert "| over 9,000 | local | 2,000 (1,000 to never) | at least 4.5 | none |" in exploration_tables.best_table()
 
 
+def test_how_many_seeds_each_way_has_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = rows(constant_low=[1, 2, 3], local=[1, 2, 3], entropy=[4, 5], ppo=[None])
+    monkeypatch.setattr(exploration_tables, "hard_rows", lambda: few)
+    assert (
+        "`constant .01`, `local`: 3 seeds; `entropy`: 2 seeds; `ppo`: 1 seed. A way" in exploration_tables.seeds_line()
+    )
+    elsewhere = [row | {"alpha": 0.1} for row in few if row["way"] == "local"]
+    monkeypatch.setattr(exploration_tables, "hard_rows", lambda: few + elsewhere)
+    assert "| ppo | - / . |" in exploration_tables.ways_table()
+    assert exploration_tables.peer_said("corners 1 x 2", 0.0, "found") == "none"
+    assert exploration_tables.peer_said("corners 1 x 2", 0.1, "found") == "not run"
+    monkeypatch.setattr(exploration_tables, "hard_rows", list)
+    assert exploration_tables.seeds_line() == "Not run yet."
+
+
 def test_the_ways_of_most_interest_are_two_seeds_ahead_of_the_others(tmp_path: Path) -> None:
     wanted = exploration.study_of("grids", range(21, 26), tmp_path / "a.json")
     order = sorted(wanted.cells, key=lambda cell: cell.turn)
