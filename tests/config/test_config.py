@@ -332,8 +332,8 @@ def test_with_reaches_into_components_and_leaves_the_rest() -> None:
     ("name", "said"),
     [
         ("hiden", "'net.hidden' or 'dynamics.hidden' or 'novelty.hidden'"),
-        ("lr", "'optim.lr' or 'dynamics.lr' or 'novelty.lr'"),  # not 'rl', which is as near
-        ("alpha", "'noise.alpha'"),
+        ("lrs", "'optim.lr' or 'dynamics.lr' or 'novelty.lr'"),  # not 'rl', which is as near
+        ("gamma", "'entropy.gamma'"),
     ],
 )
 def test_a_field_of_a_component_is_suggested_with_it(name: str, said: str) -> None:

@@ -52,3 +52,18 @@ def test_flags_of_other_systems_get_a_hint(words: list[str], said: str, capsys: 
 
 def test_other_words_get_none() -> None:
     assert hint("--nonsense") == hint("lr") == hint("--optim.lr") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lr", "config: field 'lr' is unknown: use optim.lr (learning rate of policy and flow)"),
+        ("reward_exp", "config: field 'reward_exp' is unknown: use beta (exponent of the reward)"),
+        ("entropy_ratio", "config: field 'entropy_ratio' is unknown: use objective kl-entropy"),
+        ("ll_diff", "config: field 'll_diff' is unknown: here it is loss"),
+    ],
+)
+def test_settings_of_other_systems_get_a_hint_in_code_too(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        TrainConfig().with_(**{name: 1})
+    assert str(caught.value).startswith(said)

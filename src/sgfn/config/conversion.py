@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from sgfn.config.checks import nearest, one_of, quoted, require
+from sgfn.config.names import words_on
 
 T = TypeVar("T")
 
@@ -79,6 +80,8 @@ def _check_field(config: Any, prefix: str, name: str, known: Iterable[str]) -> N
     """Raise unless a field is known; one that only components have is suggested with theirs."""
     if name in known:
         return
+    if not prefix and (elsewhere := words_on(name, dashes="")):
+        raise ValueError(f"config: field {name!r} is unknown: {elsewhere}")
     parts = {f.name: getattr(config, f.name) for f in fields(config)}
     inner = [(part, f.name) for part, value in parts.items() if is_dataclass(value) for f in fields(value)]
     end = name if nearest(name, parts) else nearest(name, [own for _, own in inner])

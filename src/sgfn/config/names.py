@@ -61,8 +61,20 @@ def hint(word: str) -> str:
     ('use --optim.lr (learning rate of policy and flow)', '')
     """
     name = word.partition("=")[0].lstrip("-").replace("-", "_")
+    return words_on(name) if word.startswith("--") else ""
+
+
+def words_on(name: str, dashes: str = "--") -> str:
+    """What a name of another system is called here; empty where it is not known. Settings have no dashes in code.
+
+    >>> words_on("gamma_entropy", dashes="")
+    'use entropy.gamma (gamma of the entropy ratio)'
+    """
     found = ELSEWHERE.get(name)
-    if not word.startswith("--") or found is None:
+    if found is None:
         return ""
-    verb = "use " if found.ours.startswith("--") else "here it is "
-    return f"{verb}{found.ours} ({found.about})"
+    if not found.ours.startswith("--"):
+        return f"here it is {found.ours} ({found.about})"
+    setting, space, value = found.ours.removeprefix("--").partition(" ")
+    setting = setting if dashes else setting.replace("-", "_")
+    return f"use {dashes}{setting}{space}{value} ({found.about})"
