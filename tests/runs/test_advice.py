@@ -11,7 +11,7 @@ import sgfn
 from sgfn.cli.commands import main
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.trainer import Trainer
-from sgfn.runs.advice import advice, no_distance, on_floor
+from sgfn.runs.advice import NO_REWARD, advice, no_distance, on_floor
 
 FLOOR = "the log-reward sits on its floor: hardly any sample scores above --reward.minimum"
 
@@ -35,6 +35,12 @@ def test_a_law_near_the_uniform_one_is_told() -> None:
     )
     assert told("tfbind8", {"log_reward": -1.0, "tv": 0.2}) == []
     assert told("tfbind8", {"log_reward": -1.0}) == []
+
+
+def test_terms_without_a_base_are_told_that_they_do_not_know_the_reward() -> None:
+    row, changes = {"log_reward": -1.0, "tv": 0.40}, {"objective": "kl-entropy", "entropy__base": "none"}
+    assert told("tfbind8", row, **changes) == [NO_REWARD]
+    assert told("tfbind8", row, objective="kl-entropy")[0].startswith("TV 0.400 is near")
 
 
 def test_why_there_is_no_distance_is_told_where_histories_are_too_many() -> None:

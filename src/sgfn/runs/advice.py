@@ -14,11 +14,18 @@ from sgfn.landscapes.tasks import Task
 from sgfn.landscapes.transforms import ScoreTransform
 from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
+from sgfn.objectives.registry import NO_BASE
 
 NEAR_FLOOR = 0.05
 """Nats above the lowest log-reward up to which a mean counts as on it."""
 LITTLE = 0.1
 """Share of the way from the uniform policy to the best reachable law (or the target) that counts as little."""
+
+NO_REWARD = (
+    "the loss does not know the reward (--entropy.base none): its terms alone shape the policy, whatever is rewarded, "
+    "and longer training brings its law no nearer to the target"
+)
+"""What is said of terms that stand alone, as an ablation."""
 
 
 def advice(learner: Learner, row: dict[str, Any], known: Float[Tensor, " N"] | None = None) -> list[str]:
@@ -27,7 +34,8 @@ def advice(learner: Learner, row: dict[str, Any], known: Float[Tensor, " N"] | N
     `known` are the log-rewards of all objects before the exponent, where somebody has them: nothing is scored again.
     """
     found = [learner.task.landscape.trouble(), on_floor(learner.task, row.get("log_reward"))]
-    found.append(near_uniform(learner, row.get("tv"), known))
+    alone = learner.config.objective == "kl-entropy" and learner.config.entropy.base == NO_BASE
+    found.append(NO_REWARD if alone else near_uniform(learner, row.get("tv"), known))
     if isinstance(learner, Trainer):
         found.append(learner.aimed.missed() if learner.aimed is not None else "")
         found.append(no_distance(learner))
