@@ -185,7 +185,7 @@ def test_predictions_of_a_plate_are_no_measurements(tmp_path: Path, library: pd.
     words = r"line 2, column 'score': 4 rows have the scores that were predicted of their orders.*--score-column"
     with pytest.raises(ValueError, match=words):
         carry_on(tmp_path / "1", sheet, {})
-    with pytest.raises(ValueError, match="not measured ones.*score_column="):
+    with pytest.raises(ValueError, match=r"not measured ones.*score_column="):
         Designer.load(tmp_path / "1").tell(plate)
     plate.assign(score=[truth(order) for order in plate.order]).to_csv(sheet, index=False)
     session = carry_on(tmp_path / "1", sheet, {})
