@@ -114,7 +114,7 @@ def test_intervals_of_logarithms_are_those_of_logarithms() -> None:
     scores = np.exp(middle + sd * generator.normal(size=4000))
     told = pd.DataFrame({"predicted": np.exp(middle), "predicted_sd": np.exp(middle) * np.sinh(sd), "score": scores})
     assert np.abs(coverage(told, log=True) - LEVELS).max() < 0.03
-    assert coverage(told)[LEVELS.index(0.8)] > 0.85  # as normal in the scores themselves they look too wide
+    assert np.abs(coverage(told) - LEVELS).max() > 0.1  # as normal in the scores themselves
     below, above = interval(told, log=True)
     inside = (told.score > told.predicted - below) & (told.score < told.predicted + above)
     assert abs(inside.mean() - 0.8) < 0.03
