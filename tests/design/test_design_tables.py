@@ -126,6 +126,14 @@ def test_transforms_fit_other_values_and_tell_scores(library: pd.DataFrame, tran
     assert np.allclose(turned.expected, 1 / found.expected, rtol=1e-6 if transform == "log" else 0.5)
 
 
+def test_under_noise_the_expectation_is_that_of_the_logarithm(library: pd.DataFrame) -> None:
+    straight = plate(library.assign(score=3 * library.score), noise=0.2)
+    found = plate(library.assign(score=np.exp(3 * library.score)), noise=0.2, transform="log")
+    assert found.order.tolist() == straight.order.tolist()
+    assert np.allclose(found.expected, np.exp(straight.expected))
+    assert np.allclose(found.score, np.exp(straight.score))
+
+
 def test_weights_and_replicates_count(library: pd.DataFrame) -> None:
     wrong = library.sample(30, random_state=0).assign(score=9.0)
     mixed = pd.concat([library.assign(w=1.0), wrong.assign(w=0.0)], ignore_index=True)

@@ -16,7 +16,8 @@ from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import Designer
 from sgfn.design.search import SearchConfig
 from sgfn.design.sessions import begin
-from sgfn.reports.design_figures import plate_figure
+from sgfn.reports.design_figures import LEVELS, coverage, interval, plate_figure, predicted_figure
+from sgfn.reports.pages.design import plate_table
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,8 @@ def test_a_round_says_like_with_like(table: Path, tmp_path: Path, capsys: pytest
     shown = [word for word in said.split() if word in orders.index]
     assert shown == orders.sort_values("expected", kind="stable").index[:10].tolist()  # low ones are good
     assert "the 10 of 14 orders with the best expected scores" in said
+    assert "x or /" in said  # a deviation of a logarithm is a factor
+    assert "+-" not in said
     found = re.search(r"by the proxy: (\S+) now, (\S+) after this plate \(best measured (\S+), luck included\)", said)
     assert found is not None
     assert float(found[2]) <= float(found[1])
@@ -102,3 +105,21 @@ def test_the_best_wells_are_darkest_and_numbers_fit(sign: float) -> None:
     FigureCanvasAgg(figure).draw()
     disc = np.sqrt(full.get_sizes()[0]) * figure.dpi / 72
     assert max(text.get_window_extent().width for text in axes.texts) <= disc
+
+
+def test_intervals_of_logarithms_are_those_of_logarithms() -> None:
+    """Scores over five decades, normal in logarithms with the deviation that was predicted."""
+    generator = np.random.default_rng(0)
+    middle, sd = generator.uniform(-6, 6, 4000), 1.5
+    scores = np.exp(middle + sd * generator.normal(size=4000))
+    told = pd.DataFrame({"predicted": np.exp(middle), "predicted_sd": np.exp(middle) * np.sinh(sd), "score": scores})
+    assert np.abs(coverage(told, log=True) - LEVELS).max() < 0.03
+    assert np.abs(coverage(told) - LEVELS).max() > 0.1  # as normal in the scores themselves
+    below, above = interval(told, log=True)
+    inside = (told.score > told.predicted - below) & (told.score < told.predicted + above)
+    assert abs(inside.mean() - 0.8) < 0.03
+    drawn = predicted_figure(told.head(50).assign(round=1), log=True).axes[0]
+    assert (drawn.get_xscale(), drawn.get_yscale()) == ("log", "log")
+    orders = pd.DataFrame({"well": ["A1"], "order": ["ACGT"], "expected": [2.0], "sd": [2 * np.sinh(np.log(3.0))]})
+    assert plate_table(orders, log=True).rows == [["A1", "ACGT", "2", "3"]]
+    assert plate_table(orders).rows == [["A1", "ACGT", "2", "2.67"]]

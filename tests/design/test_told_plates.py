@@ -173,3 +173,28 @@ def test_decimal_commas_are_told_and_what_may_be_thousands_is_refused(folder: Pa
     assert any("new.csv: column 'score': commas are read as decimal commas" in line for line in session.notices)
     with pytest.raises(ValueError, match=r"new\.csv, line 2, column 'score': '1,500' .*write 1500 or 1\.500"):
         carry_on(folder, told(tmp_path, f"{order};1,500", f"{other};2", header="order;score"), {})
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+def test_predictions_of_a_plate_are_no_measurements(tmp_path: Path, library: pd.DataFrame, rate: float) -> None:
+    made = Designer("dna", proxy="ridge", noise=rate).fit(library)
+    plate = made.propose(4).orders
+    made.save(tmp_path / "1")
+    sheet = tmp_path / "filled.csv"
+    plate.to_csv(sheet, index=False)
+    words = r"line 2, column 'score': 4 rows have the scores that were predicted of their orders.*--score-column"
+    with pytest.raises(ValueError, match=words):
+        carry_on(tmp_path / "1", sheet, {})
+    with pytest.raises(ValueError, match=r"not measured ones.*score_column="):
+        Designer.load(tmp_path / "1").tell(plate)
+    plate.assign(score=[truth(order) for order in plate.order]).to_csv(sheet, index=False)
+    session = carry_on(tmp_path / "1", sheet, {})
+    assert session.notices == []  # the plate's own columns need no notice, and its `error` is none of a measurement
+    plate.assign(score=["", "", *(truth(order) for order in plate.order[2:])], reader="a").to_csv(sheet, index=False)
+    assert any(notice.endswith("columns not read: reader") for notice in carry_on(tmp_path / "1", sheet, {}).notices)
+
+
+def test_a_plate_told_by_its_wells_alone_is_told_to_name_its_orders(folder: Path, tmp_path: Path) -> None:
+    words = r"line 1: neither 'order' nor 'sequence' is in the header \(well, score\); write into a column order"
+    with pytest.raises(ValueError, match=words):
+        carry_on(folder, told(tmp_path, "A1,1", header="well,score"), {})

@@ -136,7 +136,8 @@ def run_propose(args: DesignPropose) -> None:
     err.print(f"proposed in {proposal.seconds:.0f} s", soft_wrap=True)
     if args.json:
         return print_json(proposal.to_json() | {"folder": str(folder), "orders_file": str(folder / "orders.csv")})
-    print_proposal(proposal, minimise=session.designer.config.minimise)
+    config = session.designer.config
+    print_proposal(proposal, minimise=config.minimise, log=config.transform == "log")
     out.print(f"{len(proposal)} orders in {folder / 'orders.csv'}, page in {folder / 'page.html'}", soft_wrap=True)
     after = next_folder(folder, session.designer.round + 1)
     following = command("design", "propose", folder, measured="new.csv", out=after) + again(session.designer.code)
@@ -156,8 +157,8 @@ def next_folder(folder: Path, number: int) -> Path:
     return folder.with_name(f"{counted[1]}{count:0{len(counted[2])}d}")
 
 
-def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
-    """Print the best orders, and what the plate should bring."""
+def print_proposal(proposal: Any, *, minimise: bool = False, log: bool = False) -> None:
+    """Print the best orders, and what the plate should bring; of logarithms the uncertainty is a factor."""
     kinds = {
         "well": str,
         "order": str,
@@ -170,7 +171,7 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
         "well": "well",
         "order": "order",
         "expected": "expect",
-        "sd": "+-",
+        "sd": "x or /" if log else "+-",
         "intact": "intact",
         "score": "if intact",
     }
@@ -180,6 +181,10 @@ def print_proposal(proposal: Any, *, minimise: bool = False) -> None:
     best = proposal.orders.sort_values("expected", ascending=minimise, kind="stable").head(SHOWN)
     if len(best) < len(proposal):
         out.print(f"the {SHOWN} of {len(proposal)} orders with the best expected scores:", soft_wrap=True)
+    if log:
+        from sgfn.landscapes.transforms import deviation_factor  # numpy and torch are there when a plate is
+
+        best = best.assign(sd=deviation_factor(best.expected.to_numpy(float), best.sd.to_numpy(float)))
     table = Table(box=None, header_style="bold")
     for name, head in heads.items():  # an order is folded where it is long, never cut
         widest = min(int(best.order.str.len().max()), 32)

@@ -40,6 +40,8 @@ NOISE = "noise.kind"
 """The field by which a folder names the code of a noise."""
 WEAK, FEW = 0.2, 30
 """Rank correlation in cross-validation, and number of sequences, below which a proxy is said to know little."""
+SAME, SHARE = 1e-9, 0.1
+"""Relative difference up to which a told score is the predicted one, and share of such rows that is refused."""
 FAR = 100.0
 """Distance from the median, in ranges of the middle half of the scores, from which on a score is told as an outlier."""
 Figures = Float64[np.ndarray, " N"]
@@ -83,6 +85,8 @@ class Designer:
         self.measured = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in MEASURED.items()})
         self.pending: dict[str, tuple[float, float]] = {}
         """Orders that were proposed and not measured yet, with expected score and standard deviation."""
+        self.foretold: dict[str, float] = {}
+        """Predicted score of each order of the last plate if it comes out intact, as its table has it."""
         self.round = 0
         """Number of plates proposed so far."""
         self.ignored: tuple[str, ...] = ()
@@ -146,7 +150,7 @@ class Designer:
         found = read_round(data, self.config, flags=flags)
         self.ignored, self.notices = found.ignored, (*self._read_as(found), *_unmeasured(found))
         self.measured = with_round(found.rows, 0)
-        self.pending, self.round, self.weights, self.proxy = {}, 0, None, None
+        self.pending, self.foretold, self.round, self.weights, self.proxy = {}, {}, 0, None, None
         if self.noise_settings is not None:
             self.make_noise(self.noise_settings)
         self.space  # noqa: B018 -- lengths and constraints are checked now
@@ -163,6 +167,7 @@ class Designer:
         self._need_data()
         found = read_round(data, self.config, told=True, flags=flags)
         self._refuse_lengths(found, flags)
+        self._refuse_predictions(found, flags)
         self.ignored, self.notices = found.ignored, self._notices(found)
         unknown, rows = (np.nan, np.nan), found.rows
         predicted = [self.pending.get(order, unknown) for order in rows.order]
@@ -185,6 +190,17 @@ class Designer:
                 what = f"{shorten(order)!r} has {len(order)} letters and was not ordered, and all before have {seen}"
                 fix = f"correct or remove the row, or allow it with {allow}"
                 raise found.table.problem(f"{what}; {fix}", row, found.order_column)
+
+    def _refuse_predictions(self, found: RoundTable, flags: bool) -> None:
+        """Raise where scores are those that the plate's own table predicted: nobody measured them."""
+        ours = [self.foretold.get(order, np.nan) for order in found.rows.order]
+        same = np.flatnonzero(np.isclose(found.rows.score.to_numpy(dtype=float), ours, rtol=SAME, atol=0.0))
+        if len(same) < max(2, SHARE * len(ours)):
+            return
+        what = f"{len(same)} rows have the scores that were predicted of their orders, not measured ones"
+        chosen = "--score-column" if flags else "score_column="
+        fix = f"write what was measured there, nothing where nothing was, or choose its column with {chosen}"
+        raise found.table.problem(f"{what}; {fix}", int(same[0]), self.config.score_parts[0][0])
 
     def _notices(self, found: RoundTable) -> tuple[str, ...]:
         """What to know of a table that was told."""
@@ -235,6 +251,7 @@ class Designer:
         orders = self._orders(space, units, choice)
         figures = zip(orders.expected.astype(float), orders.sd.astype(float), strict=True)
         self.pending |= dict(zip(orders.order, figures, strict=True))
+        self.foretold = dict(zip(orders.order, orders.score.astype(float), strict=True))
         self.proxy = None  # each round has its own seed
         return Proposal(
             round=self.round,

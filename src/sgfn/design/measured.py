@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from sgfn.config.checks import nearest, shorten
 from sgfn.config.tables import Table, spell
 from sgfn.design.settings import DesignConfig
 from sgfn.landscapes.measurements import ALPHABETS, Measurements, read_measurements, table_of
@@ -80,6 +81,9 @@ def read_round(source: Source, config: DesignConfig, *, told: bool = False, flag
     table, unmeasured = with_scores(whole, [name for name, _ in config.score_parts])
     frame, ordered = table.frame, told and ORDER in table.columns and not _numbered(table, config)
     sequence = ORDER if ordered and config.sequence_column not in frame else config.sequence_column
+    if told and not ordered and sequence not in frame and not nearest(sequence, table.columns):
+        what = f"neither {ORDER!r} nor {sequence!r} is in the header ({shorten(', '.join(table.columns))})"
+        raise table.header_problem(f"{what}; write into a column {ORDER} what was ordered, as orders.csv has it")
     checked = _checked(table, config, sequence, flags)
     if ordered and sequence != ORDER:
         _checked(table, config, ORDER, flags)  # orders are sequences of the same letters

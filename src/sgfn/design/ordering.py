@@ -73,7 +73,10 @@ class OrderSheet:
 
 
 def predictor(env: SequenceEnv, landscape: Landscape, *, told: bool = False) -> Predict:
-    """The landscape as a function of texts: scores, and how uncertain they are; `told` in the units of its table."""
+    """The landscape as a function of texts: scores, and how uncertain they are.
+
+    `told`: as they are told of orders, in the units of its table unless scores were logarithms or ranks there.
+    """
 
     proxy = proxy_of(landscape)
     law = ToldLaw.of(proxy) if told and proxy is not None else None
@@ -85,6 +88,8 @@ def predictor(env: SequenceEnv, landscape: Landscape, *, told: bool = False) -> 
         if not told:
             return mean, sd
         mean, sd = (mean, sd) if law is None else law(mean, sd)
+        if landscape.score_transform.kind != "none":  # expectations are of these, and told in units afterwards
+            return mean, sd
         shown = landscape.told(rows, torch.from_numpy(mean))
         return shown.numpy(), landscape.score_transform.predictions(mean, sd)[1]
 
@@ -134,7 +139,9 @@ def order_sheet(
     found = expected_orders(texts, predict, channel=env, **again)
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
     rules = (f" that satisfy {env.automaton.told}" if env.automaton is not None else "") + trust.told * listed
-    again |= {"failed": landscape.score_transform.score(failed)}
+    transform = landscape.score_transform
+    bent = transform.kind != "none"
+    again |= {"shown": transform.predictions} if bent else {"failed": transform.score(failed)}
     orders = [texts[number] for number in chosen.chosen]
     values = values_in(env, orders, predictor(env, landscape, told=True), measured=measured, **again)
     return OrderSheet(

@@ -26,6 +26,10 @@ PREDICTED = 65536
 """Sequences that are predicted at once."""
 MOST_TABULATED = 262_144
 """Sequences up to which all of one length are predicted, so that expectations are exact."""
+Shown = Callable[
+    [Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]], tuple[Float64[np.ndarray, " N"], Float64[np.ndarray, " N"]]
+]
+"""Means and standard deviations in the units in which they are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,15 +106,23 @@ def values_in(
     seed: int = 0,
     exact_up_to: int = MOST_TABULATED,
     failed: float = 0.0,
+    shown: Shown | None = None,
 ) -> list[OrderValue]:
-    """`value_orders` in an environment at hand, whose noise may read the state; its own constraints are the default."""
+    """`value_orders` in an environment at hand, whose noise may read the state; its own constraints are the default.
+
+    `shown` leads expectations to the units in which they are told: of logarithms, that of the expected logarithm.
+    """
     orders = list(orders)
     rows = channel.parse(orders)
     options: dict[str, Any] = {"samples": samples, "seed": seed, "exact_up_to": exact_up_to, "failed": failed}
     found = expected_orders(orders, predict, channel=channel, **options)
     alone, broken = predicted(predict, orders), violations(channel, rows, automaton)
     near, apart = nearest_measured(orders, measured)
-    columns = (found.mean[:, 0], found.error[:, 0], found.mean[:, 1], intact(channel, rows), broken, *alone.T)
+    mean, error, sd = found.mean[:, 0], found.error[:, 0], found.mean[:, 1]
+    if shown is not None:
+        (middle, sd), (_, error) = shown(mean.numpy(), sd.numpy()), shown(mean.numpy(), error.numpy())
+        mean, alone = middle, torch.from_numpy(np.stack(shown(*alone.T.numpy()), 1))
+    columns = (mean, error, sd, intact(channel, rows), broken, *alone.T)
     names = ("expected", "error", "sd", "intact", "violates", "score", "score_sd")
     figures = (dict(zip(names, map(float, own), strict=True)) for own in zip(*columns, strict=True))
     each = zip(orders, figures, near, apart, strict=True)

@@ -75,6 +75,7 @@ def read_round_folder(folder: Path, trust: Trust = False, *, replaced: Collectio
     _refuse_changed(folder / MEASUREMENTS, data.get("measured_sha256"))
     made.measured = _read_measured(folder / MEASUREMENTS)
     made.round, made.pending = data["round"], _pending(folder / SETTINGS, data["pending"])
+    made.foretold = _foretold(folder / SETTINGS, data.get("foretold", {}))
     made.weights = _read_weights(folder / WEIGHTS)
     if isinstance(noise, NoiseConfig) and NOISE not in replaced:
         made.make_noise(noise)
@@ -111,6 +112,14 @@ def _pending(file: Path, data: Mapping[str, Any]) -> dict[str, tuple[float, floa
         return {str(order): (_figure(mean), _figure(sd)) for order, (mean, sd) in data.items()}
     except (TypeError, ValueError):
         raise ValueError(f"{file} was not written by sgfn: pending must be orders with two numbers each") from None
+
+
+def _foretold(file: Path, data: Any) -> dict[str, float]:
+    """Predicted score of each order of the last plate; folders of earlier versions have none."""
+    try:
+        return {str(order): _figure(score) for order, score in data.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"{file} was not written by sgfn: foretold must be orders with a number each") from None
 
 
 def _figure(value: Any) -> float:
@@ -167,6 +176,7 @@ def save_round(
         "round": designer.round,
         "settings": to_json(designer.config, designer.noise, designer.constraints, designer.noise_settings),
         "pending": nulls(designer.pending),
+        "foretold": nulls(designer.foretold),
         "history": [*history, *([] if proposal is None else [nulls(proposal.to_json())])],
     }
     remember(designer.code)

@@ -1,7 +1,7 @@
 """What one `sgfn design propose` works on: a table to begin with, or a round's folder to carry on from."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from sgfn.config import NoiseConfig
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.designer import NOISE, Designer
 from sgfn.design.measured import shown_alphabet
+from sgfn.design.orders import OrderValue
 from sgfn.design.proposal import Proposal
 from sgfn.design.rounds import read_round_folder, save_round
 from sgfn.design.settings import plain_noise
@@ -24,6 +25,10 @@ ORDERS = 96
 """Orders of the first plate."""
 LOG_FROM = 3.0
 """Highest score by the lowest from which on logarithms are designed for where low scores are good."""
+SHEET = ("plate", "well", *(part.name for part in fields(OrderValue)))
+"""Columns of a plate's table."""
+OWN = {"expected", "intact", "violates"}
+"""Those of them that tell it from other tables."""
 LENGTHS = ("min_length", "max_length")
 
 
@@ -146,5 +151,7 @@ def _replaced_constraints(own: Constraints | None, given: Mapping[str, Any]) -> 
 
 def _ignored(table: Path, designer: Designer) -> list[str]:
     """A notice of columns that were not read, and how to read one that looks like errors; FASTA has names."""
-    words = columns_not_read(table, designer.ignored, None if designer.config.sd_column else "--sd-column")
+    ours = {*SHEET} if designer.round and {*SHEET} & {*designer.ignored} >= OWN else set()  # a plate's table filled in
+    names = [name for name in designer.ignored if name not in ours]
+    words = columns_not_read(table, names, None if designer.config.sd_column else "--sd-column")
     return [f"{table}: {words}"] if words else []

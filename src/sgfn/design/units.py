@@ -27,9 +27,14 @@ class UserUnits:
 
     def predict(self, sequences: Sequence[str]) -> Prediction:
         """Expected score and its uncertainty of each sequence."""
+        found = self.values(sequences)
+        mean, sd = self.transform.predictions(found.mean, found.sd)
+        return Prediction(mean=mean, sd=sd)
+
+    def values(self, sequences: Sequence[str]) -> Prediction:
+        """Expectation and uncertainty of what is maximised, as they are told."""
         found = self.proxy.predict(sequences)
-        figures = (found.mean, found.sd) if self.law is None else self.law(found.mean, found.sd)
-        mean, sd = self.transform.predictions(*figures)
+        mean, sd = (found.mean, found.sd) if self.law is None else self.law(found.mean, found.sd)
         return Prediction(mean=mean, sd=sd)
 
     def members(self, tokens: Int[Tensor, "N L"]) -> Float64[Tensor, "M N"]:

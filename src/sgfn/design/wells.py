@@ -11,9 +11,9 @@ from sgfn.design.units import UserUnits
 def describe(
     space: OrderSpace, units: UserUnits, orders: list[str], measured: list[str], seed: int = 0
 ) -> list[OrderValue]:
-    """What to expect of each order under the noise, in the user's units."""
-    more = {"automaton": space.automaton, "measured": measured, "seed": seed, "failed": units.score(space.failed)}
-    return values_in(space.channel, orders, units.predict, **more)
+    """What to expect of each order under the noise, in the user's units: expectations are of what is maximised."""
+    more = {"automaton": space.automaton, "measured": measured, "seed": seed, "failed": space.failed}
+    return values_in(space.channel, orders, units.values, shown=units.transform.predictions, **more)
 
 
 def plate_frame(values: list[OrderValue]) -> pd.DataFrame:

@@ -87,3 +87,12 @@ class ScoreTransform:
         if self.kind == "log":
             return step / scores / self.span
         return np.abs(self.values(scores + step) - self.values(scores - step)) / 2
+
+
+def deviation_factor(mean: Float64[np.ndarray, " N"], sd: Float64[np.ndarray, " N"]) -> Float64[np.ndarray, " N"]:
+    r"""The factor that one standard deviation s of a logarithm is, $e^s$, of $e^m \sinh s$ as `predictions` tells it.
+
+    >>> [round(float(x), 3) for x in deviation_factor(np.array([2.0]), np.array([2.0 * np.sinh(0.5)]))]  # exp(0.5)
+    [1.649]
+    """
+    return np.exp(np.arcsinh(sd / mean))

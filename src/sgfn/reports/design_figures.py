@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from sgfn.design.proposal import Outlook
 from sgfn.landscapes.proxies import ProxyReport
+from sgfn.landscapes.proxies.calibration import Z80
 from sgfn.reports.axes import add_legend, add_panel, name_axes, new_figure, write_note
 from sgfn.reports.looks import AXIS, FLOOR, GREY, INK, MUTED, OURS, TARGET
 from sgfn.reports.proxy_figure import draw_proxy
@@ -45,7 +46,19 @@ def told_rows(measured: pd.DataFrame) -> pd.DataFrame:
     return measured[measured.predicted.notna() & measured.predicted_sd.notna()]
 
 
-def predicted_figure(measured: pd.DataFrame) -> Figure:
+def interval(told: pd.DataFrame, *, log: bool = False) -> Float[np.ndarray, "2 N"]:
+    """How far the interval of 80 % reaches below and above what was predicted of each row.
+
+    `log`: a law that is normal for logarithms, whose deviation s is told as e^m sinh(s) (`ScoreTransform`).
+    """
+    middle, sd = told.predicted.to_numpy(), told.predicted_sd.to_numpy()
+    if not log:
+        return Z80 * np.stack([sd, sd])
+    away = Z80 * np.arcsinh(sd / middle)
+    return middle * np.stack([-np.expm1(-away), np.expm1(away)])
+
+
+def predicted_figure(measured: pd.DataFrame, *, log: bool = False) -> Figure:
     """What was predicted of orders against what was measured, with intervals of 80 %."""
     figure = new_figure(*SIZE)
     axes = add_panel(figure)
@@ -59,29 +72,32 @@ def predicted_figure(measured: pd.DataFrame) -> Figure:
         part = told[chosen]
         if len(part):
             options = {"fmt": "o", "markersize": 3, "elinewidth": 0.6, "alpha": 0.7, "color": colour, "label": label}
-            axes.errorbar(part.predicted, part.score, xerr=1.2816 * part.predicted_sd, **options)
+            axes.errorbar(part.predicted, part.score, xerr=interval(part, log=log), **options)
     low, high = (f(f(told.predicted), f(told.score)) for f in (min, max))
     axes.plot([low, high], [low, high], color=MUTED, linewidth=1, linestyle=(0, (5, 2)))
+    if log:
+        axes.set(xscale="log", yscale="log")
     add_legend(axes, columns=2)
     return figure
 
 
-def validation_figure(report: ProxyReport) -> Figure:
+def validation_figure(report: ProxyReport, *, log: bool = False) -> Figure:
     """What was predicted of measured sequences out of fold, against what was measured."""
     figure = new_figure(*SIZE)
-    draw_proxy(add_panel(figure), report)
+    draw_proxy(add_panel(figure), report, log=log)
     return figure
 
 
-def coverage(told: pd.DataFrame) -> Float[np.ndarray, " Q"]:
-    """Share of measurements inside central intervals of each level, normal around the prediction."""
-    spread = told.predicted_sd.to_numpy().clip(min=1e-12)
-    inside = np.abs(told.score.to_numpy() - told.predicted.to_numpy()) / spread
+def coverage(told: pd.DataFrame, *, log: bool = False) -> Float[np.ndarray, " Q"]:
+    """Share of measurements inside central intervals of each level, normal around the prediction, or in logarithms."""
+    score, middle, spread = (told[name].to_numpy() for name in ("score", "predicted", "predicted_sd"))
+    away = np.log(score / middle) if log else score - middle
+    inside = np.abs(away) / (np.arcsinh(spread / middle) if log else spread).clip(min=1e-12)
     share = np.array([erf(value / sqrt(2)) for value in inside])  # level of the smallest interval that holds it
     return np.array([(share <= level).mean() for level in LEVELS])
 
 
-def calibration_figure(measured: pd.DataFrame) -> Figure:
+def calibration_figure(measured: pd.DataFrame, *, log: bool = False) -> Figure:
     """Coverage of intervals against their level."""
     figure = new_figure(*SIZE)
     axes = add_panel(figure)
@@ -92,7 +108,7 @@ def calibration_figure(measured: pd.DataFrame) -> Figure:
     if told.empty:
         write_note(axes, "after the first plate is measured")
         return figure
-    axes.plot(LEVELS, coverage(told), "o-", color=OURS, markersize=4)
+    axes.plot(LEVELS, coverage(told, log=log), "o-", color=OURS, markersize=4)
     return figure
 
 

@@ -16,12 +16,19 @@ def proxy_title(report: ProxyReport) -> str:
     return f"Proxy ({report.kind}): rank correlation {report.spearman:.2f}, {report.coverage:.0%} in 80 % intervals"
 
 
-def draw_proxy(axes: Axes, report: ProxyReport) -> None:
-    """Draw predictions out of fold with their standard deviations over measurements, and the diagonal."""
+def draw_proxy(axes: Axes, report: ProxyReport, *, log: bool = False) -> None:
+    """Draw predictions out of fold with their standard deviations over measurements, and the diagonal.
+
+    `log`: on axes of logarithms, in which predictions are normal.
+    """
     step = -(-len(report.measured) // MOST_POINTS)
     measured, predicted, sd = (values[::step] for values in (report.measured, report.predicted, report.sd))
     bars = {"fmt": "o", "markersize": 3, "linewidth": 0.6, "alpha": 0.5}
-    axes.errorbar(measured, predicted, yerr=sd, color=OURS, gid="proxy", **bars)
+    away = np.arcsinh(sd / predicted) if log else sd
+    reach = predicted * np.stack([-np.expm1(-away), np.expm1(away)]) if log else sd
+    axes.errorbar(measured, predicted, yerr=reach, color=OURS, gid="proxy", **bars)
     ends = [float(np.min(report.measured)), float(np.max(report.measured))]
     axes.plot(ends, ends, color=FLOOR, linewidth=1.2, linestyle="--", gid="diagonal")
     name_axes(axes, "measured", "predicted, its fold left out")
+    if log:
+        axes.set(xscale="log", yscale="log")

@@ -11,6 +11,7 @@ from sgfn.config.files import write_text
 from sgfn.design.designer import Designer
 from sgfn.design.proposal import Proposal
 from sgfn.landscapes.proxies.calibration import rank_correlation
+from sgfn.landscapes.transforms import deviation_factor
 from sgfn.reports.design_figures import (
     LEVELS,
     calibration_figure,
@@ -61,8 +62,9 @@ def write_design_page(out: Path, designer: Designer, proposal: Proposal) -> Path
         f"{len(designer.measured):,} measurements; {goal} so far {figure(score)} ({best[:40]}); "
         f"{len(proposal)} orders for round {proposal.round}"
     )
+    log = designer.config.transform == "log"
     sections = [_outlook(proposal), _plate(proposal, designer.sign), _progress(designer), _diversity(proposal)]
-    sections += [_validation(proposal), _proxy(proposal), _orders(proposal)]
+    sections += [_validation(proposal, log=log), _proxy(proposal), _orders(proposal, log=log)]
     values = {
         "title": f"Design, round {proposal.round}",
         "lead": lead,
@@ -107,17 +109,20 @@ def _plate(proposal: Proposal, sign: float) -> Section:
     return Section(key="plate", title="Plate", about=about, template="figures", content=content)
 
 
-def _orders(proposal: Proposal) -> Section:
-    about = "All wells, as in orders.csv."
-    table = plate_table(proposal.orders)
+def _orders(proposal: Proposal, *, log: bool) -> Section:
+    about = "All wells, as in orders.csv" + (", where sd is in the units of the scores." if log else ".")
+    table = plate_table(proposal.orders, log=log)
     return Section(key="orders", title="Orders", about=about, template="plate", content=table)
 
 
-def plate_table(orders: pd.DataFrame) -> PlateTable:
-    """Orders with those columns that the page knows."""
+def plate_table(orders: pd.DataFrame, *, log: bool = False) -> PlateTable:
+    """Orders with those columns that the page knows; of logarithms the uncertainty is a factor."""
+    if log:
+        orders = orders.assign(sd=deviation_factor(orders.expected.to_numpy(), orders.sd.to_numpy()))
     names = [name for name in HEADINGS if name in orders and not orders[name].isna().all()]
     rows = [[_cell(name, value) for name, value in zip(names, row, strict=True)] for row in orders[names].to_numpy()]
-    return PlateTable(headings=[HEADINGS[name] for name in names], rows=rows)
+    headings = HEADINGS | {"sd": "times or divided by"} if log else HEADINGS
+    return PlateTable(headings=[headings[name] for name in names], rows=rows)
 
 
 def _cell(name: str, value: Any) -> str:
@@ -129,19 +134,21 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _progress(designer: Designer) -> Section:
-    told = told_rows(designer.measured)
+    told, log = told_rows(designer.measured), designer.config.transform == "log"
     about = "Scores of each round, what had been predicted of the orders, and how often intervals held."
     if len(told):
-        share = coverage(told)[LEVELS.index(0.8)]
+        share = coverage(told, log=log)[LEVELS.index(0.8)]
         rank = rank_correlation(told.predicted.to_numpy(), told.score.to_numpy())
         about += f" Of {len(told)} orders measured, {share:.0%} lie in the 80 % interval; rank correlation {rank:.2f}."
     else:
         about = "Scores so far. What was predicted of the orders is shown here when the first plate is measured."
     best = f"best so far {figure(designer.best[1])}"
-    shown = progress_figure(designer.measured, designer.sign, log=designer.config.transform == "log")
+    shown = progress_figure(designer.measured, designer.sign, log=log)
     scores = drawing(shown, key="progress", said=f"Scores by round, {best}")
-    pairs = drawing(predicted_figure(designer.measured), key="predicted", said="Predicted against measured scores")
-    inside = drawing(calibration_figure(designer.measured), key="calibration", said="Coverage of intervals")
+    pairs = drawing(
+        predicted_figure(designer.measured, log=log), key="predicted", said="Predicted against measured scores"
+    )
+    inside = drawing(calibration_figure(designer.measured, log=log), key="calibration", said="Coverage of intervals")
     later = (("Predicted and measured, 80 % intervals", pairs), ("Calibration of orders", inside))
     content = _pair(("Best so far", scores), *(later if len(told) else ()))
     return Section(key="progress", title="So far", about=about, template="figures", content=content)
@@ -172,10 +179,10 @@ def _figure(value: Any) -> str:
     return f"{figure(value, 3)}" if isinstance(value, float) else str(value)
 
 
-def _validation(proposal: Proposal) -> Section:
+def _validation(proposal: Proposal, *, log: bool) -> Section:
     report = proposal.validation
     about = "What was predicted of each measured sequence by a proxy that had not seen its fold."
-    drawn = drawing(validation_figure(report), key="validation", said=proxy_title(report))
+    drawn = drawing(validation_figure(report, log=log), key="validation", said=proxy_title(report))
     return Section(
         key="validation",
         title="Predictions",
