@@ -158,7 +158,7 @@ def check_count(learner: Learner, count: int, name: str) -> None:
 
 def check_limit(max_states: int) -> None:
     """Raise unless a limit of enumerated spaces makes sense."""
-    in_range("max_states", max_states, 0, 10**8)
+    whole_number("max_states", max_states, 0, 10**8)
 
 
 def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:
