@@ -84,7 +84,8 @@ def run_forecast(args: Forecast) -> None:
     err = Output(stderr=True)
     config, settings = configured(args), Settings(**vars(args.settings))
     if not args.resume:
-        refuse_unread("series", config, RECIPE, args.said)
+        shared = [name for name in args.said if name.startswith(("net.", "optim.", "log."))]  # others mean a forecast's
+        refuse_unread("series", config, RECIPE, shared)
     refuse_tilt(args.settings)
     folder = args.out or Path("runs") / f"forecast-{name_of(config.series)}"
     board = Board(err, config.steps) if err.is_terminal and not args.json else None
