@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from tyro.conf import Fixed, Positional, Suppress, arg
@@ -310,7 +310,8 @@ def parse(kind: type, command: str, words: list[str]) -> Any:
         again = parse_words(with_default(kind, own), command, words)  # so that what is not said is as it was
         return replace(again, named=args.config)
     if kind in (Tasks, Train, Compare, Forecast, DesignSimulate):
-        return replace(args, said=fields_said(words, kind))
+        settings = kind if kind is Forecast else get_type_hints(kind)["config"]  # other flags may be called alike
+        return replace(args, said=fields_said(words, settings))
     return replace(args, said=flags_of(words)) if kind is DesignPropose else args
 
 

@@ -96,7 +96,7 @@ def measure(
     task = replace(learner.task, beta=learner.exponent)
     check_count(learner, samples, "samples")
     check_limit(max_states)
-    in_range("seed", seed, 0, 2**31 - 1)
+    whole_number("seed", seed, 0, 2**31 - 1)
     stages = stages or Stages()
     stages.begin(f"{samples:,} samples")
     drawn = learner.draw(samples, seed)
