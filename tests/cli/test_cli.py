@@ -36,7 +36,8 @@ POSITIONAL = {
 }
 POSITIONAL |= {("Tasks", "name"), ("Data", "name"), ("Compare", "task"), ("Forecast", "data")}
 POSITIONAL |= {("Order", "run"), ("DesignPropose", "source"), ("DesignSimulate", "task")}
-POSITIONAL |= {("DesignPropose", "said")}  # no flag at all
+SAID = ("DesignPropose", "DesignSimulate", "Forecast", "Tasks", "Train", "Compare")
+POSITIONAL |= {(kind, "said") for kind in SAID}  # no flag at all
 
 
 def flags_of(kind: type, prefix: str = "") -> list[str]:

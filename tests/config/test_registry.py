@@ -219,8 +219,23 @@ def test_a_task_that_nobody_else_can_find_is_trained_but_not_compared(parts: Pat
     with pytest.raises(ValueError, match=r"^task 'here' is unknown to other processes: .* the top level of a module$"):
         sgfn.compare("here", config, parts / "out", methods=["tb"])
     assert not (parts / "out").exists()
-    with pytest.raises(ValueError, match=r"^task 'a:b': a name to register may not"):
-        sgfn.register_task("a:b", my_parts.ones)
+    for name in ("a:b", "", "a b", "../a", ".a", "a/b", 5):
+        with pytest.raises(ValueError, match=r"^the name of a task must be of letters, digits, "):
+            sgfn.register_task(name, my_parts.ones)  # pyright: ignore[reportArgumentType]
+    for name in ("tfbind8", "words", "motif-CTCF"):
+        with pytest.raises(ValueError, match=rf"^task '{name}' is one of sgfn: register yours under another name$"):
+            sgfn.register_task(name, my_parts.ones)
+
+
+def test_a_saved_model_of_a_registered_task_is_found_again(parts: Path, server: ForkServer) -> None:
+    import my_parts  # pyright: ignore[reportMissingImports]
+
+    sgfn.register_task("ones", my_parts.ones)
+    sgfn.fit("ones", steps=2, batch=4, progress=False, device="cpu").save(parts / "saved")
+    assert sgfn.load(parts / "saved").task.name == "my_parts:ones"
+    assert sgfn.Run(path=parts / "saved").read_config()[0] == "my_parts:ones"
+    words = ["evaluate", "saved", "--task", "my_parts:ones", "--samples", "8", "--device", "cpu"]
+    assert server.run(words, parts).code == 0
 
 
 def test_the_recipe_of_the_guide_works_as_written(parts: Path, server: ForkServer) -> None:

@@ -23,7 +23,9 @@ from sgfn.objectives import OBJECTIVES
 DNA, GRID = ["train", "tfbind8"], ["train", "grid"]
 GIVEN = {
     "entropy of a balance": (DNA, ["--objective", "tb", "--entropy.gamma", ".2"], "--objective kl-entropy"),
-    "weights of a kl": (DNA, ["--objective", "kl", "--entropy.weight-kl", ".2"], "--objective kl-entropy"),
+    "weights of a kl": (DNA, ["--objective", "kl", "--entropy.weight-kl", ".1"], "--objective kl-entropy"),
+    "a default": (DNA, ["--kl.flow", "tb"], "--objective kl"),
+    "a default of a recipe": (GRID, ["--preset", "demo", "--method", "mh", "--net.layers", "2"], "--method mars"),
     "form of kl": (DNA, ["--objective", "kl", "--form", "published"], "--objective tb, vargrad, db, subtb"),
     "form of eflow": (DNA, ["--objective", "eflow", "--form", "blind"], "--objective tb, vargrad, db, subtb"),
     "flow of a balance": (DNA, ["--objective", "tb", "--kl.flow", "db"], "--objective kl"),
@@ -76,6 +78,8 @@ GIVEN = {
         ["--kl.flow", "db"],
         "objective kl",
     ),
+    "tasks, a default": (["tasks", "grid"], ["--bits.k", "8"], "task bits"),
+    "compare, a default": (["compare", "tfbind8", "--methods", "tb", "mh"], ["--kl.flow", "tb"], "objective kl"),
     "compare on another task": (["compare", "grid"], ["--bits.k", "2"], "task bits"),
 }
 

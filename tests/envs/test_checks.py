@@ -197,6 +197,13 @@ def test_kernels_of_an_environment_are_checked_too() -> None:
         check_env(wrong(kernel=stray))
 
 
+def test_a_method_without_an_argument_is_told() -> None:
+    with pytest.raises(ValueError, match=r"^Wrong.initial must take \(batch, device\), got \(batch\)$"):
+        check_env(wrong(initial=lambda self, batch: torch.full((batch, 3), 3)))
+    with pytest.raises(ValueError, match=r"^Wrong.apply must take \(state, outcome\), got \(state\)$"):
+        check_env(wrong(apply=lambda self, state: state))
+
+
 def test_ours_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that nothing gets slower."""
     monkeypatch.setattr(checks, "roll", None)

@@ -437,3 +437,12 @@ def test_the_suite_knows_every_environment() -> None:
     """Tables, which are made of other environments, have a suite of their own: test_tabulated.py."""
     ours = {env for env in Enumerable.__subclasses__() if env.__module__.startswith("sgfn.")}
     assert {type(build(0.0)) for build in ENVS.values()} == ours - {TabulatedEnv}
+
+
+@every_env
+def test_states_are_told_from_what_is_none(name: str) -> None:
+    env = make(name)
+    assert bool(env.is_state(torch.cat([inner_states(env), final_states(env)])).all())
+    if isinstance(env, SequenceEnv | GridEnv):
+        assert not bool(env.is_state(torch.full((1, env.width), 99)).any())
+        assert not bool(env.is_state(torch.full((1, env.width), -1)).any())

@@ -28,8 +28,30 @@ WRONG = {
         "method 'ppo' reads states one by one: use net__encoder mlp",
     ),
     "an objective of scores alone": (lambda: fit(objective=lambda scores: scores), "objective "),
-    "a word for a seed": (lambda: fit().sample(2, seed="a"), "seed must be a number, got 'a'"),
+    "a word for a seed": (lambda: fit().sample(2, seed="a"), "seed must be a whole number, got 'a'"),
     "a word for a count": (lambda: fit().sample("3"), "n must be a whole number, got '3'"),
+    "half a seed": (lambda: fit().sample(2, seed=0.5), "seed must be a whole number, got 0.5"),
+    "a word for greedy": (lambda: fit().sample(2, greedy="no"), "greedy must be True or False, got 'no'"),
+    "a word for states": (lambda: fit().law(max_states="2"), "max_states must be a whole number, got '2'"),
+    "a number for a device": (lambda: fit(device=7), "device must be a name (auto, cpu, cuda), got 7"),
+    "a text for a width": (lambda: fit(net__hidden="64"), "net__hidden must be a whole number, got '64'"),
+    "no width": (lambda: fit(net__hidden=0), "net__hidden must lie in [1, 65536], got 0"),
+    "a width of nothing": (lambda: fit(hidden=5), "argument 'hidden' is unknown; did you mean 'net__hidden' or"),
+    "a slip": (lambda: fit(net__hiden=5), "argument 'net__hiden' is unknown: choose from net__encoder, net__hidden"),
+    "a default that nothing reads": (lambda: fit(kl__flow="tb"), "kl__flow does nothing here: it is read with"),
+    "nothing for prefixes": (lambda: fit().policy(None), "prefixes must be a list of texts, got NoneType"),
+    "numbers for prefixes": (lambda: fit().policy([1]), "prefixes must be texts, got 1"),
+    "a number for sequences": (lambda: fit().log_prob(3), "sequences must be a list of texts, got int"),
+    "a list for states": (lambda: fit().policy_module([[0]]), "states of SequenceEnv must be a tensor of integers"),
+    "a number for a folder": (lambda: fit().save(3), "path must be the name of a folder, got 3"),
+    "no folder": (lambda: fit().save(""), "path must be the name of a folder, got ''"),
+    "nothing for a folder": (lambda: sgfn.load(None), "path must be the name of a folder, got None"),
+    "a number for an environment": (lambda: sgfn.load("here", env=5), "env must be an environment, got int"),
+    "a class for an encoder": (lambda: sgfn.load("here", encoder=dict), "encoder must be a torch module, got type"),
+    "a column of scores": (
+        lambda: fit(reward=lambda texts: torch.ones(len(texts), 1)),
+        "test_fit:<lambda>.<locals>.<lambda> must return a list of floats, one per string, got Tensor of shape [2, 1]",
+    ),
     "nothing for a count": (lambda: fit().evaluate(samples=None), "samples must be a whole number, got None"),
     "numbers for sequences": (lambda: fit().log_prob([1, 2]), "sequences must be texts, got 1"),
     "nothing for a score": (
@@ -88,3 +110,38 @@ def test_no_prefixes_and_half_samples() -> None:
     assert model.policy([""]).shape == (1, 5)
     with pytest.raises(ValueError, match=r"n must be a whole number, got 1.5"):
         model.sample(1.5)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "state", [[9, 9, 9, 9, 9, 9, 9], [-1, 4, 4, 4, 4, 4, 4], [4, 0, 4, 4, 4, 4, 4], [5, 0, 4, 4, 4, 4, 4]], ids=str
+)
+def test_what_is_no_state_gets_no_answer(state: list[int]) -> None:
+    """Numbers of a table, or features of what cannot be, would be those of another state."""
+    model = fit()
+    for ask in (model.policy, model.policy_module, model.learner.policy):
+        with pytest.raises(ValueError, match=r"is no state of SequenceEnv$"):
+            ask(torch.tensor([state]))
+    with pytest.raises(ValueError, match=r"states of SequenceEnv must be integers, got torch\.float32"):
+        model.policy_module(torch.full((1, 7), 4.0))
+    assert model.policy_module(torch.full((2, 3, 7), 4)).shape == (2, 3, 5)
+
+
+def test_a_frozen_encoder_stays_as_it_is() -> None:
+    """Its features are those of another training, say; policy and flow on top of it learn."""
+    env = sgfn.Sequences("AC", 3)
+    encoder = torch.nn.Sequential(torch.nn.Linear(env.features, 8).requires_grad_(False), torch.nn.Linear(8, 4))
+    frozen, own = encoder[0].weight.clone(), encoder[1].weight.clone()
+    before = sgfn.fit(env, reward=count_a, encoder=encoder, steps=1, progress=False).policy([""])
+    model = sgfn.fit(env, reward=count_a, encoder=encoder, steps=30, progress=False)
+    assert torch.equal(encoder[0].weight, frozen)
+    assert not torch.equal(encoder[1].weight, own)
+    assert not torch.equal(model.policy([""]), before)
+
+
+def count_a(texts: list[str]) -> list[float]:
+    return [1.0 + text.count("A") for text in texts]
+
+
+def test_warnings_name_arguments() -> None:
+    with pytest.warns(UserWarning, match=r"above reward__minimum .* \(offline__file with offline__share 0\.25\)"):
+        fit(reward=lambda texts: [0.0] * len(texts))

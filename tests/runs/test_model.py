@@ -99,7 +99,7 @@ def test_a_reward_that_is_zero_everywhere_is_told() -> None:
 
 
 def test_one_string_is_no_list_of_sequences() -> None:
-    with refused("sequences must be a list, got the string 'ACA': write ['ACA']"):
+    with refused("sequences must be a list of texts, got the text 'ACA': write ['ACA']"):
         fit().log_prob("ACA")
 
 
@@ -181,7 +181,7 @@ def test_policy_after_prefixes() -> None:
         (["", "AG"], "entry 2 ('AG'): letters ['G'] are not in the alphabet AC"),
         (["ACAC"], "entry 1 ('ACAC'): 4 letters, a sequence has at most 3"),
         (["ACA"], "entry 1 ('ACA') is finished"),
-        ("AC", "prefixes must be a list of strings"),
+        ("AC", "prefixes must be a list of texts"),
         (states[:, :2], "states must have the shape [N, 3], got [3, 2]"),
     ):
         with refused(words):
@@ -315,7 +315,7 @@ def test_the_defaults_are_those_of_the_command_line() -> None:
 
 def test_wrong_settings_are_named() -> None:
     for wrong, words in (
-        ({"net__hiden": 4}, "did you mean 'net.hidden'?"),
+        ({"net__hiden": 4}, "did you mean 'net__hidden'?"),
         ({"betta": 3}, "did you mean 'beta'?"),
         ({"noise__alpha": 0.1}, "noise__alpha would be ignored: give noise= alone, leave it out"),
         ({"grid__side": 4}, "grid__side would be ignored: the environment is given, leave it out"),

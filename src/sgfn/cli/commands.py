@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from tyro.conf import Fixed, Positional, Suppress, arg
@@ -28,6 +28,7 @@ from sgfn.cli.parsing import (
     check_channel,
     check_choices,
     check_numbers,
+    fields_said,
     flag_value,
     flags_of,
     parse_words,
@@ -57,6 +58,8 @@ from sgfn.runs.progress import figures
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
+Said = Suppress[Fixed[frozenset[str]]]
+"""Names of the settings that the command line gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,7 @@ class Tasks:
     name: Annotated[Positional[str | None], arg(metavar="[NAME]")] = None
     """Task to look at, or `module:builder`, yours; none lists them all."""
     config: Annotated[TaskFlags, arg(name="")] = field(default_factory=TaskFlags)
+    said: Said = frozenset()
     max_states: int = 2_000_000
     """Largest space that is enumerated."""
     json: bool = False
@@ -100,6 +104,7 @@ class Train:
     """With --resume: run the code, and open the files, that the run names and this command does not name again."""
     nodes: ClusterFlags = field(default_factory=OnCluster)
     config: Config = field(default_factory=TrainConfig)
+    said: Said = frozenset()
     named: Suppress[Fixed[TrainConfig | None]] = None
     """The flags alone, where `config` begins with that of a run."""
 
@@ -136,6 +141,7 @@ class Compare:
     """In a folder that is there: import the methods that are code and are not named again, and follow links."""
     nodes: ClusterFlags = field(default_factory=OnCluster)
     config: Config = field(default_factory=TrainConfig)
+    said: Said = frozenset()
 
 
 err = Output(stderr=True)
@@ -146,7 +152,7 @@ def run_tasks(args: Tasks) -> None:
     config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
     from sgfn.learning.unread import refuse_unread_task  # torch is slow to import
 
-    refuse_unread_task(args.name, config)
+    refuse_unread_task(args.name, config, args.said)
     if args.name is None:
         listed = sgfn.catalogue(config, args.max_states)
         return print_json([dict(row) for row in listed]) if args.json else print_catalogue(listed)
@@ -159,7 +165,7 @@ def run_train(args: Train) -> None:
     folder, steps = folder_of(args), args.config.steps
     options: dict[str, Any] = {n: getattr(args, n) for n in ("resume", "overwrite", "device", "accelerate")}
     options |= cluster_options(args.nodes)
-    options |= {"baseline": PRESETS[args.preset], "trust": args.trust or named_again(args)}
+    options |= {"baseline": PRESETS[args.preset], "said": args.said, "trust": args.trust or named_again(args)}
     if not speaks():  # one of several processes that torchrun has started
         sgfn.train(args.task, args.config, folder, **options)
         return None
@@ -241,7 +247,7 @@ def run_compare(args: Compare) -> None:
 
     given = ("methods", "alphas", "seeds", "jobs", "samples", "device", "accelerate", "trust")
     options: dict[str, Any] = {name: getattr(args, name) for name in given}
-    options |= cluster_options(args.nodes) | {"baseline": PRESETS[args.preset]}
+    options |= cluster_options(args.nodes) | {"baseline": PRESETS[args.preset], "said": args.said}
     board = LiveDisplay(err) if err.is_terminal else None
     from sgfn.runs.copies import files_there, large_copies
 
@@ -303,6 +309,9 @@ def parse(kind: type, command: str, words: list[str]) -> Any:
         own = sgfn.Run(path=folder_of(args), trust=args.trust).read_config()[1]
         again = parse_words(with_default(kind, own), command, words)  # so that what is not said is as it was
         return replace(again, named=args.config)
+    if kind in (Tasks, Train, Compare, Forecast, DesignSimulate):
+        settings = kind if kind is Forecast else get_type_hints(kind)["config"]  # other flags may be called alike
+        return replace(args, said=fields_said(words, settings))
     return replace(args, said=flags_of(words)) if kind is DesignPropose else args
 
 

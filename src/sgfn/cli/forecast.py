@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-from tyro.conf import Positional, arg
+from tyro.conf import Fixed, Positional, Suppress, arg
 
 from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.streams import Output
@@ -72,6 +72,7 @@ class Forecast:
     net: NetConfig = field(default_factory=lambda: RECIPE.net)
     optim: OptimConfig = field(default_factory=lambda: RECIPE.optim)
     log: LogConfig = field(default_factory=lambda: RECIPE.log)
+    said: Suppress[Fixed[frozenset[str]]] = frozenset()
 
 
 def run_forecast(args: Forecast) -> None:
@@ -83,7 +84,8 @@ def run_forecast(args: Forecast) -> None:
     err = Output(stderr=True)
     config, settings = configured(args), Settings(**vars(args.settings))
     if not args.resume:
-        refuse_unread("series", config, RECIPE)
+        shared = [name for name in args.said if name.startswith(("net.", "optim.", "log."))]  # others mean a forecast's
+        refuse_unread("series", config, RECIPE, shared)
     refuse_tilt(args.settings)
     folder = args.out or Path("runs") / f"forecast-{name_of(config.series)}"
     board = Board(err, config.steps) if err.is_terminal and not args.json else None

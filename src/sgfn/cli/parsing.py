@@ -134,6 +134,23 @@ def flags_of(words: list[str]) -> frozenset[str]:
     return frozenset(w[2:].partition("=")[0].replace("-", "_") for w in words if w.startswith("--"))
 
 
+def fields_said(words: list[str], kind: type) -> frozenset[str]:
+    """Names of the settings of a kind that words give, whatever their values.
+
+    >>> sorted(fields_said(["--kl.flow", "tb", "--out", "a", "--no-deterministic"], TrainConfig))
+    ['deterministic', 'kl.flow']
+    """
+    said = flags_of(words)
+    names = (name.replace("-", "_") for name, _ in flag_types(kind))
+    return frozenset(name for name in names if {name, negated(name)} & said)
+
+
+def negated(name: str) -> str:
+    """The name of the flag that says no to a field, of a component too: `--table.no-minimise`."""
+    part, dot, field = name.rpartition(".")
+    return f"{part}{dot}no_{field}"
+
+
 def check_choices(kind: type, words: list[str]) -> None:
     """Names with a known set of values: suggest the nearest before the parser lists them all."""
     for name, allowed in literal_fields(kind):

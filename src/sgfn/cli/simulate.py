@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.table import Table
-from tyro.conf import Positional, arg
+from tyro.conf import Fixed, Positional, Suppress, arg
 
 from sgfn.cli.cluster_flags import ClusterFlags, OnCluster, cluster_options
 from sgfn.cli.streams import Output
@@ -44,6 +44,7 @@ class DesignSimulate:
     """The first seed."""
     nodes: ClusterFlags = field(default_factory=OnCluster)
     config: Annotated[TaskFlags, arg(name="")] = field(default_factory=lambda: TaskFlags(noise=NoiseConfig(alpha=0.0)))
+    said: Suppress[Fixed[frozenset[str]]] = frozenset()
 
 
 def run_simulate(args: DesignSimulate) -> None:
@@ -56,7 +57,7 @@ def run_simulate(args: DesignSimulate) -> None:
 
     in_range("seeds", args.seeds, 1, 100_000)
     config = TrainConfig(**{part.name: getattr(args.config, part.name) for part in fields(TaskFlags)})
-    refuse_unread_task(args.task, config)
+    refuse_unread_task(args.task, config, args.said)
     err = Output(stderr=True)
 
     def told(game: Game) -> None:

@@ -1,7 +1,7 @@
 """`compare`: methods, noise levels and seeds on one task, side by side, with the same number of environment calls."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -85,6 +85,7 @@ def run_comparison(
     samples: int,
     progress: Progress | None,
     baseline: TrainConfig | None,
+    said: Collection[str],
     trust: bool,
     cluster: str | None,
     cluster_cpus: float,
@@ -99,7 +100,7 @@ def run_comparison(
     keys = _keys(config, methods, levels, seeds)
     asked = _cells(out, task, config, keys)
     plan = Plan(task=task, config=_common(config), samples=samples, trust=trust)
-    digests = _check_plan(plan, out, config, asked, alphas, baseline)
+    digests = _check_plan(plan, out, config, asked, alphas, baseline, said)
     with Run(path=out).locked(), stoppable(at_once=f"stopped at once; the same command goes on in {out}") as stop:
         sweep(out, (PLAN, TABLE, FIGURE, PAGE))
         plan = plan.extend(out, asked, digests)
@@ -136,6 +137,7 @@ def _check_plan(
     asked: list[Cell],
     alphas: Sequence[float] | None,
     baseline: TrainConfig | None,
+    said: Collection[str],
 ) -> dict[str, str]:
     """Checksums of the files that cells will read, after all checks that need them; writes nothing."""
     there = plan.check(out)
@@ -145,7 +147,7 @@ def _check_plan(
     made = _check_fit(with_files(config, files), asked)
     _check_level(config.noise.kind, alphas)  # of a maker function it is known now
     names = dict.fromkeys([*(method for method, _, _ in there.keys), *(cell.method for cell in asked)])
-    refuse_unread_by_all(made, config, {name: contestant(config, name) for name in names}, baseline)
+    refuse_unread_by_all(made, config, {name: contestant(config, name) for name in names}, baseline, said)
     return digests
 
 

@@ -111,4 +111,18 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return value
     if (options[0] in (int, bool) and type(value) is options[0]) or (options[0] is str and isinstance(value, str)):
         return value
-    raise ValueError(f"{where} has the wrong type: {quoted(value)}")
+    raise ValueError(f"{where} must be {' or '.join(map(kind_words, options))}, got {quoted(value)}")
+
+
+KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a text", Path: "the path of a file"}
+
+
+def kind_words(option: Any) -> str:
+    """What a value of a type is called in messages.
+
+    >>> kind_words(int), kind_words(Literal["tb", "db"]), kind_words(type(None))
+    ('a whole number', 'one of tb, db', 'None')
+    """
+    if typing.get_origin(option) is Literal:
+        return f"one of {', '.join(map(str, get_args(option)))}"
+    return KINDS.get(option, "None" if option is type(None) else str(option))

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor
 
-from sgfn.config.checks import in_range, whole_number
+from sgfn.config.checks import whole_number
 from sgfn.config.files import check_target, check_writable, resolved
 from sgfn.config.tasks import ConstraintsConfig
 from sgfn.design.orders import MOST_TABULATED, OrderValue, Predict, expected_orders, values_in
@@ -166,7 +166,7 @@ def _checked(env: Env, n: int, distance: int, samples: int, seed: int) -> Sequen
     whole_number("-n", n, 1, 100_000)
     whole_number("distance", distance, 0, env.length)
     whole_number("samples", samples, 2, 10**6)
-    in_range("seed", seed, 0, 2**31 - 1)
+    whole_number("seed", seed, 0, 2**31 - 1)
     return env
 
 
@@ -250,6 +250,7 @@ def order(
     `evaluate`.
     """
     well_names(0, plate)
+    whole_number("seed", seed, 0, 2**31 - 1)  # samples of the run ask for it before the orders do
     if not isinstance(run, Model):
         refuse_design(Path(run))
     for path, flag in ((out, "--out"), (fasta, "--fasta")):

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -157,6 +158,11 @@ class Env(ABC):
 
     # what only some uses need
 
+    def is_state(self, state: State) -> Bool[Tensor, "*batch"]:
+        """Whether rows of integers are states; what is none is refused by whoever is asked about it. By default all
+        count as states."""
+        return torch.ones(state.shape[:-1], dtype=torch.bool, device=state.device)
+
     def position(self, state: State) -> Int[Tensor, "*batch"]:
         """How many steps were made, for noise that depends on it."""
         raise ValueError(f"noise by position needs a method `position` of {type(self).__name__}")
@@ -243,11 +249,20 @@ class Enumerable(Env):
         """Every object, in the order of `object_index`."""
 
 
-def check_width(env: Env, states: Int[Tensor, "*batch _"]) -> None:
-    """Raise unless rows are as wide as the environment's raw states."""
-    if states.shape[-1] != env.width:
-        kind, got = type(env).__name__, list(states.shape)
-        raise ValueError(f"states of {kind} must have the shape [*, {env.width}], got {got}")
+def check_states(env: Env, states: Any) -> None:
+    """Raise unless rows are raw states of the environment; within a compiled function values are not looked at."""
+    who = f"states of {type(env).__name__}"
+    if not isinstance(states, Tensor):
+        raise ValueError(f"{who} must be a tensor of integers [*, {env.width}], got {type(states).__name__}")
+    if states.dtype == torch.bool or states.is_floating_point() or states.is_complex():
+        raise ValueError(f"{who} must be integers, got {states.dtype}")
+    if not states.ndim or states.shape[-1] != env.width:
+        raise ValueError(f"{who} must have the shape [*, {env.width}], got {list(states.shape)}")
+    if torch.compiler.is_compiling():
+        return
+    strangers = ~env.is_state(states)
+    if bool(strangers.any()):
+        raise ValueError(f"{states[strangers][0].tolist()} is no state of {type(env).__name__}")
 
 
 def one_hot(values: Int[Tensor, "*batch"], classes: int) -> Float[Tensor, "*batch C"]:

@@ -36,6 +36,14 @@ KINDS: dict[str, Callable[[Tensor], bool]] = {
 }
 """What a tensor may have to hold, in words of the messages."""
 
+SIGNATURES: dict[str, tuple[str, ...]] = {
+    "initial": ("batch", "device"),
+    **dict.fromkeys(("done", "legal", "possible", "parents", "encode", "objects"), ("state",)),
+    "apply": ("state", "outcome"),
+    "decode": ("objects",),
+}
+"""Arguments that the methods of an environment are called with."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Visited:
@@ -103,6 +111,8 @@ def _ask(env: Env, method: str, kind: str, last: tuple[int | None, ...], state: 
 def roll(env: Env, device: torch.device | str, generator: torch.Generator) -> Visited:
     """Random rollouts in which every possible outcome is equally likely, each answer checked on the way."""
     who, device = type(env).__name__, torch.device(device)
+    for method, names in SIGNATURES.items():
+        _refuse_signature(f"{who}.{method}", getattr(env, method), *names)
     root = env.initial(ROLLOUTS, device)
     state = expect(f"{who}.initial", root, "64-bit integers", (ROLLOUTS, env.width), device)
     if not torch.equal(state, state[:1].expand_as(state)):

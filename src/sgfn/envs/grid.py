@@ -38,6 +38,11 @@ class GridEnv(Enumerable):
         """States at the origin, not stopped."""
         return torch.zeros(batch, self.width, dtype=torch.int64, device=device)
 
+    def is_state(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
+        """Whether coordinates lie within the grid, and the flag is 0 or 1."""
+        cells, flag = state[..., :-1], state[..., -1]
+        return ((cells >= 0) & (cells < self.side)).all(-1) & ((flag == 0) | (flag == 1))
+
     def done(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
         """Whether each state has stopped."""
         return state[..., -1] == 1

@@ -99,6 +99,10 @@ class IndelEnv(SequenceEnv):
         """Whether all cycles are used."""
         return state[..., -1] >= self.horizon
 
+    def is_state(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
+        """Whether letters stand in front of blanks, and as many cycles are used as there can be."""
+        return self.in_order(state[..., :-1]) & (state[..., -1] >= 0) & (state[..., -1] <= self.horizon)
+
     def position(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
         """Cycles used, by which rates may vary."""
         return state[..., -1]

@@ -24,7 +24,7 @@ def check_size(env: Env, max_states: int = MAX_STATES) -> Enumerable:
     if not enumerable(env, max_states):
         raise ValueError(
             f"the exact answer needs {env.num_states + env.num_objects:,} states and objects, "
-            f"the limit is {max_states:,}: raise --max-states or rely on samples"
+            f"the limit is {max_states:,}: raise --max-states (in Python max_states) or rely on samples"
         )
     return env
 

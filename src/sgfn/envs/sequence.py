@@ -99,6 +99,17 @@ class SequenceEnv(Enumerable):
         full = (state != self.blank).all(-1)
         return full | (state == self.end).any(-1) if self.stop else full
 
+    def is_state(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch"]:
+        """Whether tokens stand in front, then an end mark or none, then blanks; all rows where a subclass writes in
+        another way."""
+        return self.in_order(state) if self.writes_in_order else super().is_state(state)
+
+    def in_order(self, symbols: Int[Tensor, "*batch L"]) -> Bool[Tensor, "*batch"]:
+        """Whether nothing stands behind a blank or an end mark but blanks, and every code is known."""
+        token, blank = (symbols >= 0) & (symbols < self.vocab), symbols == self.blank
+        known = token | blank | (symbols == self.end) if self.stop else token | blank
+        return known.all(-1) & (token[..., :-1] | blank[..., 1:]).all(-1)
+
     def legal(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch A"]:
         """Every token at any time, and stop once the minimum length is reached; under constraints those of them that
         the automaton allows."""

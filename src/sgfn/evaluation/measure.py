@@ -96,7 +96,7 @@ def measure(
     task = replace(learner.task, beta=learner.exponent)
     check_count(learner, samples, "samples")
     check_limit(max_states)
-    in_range("seed", seed, 0, 2**31 - 1)
+    whole_number("seed", seed, 0, 2**31 - 1)
     stages = stages or Stages()
     stages.begin(f"{samples:,} samples")
     drawn = learner.draw(samples, seed)
@@ -158,7 +158,7 @@ def check_count(learner: Learner, count: int, name: str) -> None:
 
 def check_limit(max_states: int) -> None:
     """Raise unless a limit of enumerated spaces makes sense."""
-    in_range("max_states", max_states, 0, 10**8)
+    whole_number("max_states", max_states, 0, 10**8)
 
 
 def estimated_kl(learner: Learner, samples: int, seed: int) -> dict[str, Any]:

@@ -245,7 +245,8 @@ def checked(answer: Any, texts: list[str], name: str) -> Float64[np.ndarray, " N
         values = None
     if values is None or values.ndim != 1:
         refuse_words(answer, texts, name)
-        raise ValueError(f"{name} must return a list of floats, one per string, got {type(answer).__name__}")
+        shape = f" of shape {list(values.shape)}" if values is not None and values.ndim > 1 else ""
+        raise ValueError(f"{name} must return a list of floats, one per string, got {type(answer).__name__}{shape}")
     if len(values) != count:
         raise ValueError(f"{name} gave {len(values)} scores for {count} strings (first {texts[0]!r}); return one each")
     with np.errstate(over="ignore"):

@@ -1,5 +1,6 @@
 """Tasks by name: the registry, what each of them reads, and how one is made."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
@@ -157,6 +158,8 @@ TASKS: Registry[TaskEntry] = Registry(
         ),
     ),
 )
+OURS = frozenset(TASKS)
+"""Names of the tasks that are part of sgfn."""
 
 
 def task_names() -> list[str]:
@@ -210,8 +213,12 @@ def register_task(name: str, builder: Builder, **facts: Any) -> TaskEntry:
     Runs and comparisons record it as `module:builder`, so that workers and later processes find it again. A builder
     that is part of a script or a notebook can be trained and evaluated there, but not compared: see `recorded`.
     """
-    if ":" in name or not name:
-        raise ValueError(f"task {name!r}: a name to register may not be empty or hold a colon")
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name) or name.startswith((".", "-")):
+        wanted = "be of letters, digits, _, +, - and ., and begin with none of the last two"
+        raise ValueError(f"the name of a task must {wanted}, got {name!r}")
+    kind, _, variant = name.partition("-")
+    if name in OURS or (variant and kind in OURS and TASKS[kind].variants):
+        raise ValueError(f"task {name!r} is one of sgfn: register yours under another name")
     found_as, lost = None, ""
     try:
         found_as = importable_name(builder)

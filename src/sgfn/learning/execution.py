@@ -59,6 +59,8 @@ class Stepper(Protocol):
 
 def pick_device(name: str) -> torch.device:
     """The torch device of a name; `auto` is a GPU where there is one."""
+    if not isinstance(name, str):
+        raise ValueError(f"device must be a name (auto, cpu, cuda), got {name!r}")
     one_of("device", name, ["auto", "cpu", "cuda"])
     if name == "cuda" and not torch.cuda.is_available():
         raise ValueError("device 'cuda' is not available here: use --device cpu")

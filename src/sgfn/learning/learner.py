@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sgfn.config.checks import is_ours
 from sgfn.envs import laws
-from sgfn.envs.base import check_width
+from sgfn.envs.base import check_states
 from sgfn.envs.checks import check_env
 from sgfn.envs.tabulated import TabulatedEnv, tabulate
 from sgfn.envs.trajectories import Samples, finished, gathered
@@ -269,7 +269,7 @@ class Learner(ABC):
     @torch.no_grad()
     def policy(self, states: Int[Tensor, "N S"], told: StatesDone | None = None) -> Float[Tensor, "N A"]:
         """Probabilities of intentions at raw states, computed in blocks, after each of which `told` is called."""
-        check_width(self.task.env, states)
+        check_states(self.task.env, states)
         log_policy = self.state_policy()
         assert log_policy is not None
         blocks = [log_policy(self.env.embed(block).to(self.device)) for block in announced(states, self.block, told)]

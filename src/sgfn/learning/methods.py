@@ -1,5 +1,7 @@
 """A learner for a task: the configured method, checked before anything is made."""
 
+from collections.abc import Collection
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -32,14 +34,14 @@ __all__ = [
 ]
 
 
-def check(task: Task, baseline: TrainConfig | None = None) -> None:
+def check(task: Task, baseline: TrainConfig | None = None, said: Collection[str] = ()) -> None:
     """Refuse, before anything is made, what is not read, and what the task's method cannot work on.
 
-    `baseline` is the recipe that the configuration began with; see `refuse_unread`.
+    `baseline` is the recipe that the configuration began with, `said` what was given; see `refuse_unread`.
     """
     check_names(task.config)
     check_fit(task)
-    refuse_unread(task, task.config, baseline)
+    refuse_unread(task, task.config, baseline, said)
 
 
 def make_learner(task: Task, device: torch.device, offline: Int[Tensor, "N O"] | None = None) -> Learner:

@@ -176,7 +176,9 @@ class Trainer(Learner):
 
     def _optimisers(self) -> tuple[Optimiser, Optimiser]:
         optim, model = self.config.optim, self.config.dynamics
-        body = [p for p in self.nets.parameters() if p is not self.nets.log_z]
+        body = [
+            p for p in self.nets.parameters() if p.requires_grad and p is not self.nets.log_z
+        ]  # none that is frozen
         groups = [(body, optim.lr), ([self.nets.log_z], optim.lr * optim.log_z_factor)]
         noise = [(list(self.dynamics.parameters()), model.lr * self.dynamics.rate_factor)]
         return Optimiser(groups, optim.clip, self.device), Optimiser(noise, model.clip, self.device)

@@ -1,6 +1,6 @@
 """Settings that were given and that nothing reads: found from what each registry's entries say that they read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -104,19 +104,24 @@ def without_unread(config: TrainConfig, task: str | None = None) -> TrainConfig:
     return config.with_(**{name.replace(".", "__"): _value(default, name) for name in changed})
 
 
-def given_fields(config: TrainConfig, baseline: TrainConfig | None) -> list[str]:
-    """Names of fields that the user set: that differ from `baseline`, or from every preset where it is None."""
+def given_fields(config: TrainConfig, baseline: TrainConfig | None, said: Collection[str] = ()) -> list[str]:
+    """Names of fields that the user set: those that were said, and those that differ from `baseline`, or from every
+    preset where it is None."""
     started = list(PRESETS.values()) if baseline is None else [baseline]
-    return [name for name in leaves(config) if all(_value(config, name) != _value(one, name) for one in started)]
+    differs = [name for name in leaves(config) if all(_value(config, name) != _value(one, name) for one in started)]
+    return [name for name in leaves(config) if name in said or name in differs]
 
 
-def refuse_unread(task: str | Task, config: TrainConfig, baseline: TrainConfig | None = None) -> None:
+def refuse_unread(
+    task: str | Task, config: TrainConfig, baseline: TrainConfig | None = None, said: Collection[str] = ()
+) -> None:
     """Raise where a field was given that nothing reads, with one line that says what would read it.
 
-    `baseline` is the preset that the configuration began with: its values were not given by the user.
+    `baseline` is the preset that the configuration began with: its values were not given by the user. `said` are names
+    of fields that were, whatever their values.
     """
     check_names(config)
-    names = set(unread(task, config)) & set(given_fields(config, baseline))
+    names = set(unread(task, config)) & set(given_fields(config, baseline, said))
     if names:
         name, facts = _named(task)
         lines = list(reading_lines(config, name))
@@ -124,11 +129,15 @@ def refuse_unread(task: str | Task, config: TrainConfig, baseline: TrainConfig |
 
 
 def refuse_unread_by_all(
-    task: Task, config: TrainConfig, contestants: Mapping[str, TrainConfig], baseline: TrainConfig | None = None
+    task: Task,
+    config: TrainConfig,
+    contestants: Mapping[str, TrainConfig],
+    baseline: TrainConfig | None = None,
+    said: Collection[str] = (),
 ) -> None:
     """`refuse_unread` for a comparison: at least one of its methods must read each field that was given."""
     ignored = [set(unread(task, _as(config, own))) for own in contestants.values()]
-    names = set.intersection(*ignored) & set(given_fields(config, baseline))
+    names = set.intersection(*ignored) & set(given_fields(config, baseline, said))
     if not names:
         return
     facts, first = _named(task)[1], _as(config, next(iter(contestants.values())))
@@ -148,14 +157,14 @@ def _as(config: TrainConfig, own: TrainConfig) -> TrainConfig:
     return config.with_(method=own.method, objective=own.objective, form=own.form)
 
 
-def refuse_unread_task(name: str | None, config: TrainConfig) -> None:
+def refuse_unread_task(name: str | None, config: TrainConfig, said: Collection[str] = ()) -> None:
     """`refuse_unread` for showing one task, or all of them, without training."""
     check_names(config)
     if name is not None and not task_entry(name).declared:
         make_task(name, config)  # what its builder reads is known after that
     facts = {} if name is None else facts_of(name)
     lines = list(task_lines(config, name))
-    names = set(unread_fields(lines, config, facts)) & set(given_fields(config, TrainConfig()))
+    names = set(unread_fields(lines, config, facts)) & set(given_fields(config, TrainConfig(), said))
     if names:
         raise ValueError(unread_message([leaf for leaf in leaves(config) if leaf in names], lines, config, facts))
 

@@ -74,7 +74,7 @@ def fit(
         parts = given_parts(task, reward, noise, objective, encoder)
         config = _settings(parts, noise, objective, encoder, settings | {"steps": steps, "batch": batch, "seed": seed})
         made = make(parts, config)
-        check(made, _baseline(parts, noise, config))
+        check(made, _baseline(parts, noise, config), [name.replace("__", ".") for name in settings])
         learner = learner_of(parts, made, where, training_objects(made))
     return Model(learner, parts, _train(learner, progress, parts.objective is None and parts.encoder is None))
 
@@ -90,20 +90,23 @@ def errors_by_argument() -> Iterator[None]:
 
 
 def by_arguments(text: str) -> str:
-    """A message with flags of settings as the arguments of `fit` are called; other words stay as they are.
+    """A message with settings, or flags of them, as the arguments of `fit` are called; other words stay as they are.
 
     >>> by_arguments("--net.hidden does nothing here: it is read with --log.exact-every above 0")
     'net__hidden does nothing here: it is read with log__exact_every above 0'
-    >>> by_arguments("pip install --upgrade torch")
-    'pip install --upgrade torch'
+    >>> by_arguments("net.hidden must lie in [1, 65536], got 0"), by_arguments("config: field 'steppes' is unknown")
+    ('net__hidden must lie in [1, 65536], got 0', "argument 'steppes' is unknown")
+    >>> by_arguments("pip install --upgrade torch, see net.py")
+    'pip install --upgrade torch, see net.py'
     """
-    flag = r"(?<![\w-])--([a-z][a-z0-9_]*(?:[.-][a-z0-9][a-z0-9_]*)*)"
+    words = r"(?<![\w./-])(?:--[a-z][a-z0-9_]*(?:[.-][a-z0-9][a-z0-9_]*)*|[a-z]+\.[a-z_]+)"
 
     def argument(found: re.Match[str]) -> str:
-        name = found[1].replace(".", "__").replace("-", "_")
+        name = found[0].removeprefix("--").replace(".", "__").replace("-", "_")
         return name if name in _settings_by_name() else found[0]
 
-    return re.sub(flag, argument, text)
+    unknown = re.sub(r"config: field '([^']*)'", lambda one: f"argument '{one[1].replace('.', '__')}'", text)
+    return re.sub(words, argument, unknown)
 
 
 @cache
@@ -198,7 +201,7 @@ def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]
     with shown(progress, name, steps) as display, stoppable((signal.SIGINT,), at_once) as stop:
         told = (None, None) if display is None else (display.line, display.pulse)
         if display is not None and (text := long_on_cpu(learner, way)):
-            display.notice(text)
+            display.notice(by_arguments(text))
         try:
             loop(memory, learner, advance, told[0], stop, told[1])
         except NonFiniteError as error:
@@ -215,6 +218,6 @@ def _train(learner: Learner, progress: Any, plain: bool) -> list[dict[str, Any]]
 
 def _tell(display: Display | None, text: str) -> None:
     if display is None:
-        warnings.warn(text, stacklevel=4)
+        warnings.warn(by_arguments(text), stacklevel=4)
     else:
-        display.notice(text)
+        display.notice(by_arguments(text))

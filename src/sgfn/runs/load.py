@@ -14,7 +14,7 @@ from sgfn.learning.execution import pick_device
 from sgfn.noise import Noise
 from sgfn.runs.fit import learner_of
 from sgfn.runs.folder import Run
-from sgfn.runs.model import Model
+from sgfn.runs.model import Model, check_path
 from sgfn.runs.parts import Parts, Reward, make, read_parts, refuse_superfluous
 from sgfn.runs.spaces import as_noise
 from sgfn.runs.trust import Trust
@@ -44,6 +44,13 @@ def load(
     noise is the saved one unless `noise` is given; an environment that is given may have that noise or none. Code that
     only the folder names is not run unless it is trusted, or given here as an object: see `evaluate`.
     """
+    check_path(path)
+    for name, one, kind, wanted in (
+        ("env", env, Env, "an environment"),
+        ("encoder", encoder, nn.Module, "a torch module"),
+    ):
+        if not isinstance(one, kind | None):
+            raise ValueError(f"{name} must be {wanted}, got {type(one).__name__}")
     run, where = Run(path=Path(path), trust=trust), pick_device(device)
     name = run.read_config()[0]
     if name == "series":

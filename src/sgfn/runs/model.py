@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from sgfn.config import TrainConfig
 from sgfn.config.checks import in_range, whole_number
 from sgfn.config.files import nulls, write_text
 from sgfn.envs import Env, GridEnv, IndelEnv, SequenceEnv, laws, trajectories
-from sgfn.envs.base import check_width, one_hot
+from sgfn.envs.base import check_states, one_hot
 from sgfn.envs.trajectories import finished, gathered
 from sgfn.evaluation import exact
 from sgfn.evaluation.likelihood import log_law
-from sgfn.evaluation.measure import MODE_DISTANCE, ModeRule, check_count, measure
+from sgfn.evaluation.measure import MODE_DISTANCE, ModeRule, check_count, check_limit, measure
 from sgfn.evaluation.result import Evaluation
 from sgfn.evaluation.stages import StageProgress, Stages
-from sgfn.landscapes.tasks import Task
+from sgfn.landscapes.tasks import Task, recorded
 from sgfn.learning.execution import pick_device
 from sgfn.learning.learner import Learner, NonFiniteError
 from sgfn.learning.rollout import Actor, LogPolicy, as_actor, rollout
@@ -80,7 +81,7 @@ class PolicyModule(nn.Module):
     def forward(self, states: Int[Tensor, "*batch S"]) -> Float[Tensor, "*batch A"]:
         """log pi(.|s) of raw states, minus infinity where an intention is illegal."""
         (learner,) = self._learner
-        check_width(learner.task.env, states)
+        check_states(learner.task.env, states)
         return state_policy_of(learner)(learner.env.embed(states.to(learner.device)))
 
 
@@ -172,7 +173,9 @@ class Model:
         """The draws of `sample` as integers, block by block, so that memory does not grow with n."""
         whole_number("n", n, 1)
         in_range("temperature", temperature, 1e-3, 1e3)
-        in_range("seed", seed, 0, 2**31 - 1)
+        whole_number("seed", seed, 0, 2**31 - 1)
+        if not isinstance(greedy, bool):
+            raise ValueError(f"greedy must be True or False, got {greedy!r}")
         if greedy and temperature != 1.0:
             raise ValueError("greedy intends what is most probable, at any temperature: leave temperature out")
         if temperature == 1.0 and not greedy:
@@ -224,12 +227,8 @@ class Model:
 
         On a tree it is the product of the outcome laws along the one path; elsewhere it is read from `law`.
         """
-        if isinstance(sequences, str):
-            raise ValueError(f"sequences must be a list, got the string {sequences!r}: write [{sequences!r}]")
-        if wrong := [one for one in sequences if not isinstance(one, str)]:
-            raise ValueError(f"sequences must be texts, got {wrong[0]!r}")
         env, learner = self.env, self.learner
-        objects, log_policy = env.parse(list(sequences)), learner.state_policy()
+        objects, log_policy = env.parse(listed_texts("sequences", sequences)), learner.state_policy()
         if env.tree and log_policy is not None:
             blocks = objects.to(learner.device).split(SCORED)
             return torch.cat([log_law(learner.env, log_policy, block).cpu() for block in blocks])
@@ -245,6 +244,7 @@ class Model:
 
         With `target` also `score` and `target`, the law in proportion to the reward: every object is scored for it.
         """
+        check_limit(max_states)
         env = laws.check_size(self.env, max_states)
         if not self.learner.has_law:
             raise ValueError(f"method {self.config.method!r} has no exact law on {self.task.name}: count samples")
@@ -285,7 +285,10 @@ class Model:
 
     def save(self, path: Path | str, *, overwrite: bool = False) -> None:
         """Write a run folder, which `sgfn.load` and the command line read; code is named in it, never stored."""
+        check_path(path)
         run, config = Run(path=Path(path)), absolute(self.config)
+        parts = replace(self.parts, name=recorded(self.parts.name)) if self.parts.env is None else self.parts
+        name = parts.name if self.task.name == self.parts.name else self.task.name
         if not overwrite and (run.path / "config.json").is_file():
             raise ValueError(f"{run.path} already holds a run: save(..., overwrite=True) replaces it")
         run.check(overwrite=overwrite)
@@ -295,10 +298,16 @@ class Model:
             fitted_aside(self.task.landscape, files) as fitted,
             run.replacement(files | fitted, overwrite=overwrite) as new,
         ):
-            new.create(self.task.name, config, fitted=fitted)
-            write_parts(new.path, self.parts, self.env)
+            new.create(name, config, fitted=fitted)
+            write_parts(new.path, parts, self.env)
             write_text(new.metrics, "".join(json.dumps(row) + "\n" for row in self.rows))
             new.save(self.learner)
+
+
+def check_path(path: object) -> None:
+    """Raise unless a folder is given by its name."""
+    if not isinstance(path, str | PathLike) or not str(path).strip():
+        raise ValueError(f"path must be the name of a folder, got {path!r}")
 
 
 def opened(run: Run, device: str) -> Model:
@@ -326,13 +335,29 @@ def state_policy_of(learner: Learner) -> LogPolicy:
     return log_policy
 
 
+def listed_texts(name: str, given: Any) -> list[str]:
+    """The texts of an argument that is a list of them; raises one line for anything else.
+
+    >>> listed_texts("sequences", "ACGT")
+    Traceback (most recent call last):
+    ValueError: sequences must be a list of texts, got the text 'ACGT': write ['ACGT']
+    """
+    if isinstance(given, str):
+        raise ValueError(f"{name} must be a list of texts, got the text {given!r}: write [{given!r}]")
+    if not isinstance(given, Iterable):
+        raise ValueError(f"{name} must be a list of texts, got {type(given).__name__}")
+    texts = list(given)
+    if wrong := [one for one in texts if not isinstance(one, str)]:
+        raise ValueError(f"{name} must be texts, got {wrong[0]!r}")
+    return texts
+
+
 def states_of(env: Env, prefixes: Sequence[str] | Tensor) -> Int[Tensor, "N S"]:
     """Unfinished states from their texts, or as they are."""
-    if isinstance(prefixes, str):
-        raise ValueError(f"prefixes must be a list of strings, got the string {prefixes!r}: write [{prefixes!r}]")
-    states = prefixes if isinstance(prefixes, Tensor) else _parsed(env, list(prefixes))
+    states = prefixes if isinstance(prefixes, Tensor) else _parsed(env, listed_texts("prefixes", prefixes))
     if states.ndim != 2 or states.shape[1] != env.width:
         raise ValueError(f"states must have the shape [N, {env.width}], got {list(states.shape)}")
+    check_states(env, states)
     if bool((done := env.done(states)).any()):
         row = int(done.int().argmax())
         raise ValueError(f"entry {row + 1} ({prefixes[row]!r}) is finished: nothing can be intended after it")

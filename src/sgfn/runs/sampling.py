@@ -7,7 +7,7 @@ from pathlib import Path
 from jaxtyping import Int
 from torch import Tensor
 
-from sgfn.config.checks import in_range, require
+from sgfn.config.checks import in_range, require, whole_number
 from sgfn.config.files import check_target, resolved
 from sgfn.envs import Env
 from sgfn.envs.trajectories import Samples
@@ -46,7 +46,7 @@ def sample(
     out = Path(out)
     require(n >= 1, "-n", "be at least 1", n)
     in_range("-n", n, 1, 10**9)
-    in_range("seed", seed, 0, 2**31 - 1)
+    whole_number("seed", seed, 0, 2**31 - 1)
     check_target(out, overwrite=overwrite)
     folder = Run(path=Path(run), trust=trust)
     folder.refuse_own(out)

@@ -1,7 +1,7 @@
 """`train`: run a task into a folder, with checkpoints, metrics and a clean stop."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,7 @@ def train(
     insist: bool = True,
     progress: Progress | None = None,
     baseline: TrainConfig | None = None,
+    said: Collection[str] = (),
     copies: Mapping[str, Path] | None = None,
     trust: Trust | None = None,
     locks: ExitStack | None = None,
@@ -61,7 +62,8 @@ def train(
     Given one, only its number of steps may be another, and the schedule of the learning rate then follows it.
     `accelerate` says how steps are run, not what they do (see `stepper`); what cannot be had is an error if we insist.
     `baseline` is the recipe that the configuration began with: whatever differs from it must be read by something;
-    where it is not told, what equals some preset's value is taken for that one's.
+    where it is not told, what equals some preset's value is taken for that one's. `said` are names of fields
+    (`kl.flow`) that must be read by something whatever their values.
     With `resume`, code that only the folder names is not run unless it is trusted, see `evaluate`; where `trust` is not
     told, what `config` names is.
     `locks` keeps the folder locked after the training, for a caller who has more to write there.
@@ -86,6 +88,7 @@ def train(
         resume=resume,
         overwrite=overwrite,
         baseline=baseline,
+        said=said,
         copies=copies,
     )
     with on_cluster(cluster, Needs(cpus=cluster_cpus, gpus=cluster_gpus or 0.0)), joined(ranks, where):
@@ -119,6 +122,7 @@ class Request:
     resume: bool
     overwrite: bool
     baseline: TrainConfig | None
+    said: Collection[str]
     copies: Mapping[str, Path] | None
 
     @property
@@ -208,7 +212,7 @@ def _new_run(asked: Request) -> NewRun:
     check_named(files)
     known = checksums(files)
     made = make_task(asked.task, with_files(config, files))
-    check(made, asked.baseline)
+    check(made, asked.baseline, asked.said)
     learner = _learner(made, asked.device)
     asked.how.check(learner)
     return NewRun(config=config, files=files, known=known, learner=learner)
