@@ -244,6 +244,17 @@ def test_auto_compiles_where_it_saves_time(
     assert choose(trainer)[0] == wanted
 
 
+@pytest.mark.parametrize(("letters", "wanted"), [(5, "compile"), (6, "eager")])
+def test_mlps_on_large_alphabets_are_not_compiled_unasked(
+    letters: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgfn.learning.execution.compiler_missing", lambda _: "")
+    size = {"bits__k": letters, "bits__length": 8 * letters, "bits__distance": "hamming"}  # k bits a letter
+    trainer = Trainer(make_task("bits", TrainConfig().with_(**SMALL | size, steps=100_000)), CPU)
+    assert choose(trainer)[0] == wanted
+    assert choose(trainer, "compile")[0] == "compile"
+
+
 def test_a_landscape_made_from_ours_is_not_compiled_unasked() -> None:
     landscape = make_task("motif", TrainConfig().with_(motif__length=20)).landscape
     own = type("Own", (type(landscape),), {})
