@@ -33,7 +33,7 @@ LARGE = 16_384
 """States of a batch (trajectories x steps) from which it is large in this."""
 MOST_LETTERS = 32
 """Largest alphabet for which an MLP is compiled on a CPU unasked: with 256 letters, whose laws take most of the time,
-its compiled steps are slower (benchmarks/results/speed_real_cpu.json); where between 20 and 256 that begins is a guess."""
+compiled steps are slower (benchmarks/results/speed_real_cpu.json); where between 20 and 256 that begins is a guess."""
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
 COMPILED = ("compile", "compile-float32")
