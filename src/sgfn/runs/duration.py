@@ -71,7 +71,8 @@ class SlowFunction:
         self.learner, landscape = learner, learner.task.landscape
         self.landscape: FunctionLandscape | None = None
         if isinstance(landscape, FunctionLandscape) and landscape.remote is None and learner.task.name in WORKERS:
-            self.landscape = landscape if landscape.made_by is not None else None  # a worker can find it
+            found = landscape.made_by is not None or learner.task.name == "rna"  # by a worker
+            self.landscape = landscape if found else None
         self.began = self._now()
 
     def words(self) -> str:
