@@ -15,6 +15,7 @@ import argparse
 import itertools
 import math
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,11 @@ def contests(args: argparse.Namespace, table: str) -> None:
         print(f"{out} has all of these sizes already: give --out another folder to measure them anew")
     for name in {name for job in jobs for name in job.names}:
         python_of(name)  # installs what is missing before anybody starts
-    at_once = args.at_once or 1
+    at_once, began = args.at_once or 1, time.monotonic()
     for first in range(0, len(jobs), at_once):
+        if args.minutes and time.monotonic() - began > 60.0 * args.minutes:
+            print(f"{args.minutes} minutes are over: {len(jobs) - first} sizes are left, the same command goes on")
+            break
         group = jobs[first : first + at_once]
         with ThreadPoolExecutor(1 if at_once == 1 else None) as pool:  # one job: one start after the other
             entries = [(job, name) for job in group for name in job.names]

@@ -252,5 +252,5 @@ def tell(row: dict[str, Any]) -> None:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of this part alone."""
     parser.add_argument("--cells", nargs="+", help="real: these cells alone")
-    parser.add_argument("--minutes", type=float, default=0.0, help="real: no more sizes are begun after so many")
+    parser.add_argument("--minutes", type=float, default=0.0, help="no more sizes are begun after so many")
     parser.add_argument("--unroll", type=int, default=0, help="real: letters that JAX decodes per round of its loop")

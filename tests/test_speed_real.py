@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from benchmarks import figures_speed_real, scaling, speed_real, two_trees
+from benchmarks import figures_speed_real, scaling, speed, speed_real, two_trees
 from benchmarks.contest import DEFAULT, Job
 from benchmarks.speed_peers import either_tree
 from benchmarks.speed_peers.ours import settings
@@ -94,3 +94,15 @@ def test_sizes_of_the_growth_study_can_be_built() -> None:
             task = scaling.task_of(size)
             assert (task.env.horizon, task.env.actions) == (size["length"], size["vocab"])
             assert task.landscape.scores(task.env.initial(2) * 0).shape == (2,)
+
+
+def test_the_contest_ends_in_time_and_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, 61.0])
+    monkeypatch.setattr(speed, "time", Namespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(speed, "present", lambda _: [])
+    asked = Namespace(device="cpu", widths=[256], batches=[16], rounds=1, seconds=1.0, at_once=1, minutes=1.0)
+    asked.out, shown = tmp_path, list[dict[str, Any]]()
+    monkeypatch.setattr(speed.Turns, "take", lambda self, *_: shown.append(self.shown) or [])
+    speed.contests(asked, "")
+    assert [size["objective"] for size in shown] == ["tb"]  # the other was due after a minute
+    assert (tmp_path / "speed_cpu.json").is_file()

@@ -12,6 +12,7 @@ from sgfn.learning.methods import METHODS, make_learner, without_unread
 
 SMALL = {"batch": 4, "net__hidden": 8, "dynamics__hidden": 8}
 HIDDEN = {"noise__kind": "hidden"}
+INDEL = {"noise__kind": "indel", "noise__substitution": 0.05, "noise__deletion": 0.03, "noise__insertion": 0.02}
 TRANSFORMER = {"net__encoder": "transformer", "net__heads": 2}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "marginal tb": ("tfbind8", {}),
@@ -32,6 +33,12 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "motif, best": ("motif", {"motif__score": "best"}),
     "bits": ("bits", {"bits__length": 16, "bits__modes": 4}),
     "ehrlich": ("ehrlich", {}),
+    "indels": ("motif", {"motif__length": 16, **INDEL}),
+    "indels, flank and constraints": (
+        "motif",
+        {"motif__length": 16, **INDEL, "noise__flank": "ACGTACGT", "constraints__max_run": 3},
+    ),
+    "constraints": ("motif", {**TRANSFORMER, "constraints__gc": "0.4:0.6", "constraints__forbid": "GAATTC"}),
     **{method: ("tfbind8", {"method": method, "replay__capacity": 64}) for method in METHODS if method != "forecast"},
     "mh on a grid": ("grid", {"method": "mh"}),
     "mh under a hidden rate": ("tfbind8", {"method": "mh", **HIDDEN}),

@@ -1,6 +1,7 @@
 """The compiled backend: the same numbers as the general one, with a user's own parts too, and refusals in one line."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from sgfn.learning.compilation import CompiledSteps, NotCompilableError
 from sgfn.learning.compiled import CompiledBackend
 from sgfn.learning.execution import choose, stepper
 from sgfn.learning.kernels.cpu_transformer import KeptTransformer
+from sgfn.learning.kernels.fixed_length import FixedLengthBackend
 from sgfn.learning.letters import CompiledLetters, letters_fit
 from sgfn.learning.rollout import act
 from sgfn.learning.trainer import Trainer
@@ -106,6 +108,44 @@ def test_it_trains_as_the_general_backend_does(case: str) -> None:
     moved = trained(task, compiling=True, steps=4)
     with pytest.raises(AssertionError):
         assert_same(plain, moved)
+
+
+EAGER = {
+    "uniform slips": {},
+    "known noise": {"dynamics__mode": "known"},
+    "no noise": {"noise__alpha": 0.0, "dynamics__mode": "known"},
+    "nothing explored": {"explore": 0.0},
+    "warm": {"temperature": 2.0},
+    "warmed by the entropy": {"objective": "kl-entropy", "exploration": "entropy"},
+    "hidden rate": {"noise__kind": "hidden"},
+    "rates by position": {"noise__kind": "position"},
+    "confusion": {"noise__kind": "confusion"},
+}
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("case", EAGER)
+def test_eager_steps_draw_the_numbers_of_compiled_ones(case: str, tmp_path: Path) -> None:
+    """Where scores are in no table: the backend that is chosen for eager steps beside the one that is compiled."""
+    changes = SMALL | LONG | EAGER[case]
+    if case in ("rates by position", "confusion"):
+        changes["noise__file"] = tmp_path / "noise.csv"
+        changes.pop("noise__alpha")
+        rates = "alpha\n" + "".join(f"{0.03 * (t % 9):.2f}\n" for t in range(20))
+        matrix = ",A,C,G,T\nA,.7,.1,.1,.1\nC,0,.8,.2,0\nG,.3,0,.7,0\nT,0,0,.1,.9\n"
+        changes["noise__file"].write_text(matrix if case == "confusion" else rates)
+    task = make_task("motif", TrainConfig().with_(**changes))
+    plain, quick = Trainer(task, CPU), Trainer(task, CPU)
+    assert isinstance(plain.backend, FixedLengthBackend)
+    quick.compile()
+    assert isinstance(quick.backend, CompiledBackend)
+    for _ in range(3):
+        plain.step()
+        quick.step()
+    assert_same(plain, quick)
+    plain.step()
+    with pytest.raises(AssertionError):
+        assert_same(plain, quick)
 
 
 def own_objective(scores: Scores, batch: object) -> Tensor:
@@ -202,6 +242,17 @@ def test_auto_compiles_where_it_saves_time(
     monkeypatch.setattr("sgfn.learning.execution.compiler_missing", lambda _: "")
     trainer = Trainer(make_task("motif", TrainConfig().with_(**SMALL | LONG | changes | {"steps": steps})), CPU)
     assert choose(trainer)[0] == wanted
+
+
+@pytest.mark.parametrize(("letters", "wanted"), [(5, "compile"), (6, "eager")])
+def test_mlps_on_large_alphabets_are_not_compiled_unasked(
+    letters: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgfn.learning.execution.compiler_missing", lambda _: "")
+    size = {"bits__k": letters, "bits__length": 8 * letters, "bits__distance": "hamming"}  # k bits a letter
+    trainer = Trainer(make_task("bits", TrainConfig().with_(**SMALL | size, steps=100_000)), CPU)
+    assert choose(trainer)[0] == wanted
+    assert choose(trainer, "compile")[0] == "compile"
 
 
 def test_a_landscape_made_from_ours_is_not_compiled_unasked() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -9,8 +10,10 @@ import torch
 
 from sgfn.config import TrainConfig
 from sgfn.config.train import Accelerate
+from sgfn.landscapes import function
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.trainer import Trainer
+from sgfn.runs import duration
 from sgfn.runs.duration import LONG, PER_WEIGHT, RATES, evaluated, expected_minutes, long_on_cpu, weights
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -81,3 +84,42 @@ def test_states_that_a_graph_shares_are_counted_once() -> None:
 
 def test_nothing_is_said_where_scores_are_in_a_table() -> None:
     assert long_on_cpu(trainer("tfbind8", steps=100_000_000, net__hidden=64)) == ""
+
+
+TIME, EACH = [0.0], [0.0]
+
+
+def waits(texts: list[str]) -> list[float]:
+    """A function of strings that takes time by the clock of the test."""
+    TIME[0] += EACH[0] * len(texts)
+    return [1.0] * len(texts)
+
+
+@pytest.mark.parametrize(
+    ("wait", "steps", "alone"), [(0.5, 1000, True), (0.5, 50, True), (0.0, 5000, True), (0.5, 1000, False)]
+)
+def test_a_slow_function_is_told_of_once_with_what_would_be_faster(
+    wait: float, steps: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (duration, function):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: TIME[0]))
+    EACH[0] = wait
+    named = {"callable__function": f"{__name__}:waits", "callable__length": 12}
+    run = trainer("callable", batch=8, net__hidden=8, steps=steps, **named)
+    landscape = run.task.landscape
+    assert isinstance(landscape, function.FunctionLandscape)
+    if not alone:
+        monkeypatch.setattr(landscape, "remote", object())
+    slow, told = duration.SlowFunction(run), list[str]()
+    for _ in range(12):
+        if alone:
+            run.step()
+        run.done += 1
+        TIME[0] += 1.0
+        told.append(slow.words())
+    said = wait > 0.0 and steps == 1000 and alone
+    assert [i for i, line in enumerate(told) if line] == ([1] if said else [])
+    if said:
+        assert told[1].startswith("998 steps more take about 1.4 h, 80% of it in ")
+        assert "waits (500 ms a string): workers (--callable.workers " in told[1]
+        assert "\n" not in told[1]

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from small_runs import same_runs, small_on
 from thread_workers import Gate, ThreadWorker
 
 import sgfn
 from sgfn.config import TrainConfig
 from sgfn.config.processes import hiring
-from sgfn.runs.progress import figures
+from sgfn.runs.progress import TerminalBar, figures, training_bar
 
 
 def count_a(texts: list[str]) -> list[float]:
@@ -76,3 +78,17 @@ def test_without_a_lag_workers_change_no_number(tmp_path: Path) -> None:
         chosen = settings(callable__workers=workers, ahead=0)
         sgfn.train("callable", chosen.with_(deterministic=False), tmp_path / str(workers), device="cpu")
     assert same_runs(tmp_path / "2", tmp_path / "3")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_bar_shows_step_time_and_queue_in_any_terminal(width: int) -> None:
+    screen = StringIO()
+    console = Console(file=screen, force_terminal=True, width=width, color_system=None)
+    with training_bar(console) as bar:
+        shown = TerminalBar(bar, "callable", 5000)
+        shown.line(1200, {"tv": 0.0123, "loss": 0.17, "reward": 1.781, "rate": 193.0})
+        shown.line(1200, {"live": {"scores_per_second": 177.7, "waiting": 64.0}})
+    lines = screen.getvalue().rsplit("callable", 1)[1]
+    for part in ("1,200/5,000", "0:00:00", "-:--:--", "TV 0.012", "177.7", "scores/s,", "64"):
+        assert part in lines
+    assert "…" not in lines

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from tyro.conf import Fixed, Positional, Suppress, arg
 
 import sgfn
@@ -54,7 +53,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.config.reading import check_named
 from sgfn.config.shell import command
 from sgfn.config.user_code import user_errors
-from sgfn.runs.progress import figures
+from sgfn.runs.progress import figures, training_bar
 
 Device = Literal["auto", "cpu", "cuda"]
 Config = Annotated[TrainConfig, arg(name="")]
@@ -175,9 +174,7 @@ def run_train(args: Train) -> None:
         run = sgfn.train(args.task, args.config, folder, **options)
         notices = {"notices": told} if told else {}
         return print_json(last_row(run, steps) | notices | {"run": str(folder)})
-    columns = [TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
-    columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
-    with Progress(*columns, console=err, refresh_per_second=4, disable=not err.is_terminal) as bar:
+    with training_bar(err, disable=not err.is_terminal) as bar:
         latest: dict[str, Any] = {}
 
         def progress(step: int, row: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int
@@ -12,6 +13,9 @@ from sgfn.envs.constraints import Constraints
 from sgfn.envs.sequence import SequenceEnv
 from sgfn.noise.indel import Indel
 from sgfn.noise.open_loop import string_laws, value_table
+
+CONSTANTS: dict[tuple[tuple[Any, ...], torch.device], Tensor] = {}
+"""What `constant` has made, by values and device."""
 
 
 class IndelEnv(SequenceEnv):
@@ -118,16 +122,15 @@ class IndelEnv(SequenceEnv):
     def slippable(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
         """Outcomes for which there is room: pairs where two letters are missing, letters where one is."""
         room = torch.where(self.done(state), 0, self.length - self.written(state))[..., None]
-        takes = torch.ones(self.outcomes, dtype=torch.int64, device=state.device)
-        takes[self.vocab + 1 :] = 2
-        return room >= takes
+        pair = torch.arange(self.outcomes, device=state.device) > self.nothing
+        return room >= pair.long() + 1
 
     def possible(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
         """What there is room for, and nothing where the noise deletes or the sequence is full."""
         found = self.slippable(state) | self.done(state)[..., None]
-        quiet = torch.tensor(self.noise.deletes, device=state.device)
-        found[..., self.nothing] = quiet | (self.written(state) == self.length) | self.done(state)
-        return found
+        full = self.written(state) == self.length
+        quiet = torch.ones_like(full) if self.noise.deletes else full | self.done(state)
+        return torch.where(torch.arange(self.outcomes, device=state.device) == self.nothing, quiet[..., None], found)
 
     def apply(self, state: Int[Tensor, "*batch S"], outcome: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch S"]:
         """Write what the cycle wrote behind the last letter, and count the cycle."""
@@ -143,9 +146,9 @@ class IndelEnv(SequenceEnv):
     def parents(self, state: Int[Tensor, "*batch S"]) -> Bool[Tensor, "*batch K"]:
         """Nothing, the last letter and the last two, each where the state before it is one that can be reached."""
         count, cycle, last, before = self._ends(state)
-        spans = torch.tensor([(1, 0), *self.spans[:-1]], device=state.device)[cycle]  # of the cycle before
+        spans = constant(((1, 0), *self.spans[:-1]), state.device)[cycle]  # of the cycle before
         reached = [(count - n >= spans[..., 0]) & (count - n <= spans[..., 1]) for n in (0, 1, 2)]
-        quiet = torch.tensor(self.noise.deletes, device=state.device) | (count == self.length)
+        quiet = torch.ones_like(reached[0]) if self.noise.deletes else count == self.length
         found = [(one_hot(last, self.vocab) > 0) & reached[1][..., None], (quiet & reached[0])[..., None]]
         if self.noise.inserts:
             both = torch.where((count >= 2) & reached[2], self.vocab * before + last, self.vocab**2)
@@ -230,7 +233,7 @@ class IndelEnv(SequenceEnv):
 
     def index(self, state: Int[Tensor, "*batch S"]) -> Int[Tensor, "*batch"]:
         """By cycle, length and then in alphabetical order."""
-        offsets = torch.tensor(self.level_offsets, device=state.device)
+        offsets = constant(tuple(self.level_offsets), state.device)
         return offsets[state[..., -1]] + self._place(state, state[..., -1])
 
     def object_index(self, objects: Int[Tensor, "*batch O"]) -> Int[Tensor, "*batch"]:
@@ -239,7 +242,7 @@ class IndelEnv(SequenceEnv):
 
     def _place(self, rows: Int[Tensor, "*batch _"], cycle: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch"]:
         """Number of a sequence among those that so many cycles may write."""
-        least = torch.tensor([low for low, _ in self.spans], device=rows.device)[cycle]
+        least = constant(tuple(low for low, _ in self.spans), rows.device)[cycle]
         shorter = (self.vocab ** self.written(rows) - self.vocab**least) // (self.vocab - 1)
         return self._number(rows[..., : self.length]) + shorter
 
@@ -255,11 +258,19 @@ class IndelEnv(SequenceEnv):
         return self.parse_between(texts, 0)
 
 
+def constant(values: tuple[Any, ...], device: torch.device) -> Int[Tensor, "..."]:
+    """Whole numbers on a device, copied there once: a copy inside a step would break its capture in a CUDA graph."""
+    key = (values, device)
+    if key not in CONSTANTS:
+        CONSTANTS[key] = torch.tensor(values, device=device)
+    return CONSTANTS[key]
+
+
 def filled(rows: Int[Tensor, "*batch L"], vocab: int, flank: tuple[int, ...]) -> Int[Tensor, "*batch L"]:
     """Rows of letters with a flank written over the blanks behind them, as far as it goes."""
     if not flank:
         return rows
     length, count = rows.shape[-1], (rows < vocab).sum(-1, keepdim=True)
-    behind = torch.tensor([*flank[:length], *[vocab] * max(0, length - len(flank))], device=rows.device)
+    behind = constant((*flank[:length], *[vocab] * max(0, length - len(flank))), rows.device)
     place = (torch.arange(length, device=rows.device) - count).clamp(min=0)
     return torch.where(rows < vocab, rows, behind[place])

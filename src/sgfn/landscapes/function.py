@@ -1,6 +1,7 @@
 """Landscapes from any Python function on a list of strings, and functions found by name, `module:function`."""
 
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -74,6 +75,7 @@ class FunctionLandscape(Landscape):
         self.workers, self.timeout, self.made_by = workers, timeout, made_by
         self.folder: Path | None = None
         self.repeated, self.skipped = 0, 0
+        self.waited, self.asked = 0.0, 0  # seconds that calls without workers took, and strings that they scored
         self.maximum = math.inf if maximum is None else maximum  # unknown: the one bound that always holds
         self.name, self.cache = name or function_label(function), cache
         self.known: OrderedDict[str, float] = OrderedDict()  # least recently used first
@@ -105,7 +107,11 @@ class FunctionLandscape(Landscape):
         """Scores of strings that are not known, which are waited for."""
         if self.remote is not None:
             return self.remote.request(texts).take()
-        return self.remember(self.call(texts))
+        began = time.monotonic()
+        found = self.call(texts)
+        self.waited += time.monotonic() - began
+        self.asked += len(texts)
+        return self.remember(found)
 
     def remember(self, found: Answers) -> dict[str, float]:
         """Keep what a call has found in the cache, and on disk where that was asked for; returns its scores."""

@@ -31,6 +31,9 @@ that a kernel takes (benchmarks/results/two_trees_long_cpu.json; another MLP is 
 where nothing was compiled before."""
 LARGE = 16_384
 """States of a batch (trajectories x steps) from which it is large in this."""
+MOST_LETTERS = 32
+"""Largest alphabet for which an MLP is compiled on a CPU unasked: with 256 letters, whose laws take most of the time,
+compiled steps are slower (benchmarks/results/speed_real_cpu.json); where between 20 and 256 that begins is a guess."""
 WIDEST_COMPILED = 1024
 """Widest layers for which that holds on a CPU: with 2,048 a step takes 20 milliseconds and more, mostly in products."""
 COMPILED = ("compile", "compile-float32")
@@ -96,7 +99,7 @@ def _pays(learner: Learner, kind: str) -> bool:
     if kind == "cuda" and config.batch * learner.env.horizon >= LARGE:
         kind = "cuda, large"
     if kind == "cpu" and config.net.encoder != "transformer":
-        enough = config.steps >= _steps_that_pay(learner, "cpu, mlp")
+        enough = learner.env.actions <= MOST_LETTERS and config.steps >= _steps_that_pay(learner, "cpu, mlp")
         return enough and isinstance(learner, Trainer) and mlp_fits(learner.env, learner.nets.encoder)
     return config.steps >= (_steps_that_pay(learner, kind) if kind == "cpu" else COMPILE_LONG_FROM_STEPS[kind])
 

@@ -51,6 +51,7 @@ class Indel(OperatorNoise):
         for name in ("substitution", "inserted"):
             law = getattr(self, name)
             object.__setattr__(self, name, law / law.sum(-1, keepdim=True))
+        self._kept.update(deletes=bool((self.deletion > 0).any()), inserts=bool((self.insertion > 0).any()))
 
     @classmethod
     def uniform(
@@ -91,12 +92,12 @@ class Indel(OperatorNoise):
     @property
     def deletes(self) -> bool:
         """Whether deletions happen at all."""
-        return bool((self.deletion > 0).any())
+        return self._kept["deletes"]
 
     @property
     def inserts(self) -> bool:
         """Whether insertions happen at all."""
-        return bool((self.insertion > 0).any())
+        return self._kept["inserts"]
 
     @property
     def summary(self) -> str:

@@ -17,6 +17,7 @@ from sgfn.learning.execution import COMPILING, Stepper
 from sgfn.learning.learner import Learner
 from sgfn.runs.advice import advice
 from sgfn.runs.background import Background
+from sgfn.runs.duration import SlowFunction
 from sgfn.runs.last_step import State, calls_others_code, kept_on_failure
 
 PAUSE = 0.5
@@ -129,6 +130,7 @@ def loop(
                 progress(first, {"notice": notice})
         if progress and advance.notice.startswith(COMPILING):
             stop.answer = lambda: progress(first, {"notice": WAITS})
+        slow = SlowFunction(learner)
         while learner.done < last and not stop.asked:
             burst = min(advance.burst, steps_ahead(learner.done, last, config))
             with kept():
@@ -141,6 +143,8 @@ def loop(
                     stop.answer = None
                 _look(learner, lines, known)
             lines.beat()
+            if progress and (words := slow.words()):
+                progress(learner.done, {"notice": words})
             if learner.done % config.checkpoint_every == 0 or learner.done == last:
                 _save(record, learner, lines, background)
         if stop.asked and learner.done > first:

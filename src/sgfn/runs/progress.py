@@ -9,9 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
 
 PAUSE = 0.2
 """Seconds between two updates in a notebook."""
+NARROW, WIDE = 100, 160
+"""Letters of a terminal from which there is room for a bar, and for a long one."""
 
 
 @runtime_checkable
@@ -142,6 +145,15 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
+def training_bar(console: Console, *, disable: bool = False) -> Progress:
+    """A bar of steps and times with figures beside it, which have the room that is left, in several lines at need."""
+    name, steps = TextColumn("[bold]{task.description}"), TextColumn("{task.completed:,}/{task.total:,}")
+    bar = [BarColumn(40 if console.width >= WIDE else 12)] if console.width >= NARROW else []
+    beside = TextColumn("{task.fields[figures]}", table_column=Column(ratio=1))
+    columns = (name, *bar, steps, TimeElapsedColumn(), TimeRemainingColumn(), beside)
+    return Progress(*columns, console=console, refresh_per_second=4, expand=True, disable=disable)
+
+
 @contextmanager
 def shown(progress: bool | Callable[[int, dict[str, Any]], object], name: str, steps: int) -> Iterator[Display | None]:
     """A display of a training: a bar, a function that is told, or None."""
@@ -154,9 +166,7 @@ def shown(progress: bool | Callable[[int, dict[str, Any]], object], name: str, s
         finally:
             bar.show()
     elif progress and (console := Console(stderr=True, highlight=False)).is_terminal:
-        columns = [TextColumn("[bold]{task.description}"), BarColumn(), TextColumn("{task.completed:,}/{task.total:,}")]
-        columns += [TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[figures]}")]
-        with Progress(*columns, console=console, refresh_per_second=4) as bar:
+        with training_bar(console) as bar:
             yield TerminalBar(bar, name, steps)
     else:
         yield None

@@ -19,10 +19,10 @@ from sgfn.learning.backend import Backend, Learned, LogRewards, Past, Setup, Uns
 from sgfn.learning.forms import form_entry
 from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, NoiseTable, RowNet
 from sgfn.learning.kernels.fixed_length_rollout import (
-    KernelRollouts,
+    Drawn,
     KernelSequenceRollouts,
+    SameDrawRollouts,
     SequenceBatch,
-    SequenceDraws,
     SequenceRollouts,
 )
 from sgfn.learning.kernels.sequence_actor import ASSUMED_METHODS, plain_sequence
@@ -104,7 +104,6 @@ class FixedLengthBackend(Backend):
             self.model = NoiseTable(model, setup.noise_optimiser)
         self.parameters = [*self.net.parameters, nets.log_z]  # those that the objective trains
         self.noise = SequenceNoise(env, self.device)
-        self.roller = SequenceRollouts(env, self.net, self.noise, self.device)
         self.position_offsets = torch.arange(env.length, device=self.device)[:, None] * env.vocab
         self.tokens = torch.arange(env.vocab, device=self.device)[:, None]
         free = self.noise.noise_free
@@ -112,6 +111,8 @@ class FixedLengthBackend(Backend):
         self.powers = env.vocab ** torch.arange(env.length - 1, -1, -1, device=self.device)[:, None]
         tabulated = isinstance(setup.env, TabulatedEnv) and not self.task.landscape.on_host
         self.rewards = self.task.log_reward(env.all_objects().to(self.device)) if tabulated else None
+        rollouts = SameDrawRollouts if self.rewards is None else SequenceRollouts
+        self.roller = rollouts(env, self.net, self.noise, self.device)
         self._zeros: dict[int, Tensor] = {}
 
     def use_rollout_kernel(self, kernel: ModuleType, env: TabulatedEnv) -> None:
@@ -119,11 +120,11 @@ class FixedLengthBackend(Backend):
         self.roller = KernelSequenceRollouts(kernel, env, self.net, self.noise, self.config.batch)
         self.extends = False  # its rows are of batches of one size
 
-    def draw(self, generator: torch.Generator, temperature: float | Tensor) -> SequenceDraws | KernelRollouts:
+    def draw(self, generator: torch.Generator, temperature: float | Tensor) -> Drawn:
         """Random numbers of a batch of rollouts; the rollouts themselves where a GPU kernel makes them."""
         return self.roller.draw(self.config.batch + self.extra, generator, self.config.explore, temperature)
 
-    def begin(self, draws: SequenceDraws | KernelRollouts) -> UnscoredBatch:
+    def begin(self, draws: Drawn) -> UnscoredBatch:
         """A batch of rollouts, with the forward pass over its states."""
         batch, found = self.roller.roll(draws)
         return UnscoredBatch(objects=[batch.realised.t()], rollouts=(batch, found))
@@ -171,7 +172,7 @@ class FixedLengthBackend(Backend):
         own = self.episodes(batch, log_reward)
         return own, self.gradients(batch, found, own, beta, learn=learn, logged=logged)
 
-    def roll(self, draws: SequenceDraws | KernelRollouts) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+    def roll(self, draws: Drawn) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
         """Intentions and outcomes of a batch of rollouts that nobody has scored."""
         batch = self.roller.roll(draws)[0]
         return batch.intended.t(), batch.realised.t()

@@ -3,6 +3,7 @@
 The law of the trajectories is that of `learning.rollout`, in fewer operations; the forward pass is returned with them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -14,7 +15,7 @@ from sgfn.envs.sequence import SequenceEnv
 from sgfn.envs.tabulated import TabulatedEnv
 from sgfn.learning.kernels.fixed_length_net import CodedRows, ForwardPass, RowNet, SpreadRows, StateRows, joined
 from sgfn.learning.kernels.sequence_noise import SequenceNoise
-from sgfn.learning.rollout import clocks
+from sgfn.learning.rollout import RolloutDraws, clocks, rollout_draws
 from sgfn.nets.encoders import sequence_of
 
 MAX_BATCH_KEEPING_SUMS = 1024
@@ -69,6 +70,14 @@ class KernelRollouts:
     """Inputs of each activation; None where the update computes them again, for shared states once."""
 
 
+Choose = Callable[[int, Float[Tensor, "A B"]], tuple[Int[Tensor, " B"], Int[Tensor, " B"]]]
+"""Step and logits to intentions and outcomes."""
+Intend = Callable[[int, Float[Tensor, "A B"]], Int[Tensor, " B"]]
+"""Step and logits to intentions."""
+Drawn = SequenceDraws | RolloutDraws | KernelRollouts
+"""What rollouts are made of: random numbers, or the rollouts of a GPU kernel."""
+
+
 class SequenceRollouts:
     """Makes rollouts by a network whose first outputs are the logits of the policy."""
 
@@ -84,7 +93,7 @@ class SequenceRollouts:
 
     def draw(
         self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
-    ) -> SequenceDraws | KernelRollouts:
+    ) -> Drawn:
         """Random numbers of a batch, for `roll`."""
         clock = clocks((self.env.length, self.env.vocab, batch), generator)
         uniform, plain = None, not isinstance(temperature, Tensor) and temperature == 1.0
@@ -94,19 +103,28 @@ class SequenceRollouts:
         return SequenceDraws(clock=clock, uniform=uniform, noise=noise, explore=explore, temperature=temperature)
 
     @torch.no_grad()
-    def roll(self, draws: SequenceDraws | KernelRollouts) -> tuple[SequenceBatch, ForwardPass]:
+    def roll(self, draws: Drawn) -> tuple[SequenceBatch, ForwardPass]:
         """A batch of rollouts: intentions drawn from the policy, outcomes from the noise; with the forward pass."""
         assert isinstance(draws, SequenceDraws)
-        rows, net, vocab = self.rows(draws.clock.shape[2]), self.net, self.env.vocab
         clock, factors, noise = draws.clock.log().unbind(), draws.logit_factors(), self.noise.precompute(draws.noise)
+
+        def choose(t: int, logits: Tensor) -> tuple[Tensor, Tensor]:
+            race = clock[t] - logits if factors is None else torch.addcmul(clock[t], logits, factors[t], value=-1)
+            intended = race.argmin(0)
+            return intended, self.noise.realise(t, intended, noise)
+
+        return self._walk(draws.clock.shape[2], choose)
+
+    def _walk(self, batch: int, choose: Choose) -> tuple[SequenceBatch, ForwardPass]:
+        """Rollouts whose intentions and outcomes are chosen step by step."""
+        rows, net, vocab = self.rows(batch), self.net, self.env.vocab
         intended: list[Tensor] = []
         realised: list[Tensor] = []
 
         def act(logits: Tensor) -> None:
-            t = len(intended)
-            race = clock[t] - logits if factors is None else torch.addcmul(clock[t], logits, factors[t], value=-1)
-            intended.append(race.argmin(0))
-            realised.append(self.noise.realise(t, intended[t], noise))
+            intention, outcome = choose(len(intended), logits)
+            intended.append(intention)
+            realised.append(outcome)
 
         passes, early = [net.forward_shared(rows)], [rows.root()]
         policy, state = passes[0].outputs[:vocab], early[0]
@@ -121,7 +139,7 @@ class SequenceRollouts:
             passes.append(net.forward_from_first(first))
             act(passes[-1].outputs[:vocab])
         outcomes = torch.stack(realised)
-        intentions = torch.stack(intended) if draws.noise else outcomes
+        intentions = torch.stack(intended)
         return SequenceBatch(
             rows=rows, intended=intentions, realised=outcomes, last=state, index=rows.index(early)
         ), joined(passes)
@@ -133,6 +151,47 @@ class SequenceRollouts:
         return SequenceBatch(
             rows=rows, intended=intended.t(), realised=outcomes, last=early[-1], index=rows.index(early)
         )
+
+
+class SameDrawRollouts(SequenceRollouts):
+    """Makes rollouts with the random numbers of `learning.rollout`, by the same rules.
+
+    Compiled steps draw these where scores are in no table: a run is then the same, compiled or not.
+    """
+
+    def draw(
+        self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
+    ) -> Drawn:
+        """Random numbers of a batch, as the general backend draws them."""
+        return rollout_draws(self.env, batch, generator, explore, temperature)
+
+    @torch.no_grad()
+    def roll(self, draws: Drawn) -> tuple[SequenceBatch, ForwardPass]:
+        """A batch of rollouts, as `learning.rollout.act` makes them."""
+        assert isinstance(draws, RolloutDraws)
+        intend = self._intend(draws.clock[:, 0].transpose(1, 2), draws.explore, draws.temperature)
+        realise = self.noise.races(draws.clock[:, 1], draws.rate)
+
+        def choose(t: int, logits: Tensor) -> tuple[Tensor, Tensor]:
+            intended = intend(t, logits)
+            return intended, realise(t, intended)
+
+        return self._walk(draws.clock.shape[2], choose)
+
+    def _intend(self, clock: Float[Tensor, "T A B"], explore: float, temperature: float | Tensor) -> Intend:
+        """Intentions from logits: those that `rollout.draw` finds first in the law of `rollout.behaviour`."""
+        plain = not isinstance(temperature, Tensor) and temperature == 1.0
+        if explore == 0.0 and plain:
+            waits = clock.log()
+            return lambda t, logits: (waits[t] - logits).argmin(0)
+        inverse = clock.reciprocal().contiguous()
+        followed, explored = inverse * (1.0 - explore), inverse * (explore / self.env.vocab)
+
+        def intend(t: int, logits: Tensor) -> Tensor:
+            policy = torch.softmax(logits if plain else logits / temperature, 0)
+            return torch.addcmul(explored[t], policy, followed[t]).argmax(0)
+
+        return intend
 
 
 class KernelSequenceRollouts(SequenceRollouts):
@@ -147,7 +206,7 @@ class KernelSequenceRollouts(SequenceRollouts):
 
     def draw(
         self, batch: int, generator: torch.Generator, explore: float = 0.0, temperature: float | Tensor = 1.0
-    ) -> SequenceDraws | KernelRollouts:
+    ) -> Drawn:
         """A batch of rollouts, made by the GPU kernel."""
         clock = clocks((self.env.length, 2, batch, self.env.vocab), generator)
         net = (self.net.layers, self.net.heads[0], self.net.activation)
@@ -156,7 +215,7 @@ class KernelSequenceRollouts(SequenceRollouts):
         return KernelRollouts(intended=found[0], realised=found[1], states=found[2], sums=found[3])
 
     @torch.no_grad()
-    def roll(self, draws: SequenceDraws | KernelRollouts) -> tuple[SequenceBatch, ForwardPass]:
+    def roll(self, draws: Drawn) -> tuple[SequenceBatch, ForwardPass]:
         """The kernel's rollouts as a batch with rows, and the forward pass over them."""
         assert isinstance(draws, KernelRollouts)
         rows, index = self.spread.rows(self.tabulated.feature_table, draws.states)

@@ -1,5 +1,7 @@
 """Noise over whole rollouts of append-only sequences: random numbers drawn in one block, then one look-up per step."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -23,6 +25,10 @@ def slip_rates(env: SequenceEnv, table: Float[Tensor, "T A K"]) -> Float[Tensor,
     strength = torch.as_tensor(env.noise.strength(torch.arange(env.length), torch.float32)).expand(env.length)
     slips = slip_kernel(torch.ones(env.length, env.vocab, dtype=torch.bool), strength, torch.float32)
     return strength[:, None].to(table.device) if torch.allclose(slips, table.cpu()) else None
+
+
+Realise = Callable[[int, Int[Tensor, " B"]], Int[Tensor, " B"]]
+"""Step and intentions to outcomes."""
 
 
 class SequenceNoise:
@@ -67,3 +73,24 @@ class SequenceNoise:
         if len(noise) == 1:
             return (noise[0][t] - self.log_table[t].index_select(0, intended)).argmin(-1)
         return intended
+
+    def races(self, clock: Float[Tensor, "T B K"], hidden: Float[Tensor, " B"] | None) -> Realise:
+        """Outcomes by the waiting times of `learning.rollout`: the outcome that rings first is the one of its kernel.
+
+        In a slip all letters ring at one rate, so that the intention, which rings at its own, meets one rival.
+        """
+        if hidden is None and self.noise_free:
+            return lambda t, intended: intended
+        rates = self.rates if hidden is None else hidden
+        if rates is None:
+            inverse = clock.reciprocal()
+            return lambda t, intended: (self.table[t].index_select(0, intended) * inverse[t]).argmax(-1)
+        least, rival = clock.min(-1)
+        slip = (rates / self.env.vocab).expand_as(least)
+        longest = (1.0 - rates + slip) * least
+
+        def realise(t: int, intended: Tensor) -> Tensor:
+            own = clock[t].gather(-1, intended[:, None])[:, 0]
+            return torch.where(own * slip[t] <= longest[t], intended, rival[t])
+
+        return realise
