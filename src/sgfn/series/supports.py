@@ -105,8 +105,8 @@ def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[S
 
     Whether values are whole and at most one, or 100, is decided for all series together, as they measure the same kind
     of thing: one series that shows the bound of proportions shows it for all whose values lie between 0 and 1, and
-    where a value of any series does not, none has it. Whether they may be negative is decided by each series, or by all where it has
-    fewer than `ENOUGH` values.
+    where a value of any series does not, none has it. Whether they may be negative is decided by each series, or by all
+    where it has fewer than `ENOUGH` values.
     """
     if setting != "auto":
         low, high, whole = parse_support(setting)
