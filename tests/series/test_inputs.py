@@ -439,3 +439,18 @@ def test_a_file_without_a_header_is_refused(first: str, name: str, tmp_path: Pat
 def test_columns_may_be_called_by_years(tmp_path: Path) -> None:
     reading = read("ds,2020,2021\n2020-01-01,1,2\n2020-01-02,2,3\n", tmp_path, target_col="2020")
     assert reading.panel.past_names == ("2021",)
+
+
+def test_the_sheet_that_is_read_is_named_where_there_are_several(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=4), "sold": [1.0, 2.5, 3.0, 4.0]})
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        pd.DataFrame({"note": ["hello"]}).to_excel(book, sheet_name="about", index=False)
+        frame.to_excel(book, sheet_name="data", index=False)
+    with pytest.raises(ValueError, match=r"book\.xlsx, first sheet 'about': no column 'y' among note"):
+        read_panel(tmp_path / "book.xlsx", Columns())
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        frame.to_excel(book, sheet_name="data", index=False)
+        pd.DataFrame({"note": ["hello"]}).to_excel(book, sheet_name="about", index=False)
+    assert (
+        "book.xlsx, first sheet 'data': columns were found" in read_panel(tmp_path / "book.xlsx", Columns()).notices[0]
+    )
