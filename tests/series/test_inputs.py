@@ -454,3 +454,9 @@ def test_the_sheet_that_is_read_is_named_where_there_are_several(tmp_path: Path)
     assert (
         "book.xlsx, first sheet 'data': columns were found" in read_panel(tmp_path / "book.xlsx", Columns()).notices[0]
     )
+
+
+def test_cells_of_a_frame_are_single_values() -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2020-01-01", periods=3), "y": [1.0, 2.0, 4.0], "tags": [[], ["a"], []]})
+    with pytest.raises(ValueError, match="DataFrame, row 0, column 'tags': a cell is a list, not one value; make it"):
+        read_panel(frame, Columns())

@@ -58,6 +58,8 @@ ALIASES = {
 OFFSET = re.compile(r"\s*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$")
 """From universal time, at the end of a time of day."""
 RESET = "give data.reset_index(), or data.reset_index(names='ds') where the index has no name"
+MANY = (list, dict, set, tuple, np.ndarray)
+"""Cells of a DataFrame that are no single value."""
 LARGEST = 1e30
 """Training reads values in float32: what is larger would become infinite there."""
 
@@ -218,6 +220,10 @@ def open_table(source: Path | str | pd.DataFrame) -> SeriesTable:
         raise table.problem("no rows; write one row for each observed value")
     if len(twice := table.frame.columns[table.frame.columns.duplicated()]):
         raise table.problem(f"two columns are named {twice[0]!r}; rename one")
+    for name in table.columns:
+        if wrong := [row for row, cell in enumerate(table.frame[name].tolist()) if isinstance(cell, MANY)]:
+            what = f"a cell is a {type(table.frame[name].iloc[wrong[0]]).__name__}, not one value"
+            raise table.problem(f"{what}; make it a column for each value, or drop the column", wrong[0], name)
     return table
 
 
