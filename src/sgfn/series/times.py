@@ -201,7 +201,8 @@ def not_a_time(row: int, column: pd.Series) -> str:
     text = str(column.iloc[row])
     if not text or text == "NaT":
         return "the time stamp is empty; fill it in or remove the row"
-    if unclear_row(every := readings(column)) is not None:
+    every = readings(column)
+    if len(every) > 1 and plain_reading(every) is None and any(one.stamps.notna().iloc[row] for one in every):
         return either(text, row, every)
     ways = "2024-01-31, 2024-01-31 13:45, 2024Q1 or 2024M01"
     though = ", though it looks like a date" if looks_like_dates(pd.Series([text])) else ""
