@@ -102,7 +102,6 @@ VALUES = [
     series("one value", "ds,y\n2024-01-01,1\n", "1 value", "2 are needed"),
     series("two values", "ds,y\n2024-01-01,1\n2024-01-02,2\n", "s.csv"),
     series("shorter than the horizon", days(5), "s.csv"),
-    series("one series of many that is short", days(ids=("a",)) + "b,2024-01-01,1\n", "'b'"),
     series("an empty name", changed(5, ",2024-01-04,1"), "s.csv, line 5", "empty"),
 ]
 

@@ -95,7 +95,7 @@ def test_settings_that_reach_further_than_the_data(
 
 @pytest.mark.usefixtures("no_page")
 def test_refusals_come_before_notices_and_name_flags_and_columns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Columns were found, which is a notice, and nothing but the fault is said."""
     days = pd.date_range("2024-01-01", periods=40).astype(str)
@@ -105,6 +105,14 @@ def test_refusals_come_before_notices_and_name_flags_and_columns(
     line = complaint(capsys, [*words, "--horizon", "200"])
     assert line.startswith(f"{file}: no window to learn from: the longest series has 40 steps, a horizon of 200 needs")
     assert "add rows with sold left empty" in complaint(capsys, [*words, "--known", "temp"])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "liking.py").write_text("def high(paths):\n    return paths.sum(1)\n")
+    for more, why in (([], "effort is quick"), (["--effort", "default"], "windows to learn from, 300 are needed")):
+        line = complaint(capsys, [*words, *more, "--tilt", "liking:high"])
+        assert line.startswith("scenarios tilt the network's law, and the network is left out (")
+        assert f"{why}): add --laws network" in line
+    unread = "--temperature, --tilt-steps do nothing here: read with --tilt; leave them out"
+    assert unread in complaint(capsys, [*words, "--temperature", "3", "--tilt-steps", "5"])
     for horizon in ("-3", "0"):
         assert f"--horizon must lie in [1, 4096], got {horizon}" in complaint(capsys, [*words, "--horizon", horizon])
     assert main([*words, "--figures", "0", "--samples", "4", "--baselines", "none"]) == 0

@@ -53,3 +53,24 @@ def test_rows_in_no_order_are_read_by_their_days_alone() -> None:
     mixed = pd.DatetimeIndex(np.random.default_rng(0).permutation(DAYS))
     for form in ("%d/%m/%Y", "%d/%m/%y", "%y-%m-%d"):
         assert read(mixed.strftime(form).tolist())[0] == DAYS.strftime("%Y-%m-%d").tolist()
+
+
+@pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M %p", "%m/%d/%y %H:%M", "%d/%m/%Y %H:%M"])
+def test_hours_of_nine_days_are_no_nine_months(form: str) -> None:
+    """Hour after hour in one order, a day of each month in the other."""
+    hours = pd.date_range("2023-01-01", periods=200, freq="h")
+    assert read(hours.strftime(form).tolist())[0] == hours.strftime("%Y-%m-%d").tolist()
+
+
+def test_visits_at_any_hour_are_not_plain() -> None:
+    """Nine days in a row, or the first of nine months, each with an hour of its own."""
+    visits = pd.date_range("2023-01-01", periods=9) + pd.to_timedelta(
+        np.random.default_rng(0).integers(480, 1080, 9), "min"
+    )
+    with pytest.raises(ValueError, match="write all dates as"):
+        read(visits.strftime("%m/%d/%Y %H:%M").tolist())
+
+
+def test_a_date_that_differs_between_orders_is_told() -> None:
+    with pytest.raises(ValueError, match=r"row 1, column 'ds': '02/01/2023' may be 2 January 2023 .* or 1 February"):
+        read([f"{day:02d}/01/2023" for day in range(1, 9)])

@@ -109,7 +109,7 @@ def test_a_saved_forecaster_says_the_same_wherever_it_lies(fitted: Forecaster, f
     (tmp_path / "run").rename(tmp_path / "moved")
     loaded = Forecaster.load(tmp_path / "moved")
     assert np.allclose(loaded.predict(samples=300).paths, found.paths)
-    with pytest.raises(ValueError, match=r"already holds a run: add --resume to continue it"):
+    with pytest.raises(ValueError, match=r"already holds a run: save\(..., overwrite=True\) replaces it"):
         fitted.save(tmp_path / "moved")
     fitted.save(tmp_path / "moved", overwrite=True)
     other = Forecaster(fitted.config).fit(panel(series(np.arange(60.0) % 7)))
@@ -267,6 +267,8 @@ def test_settings_are_those_of_the_configuration() -> None:
     ("setting", "message"),
     [
         ({"lr": 0.1}, r"no setting 'lr'; did you mean 'optim__lr'\?"),
+        ({"epochs": 3}, r"no setting 'epochs': see the fields"),
+        ({"rl__epochs": 3}, r"does not read rl__epochs: leave it out"),
         ({"objective": "tb"}, "does not read objective: flow objectives match a reward, and a forecast has none"),
         ({"entropy__gamma": 0.3}, "does not read entropy__gamma: the entropy ratio weighs states"),
         ({"thought__layers": 1}, "does not read thought__layers: the network reads all that happened before"),
@@ -284,6 +286,19 @@ def test_levels_of_a_prediction(fitted: Forecaster) -> None:
     assert [name for name in found.to_frame().columns if name.startswith("q")] == ["q0.05", "q0.5"]
     with pytest.raises(ValueError, match=r"^levels of quantiles must lie between 0 and 1, got \[0\.5, 1\.0\]$"):
         fitted.predict(levels=(0.5, 1.0))
+    for wrong in (0.5, ["a"], "0.5"):
+        with pytest.raises(ValueError, match=r"^levels of quantiles must be a list of numbers such as"):
+            fitted.predict(levels=wrong)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=r"^levels of quantiles must lie between 0 and 1, got \[\]$"):
+        fitted.predict(levels=[])
+
+
+def test_columns_may_be_given_as_lists(fitted: Forecaster, tmp_path: Path) -> None:
+    made = Forecaster(target_col=["a", "b"], id_col=["store", "item"], known=["promo"])
+    assert (made.config.series.target_col, made.config.series.id_col) == ("a,b", "store,item")
+    fitted.save(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"already holds a run: save\(..., overwrite=True\) replaces it$"):
+        fitted.save(tmp_path / "run")
 
 
 def test_numbers_of_steps_words_and_constants(tmp_path: Path) -> None:

@@ -194,22 +194,11 @@ def test_words_become_indicators(tmp_path: Path) -> None:
     np.testing.assert_array_equal(series.known, [[0, 1], [1, 0], [0, 1], [1, 0]])
     np.testing.assert_array_equal(series.past, [[1, 0], [1, 0], [np.nan, np.nan]])
     assert "column 'sky': 2 words are read as an indicator each" in reading.notices[0]
-    with pytest.raises(ValueError, match="line 4, column 'kind': empty, yet it is known in advance"):
-        read(text, tmp_path, known=("kind",))
 
 
-def test_too_many_words_are_refused(tmp_path: Path) -> None:
-    rows = "".join(
-        f"2020-01-{day:02d},{day},note {day}{hour}\n" for day in range(1, 29) for hour in "ab"[: day % 2 + 1]
-    )
-    days = {line.split(",")[0]: line for line in rows.splitlines()}
-    text = "ds,y,note\n" + "\n".join(f"{line} x" for line in days.values())
-    assert "note=note 1b x" in read(text, tmp_path).panel.past_names
-    many = "ds,y,note\n" + "".join(f"{1900 + n},{n},words {n}\n" for n in range(60))
-    with pytest.raises(
-        ValueError, match=r"line 2, column 'note': 'words 0' is not a number.*60 different.*--ignore note"
-    ):
-        read(many, tmp_path)
+def test_few_words_are_read_whatever_they_are(tmp_path: Path) -> None:
+    text = "ds,y,note\n" + "".join(f"2020-01-{day:02d},{day},note {day}\n" for day in range(1, 29))
+    assert "note=note 1" in read(text, tmp_path).panel.past_names
 
 
 def test_a_table_of_sequences_is_no_series(tmp_path: Path) -> None:
@@ -365,3 +354,109 @@ def test_decimal_commas_between_semicolons_are_read_and_told(tmp_path: Path) -> 
     assert sum("commas are read as decimal commas" in line for line in reading.notices) == 2
     with pytest.raises(ValueError, match=r"'12,018' has a thousands separator \(12018\) or a decimal comma \(12.018\)"):
         read("Datum;Wert\n2021-01-04;12,018\n2021-01-05;13,500\n", tmp_path)
+
+
+# What a table of sales, a log and a spreadsheet have
+
+
+def test_words_known_in_advance_may_be_empty_where_nothing_is_on(tmp_path: Path) -> None:
+    text = "ds,y,promo\n2020-01-01,1,\n2020-01-02,2,sale\n2020-01-03,3,\n2020-01-04,,two for one\n"
+    reading = read(text, tmp_path, known=("promo",))
+    np.testing.assert_array_equal(reading.panel.series[0].known, [[0, 0], [1, 0], [0, 0], [0, 1]])
+    assert "2 words are read as an indicator each; where the column is empty, none of them" in reading.notices[0]
+
+
+def test_a_column_of_notes_is_left_out_with_a_notice(tmp_path: Path) -> None:
+    text = "ds,y,note\n" + "".join(f"{1900 + n},{n},words {n}\n" for n in range(60))
+    reading = read(text, tmp_path)
+    assert reading.panel.past_names == ()
+    assert "column 'note': 60 different words, and 50 are read as a covariate at most; it is left out" in str(
+        reading.notices
+    )
+    with pytest.raises(ValueError, match=r"line 2, column 'note': 'words 0' is not a number.*60 different"):
+        read(text, tmp_path, known=("note",))
+
+
+def test_series_without_values_are_left_out_with_a_notice(tmp_path: Path) -> None:
+    text = "unique_id,ds,y\na,2020-01-01,3\na,2020-01-02,4\nb,2020-01-01,\nb,2020-01-02,\nc,2020-01-02,1\n"
+    reading = read(text, tmp_path)
+    assert [one.name for one in reading.panel.series] == ["a"]
+    assert reading.notices[0].endswith("series 'b', 'c' have fewer than 2 values; they are left out")
+    with pytest.raises(ValueError, match="series 'b' has 0 values, 2 are needed; add some or remove the series"):
+        read("unique_id,ds,y\nb,2020-01-01,\nc,2020-01-02,1\n", tmp_path)
+
+
+STORES = "{a},{b},date,sales\n" + "".join(
+    f"{store},{item},2020-01-0{day},{day}\n" for store in (1, 2) for item in ("milk", "tea") for day in (1, 2)
+)
+
+
+@pytest.mark.parametrize(("a", "b"), [("store", "item"), ("store_nbr", "product_id"), ("Store", "SKU_ID")])
+def test_two_columns_name_series_together(a: str, b: str, tmp_path: Path) -> None:
+    reading = read(STORES.format(a=a, b=b), tmp_path)
+    assert [one.name for one in reading.panel.series] == ["1 milk", "1 tea", "2 milk", "2 tea"]
+    assert reading.panel.past_names == ()
+    assert f"names of series in '{a},{b}'" in reading.notices[0]
+
+
+def test_columns_that_name_series_together_may_be_named(tmp_path: Path) -> None:
+    text = STORES.format(a="where", b="what")
+    with pytest.raises(ValueError, match=r"2020-01-01 of series '1' is on line 2 already; .*--id-col where,OTHER"):
+        read(text, tmp_path, id_col="where")
+    reading = read(text, tmp_path, id_col="what,where")
+    assert [one.name for one in reading.panel.series] == ["milk 1", "tea 1", "milk 2", "tea 2"]
+    with pytest.raises(ValueError, match=r"no column 'wher' among .* did you mean 'where'. Choose it with --id-col"):
+        read(text, tmp_path, id_col="what,wher")
+    with pytest.raises(ValueError, match=r"known and id_col both name the column 'what'|id_col and known both name"):
+        Columns(id_col="what,where", known=("what",))
+
+
+@pytest.mark.parametrize("name", ["ts", "event_time", "Unix Timestamp"])
+def test_numbers_since_1970_are_times_by_a_word_of_their_name(name: str, tmp_path: Path) -> None:
+    rows = "".join(f"{1704067200000 + 3600000 * n},{n % 7}.5\n" for n in range(9))
+    reading = read(f"{name},cpu\n{rows}", tmp_path)
+    assert reading.panel.series[0].stamps[0] == np.datetime64("2024-01-01")
+    assert reading.targets == ("cpu",)
+    told = read("time_spent,cpu\n" + "".join(f"{n % 5},{n}\n" for n in range(9)), tmp_path, target_col="cpu").notices
+    assert "no column of times" in told[0]  # seconds spent are no times
+
+
+@pytest.mark.parametrize(("cell", "fix"), [("50.1%", "50.1"), ("$12.50", "12.50")])
+def test_numbers_with_signs_are_told_of_without_asking_for_the_column(cell: str, fix: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"column 'share': '.*' is not a number alone: write {fix}$"):
+        read(f"date,share\n2020-01-01,{cell}\n2020-01-02,{cell}\n", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("first", "name"), [("2020-01-01,10", "2020-01-01"), ("01.01.2020;10", "01.01.2020"), ("a,10.5", "10.5")]
+)
+def test_a_file_without_a_header_is_refused(first: str, name: str, tmp_path: Path) -> None:
+    rows = "".join(first.replace("01", f"{day:02d}", 1) + "\n" for day in range(1, 9)) if "2020" in first else ""
+    with pytest.raises(ValueError, match=f"line 1: '{name}' is a value, not the name of a column; write a header"):
+        read(f"{first}\n{rows or 'a,11.5' + chr(10)}", tmp_path)
+
+
+def test_columns_may_be_called_by_years(tmp_path: Path) -> None:
+    reading = read("ds,2020,2021\n2020-01-01,1,2\n2020-01-02,2,3\n", tmp_path, target_col="2020")
+    assert reading.panel.past_names == ("2021",)
+
+
+def test_the_sheet_that_is_read_is_named_where_there_are_several(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"date": pd.date_range("2020-01-01", periods=4), "sold": [1.0, 2.5, 3.0, 4.0]})
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        pd.DataFrame({"note": ["hello"]}).to_excel(book, sheet_name="about", index=False)
+        frame.to_excel(book, sheet_name="data", index=False)
+    with pytest.raises(ValueError, match=r"book\.xlsx, first sheet 'about': no column 'y' among note"):
+        read_panel(tmp_path / "book.xlsx", Columns())
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        frame.to_excel(book, sheet_name="data", index=False)
+        pd.DataFrame({"note": ["hello"]}).to_excel(book, sheet_name="about", index=False)
+    assert (
+        "book.xlsx, first sheet 'data': columns were found" in read_panel(tmp_path / "book.xlsx", Columns()).notices[0]
+    )
+
+
+def test_cells_of_a_frame_are_single_values() -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2020-01-01", periods=3), "y": [1.0, 2.0, 4.0], "tags": [[], ["a"], []]})
+    with pytest.raises(ValueError, match="DataFrame, row 0, column 'tags': a cell is a list, not one value; make it"):
+        read_panel(frame, Columns())

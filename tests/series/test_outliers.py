@@ -109,3 +109,11 @@ def test_intermittent_series_have_none() -> None:
     values[-1] = 100.0
     assert moved(values) != {}
     assert Bank(panel(series(values)), HORIZON, [REAL]).moved(0, 60) == {}
+
+
+def test_rounding_does_not_stand_apart() -> None:
+    """A season on a line, without noise: what departs is the last digit of the numbers."""
+    months = np.arange(90)
+    values = np.round(100 + months + 20 * np.sin(months * 2 * np.pi / 12), 1)
+    assert moved(values, (12,)) == {}
+    assert list(moved(np.where(months == 50, 900.0, values), (12,))) == [50]

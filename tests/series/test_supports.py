@@ -40,6 +40,17 @@ def test_what_grows_below_one_may_grow_past_it() -> None:
     assert find_support(np.where(np.arange(30) % 9 == 0, 1.0, harvest)).name == "unit"  # on the bound again and again
 
 
+def test_fractions_that_lie_on_a_hundred_again_and_again_are_percentages() -> None:
+    humidity = np.clip(np.round(90 + 12 * np.sin(np.arange(60) / 5), 1), 0.0, 100.0)
+    assert (humidity == 100).sum() > 1
+    assert find_support(humidity).name == "0:100"
+    assert find_support(np.append(humidity, 100.2)).name == "nonnegative"
+    assert find_support(PRICES / PRICES.max() * 100).name == "nonnegative"  # on it once
+    assert [one.name for one in supports_of("auto", [humidity, PRICES])] == ["0:100", "0:100"]
+    assert [one.name for one in supports_of("auto", [humidity, PRICES * 9])] == ["nonnegative"] * 2
+    assert [one.name for one in supports_of("auto", [humidity, CHANGES])] == ["nonnegative", "real"]
+
+
 def test_series_of_a_panel_share_what_they_measure() -> None:
     """One series with fractions: none are counts. One with losses: the others still never fall below zero.
 

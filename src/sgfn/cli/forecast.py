@@ -127,8 +127,9 @@ def refuse_tilt(settings: ForecastSettings) -> None:
     default = ForecastSettings()
     names = [n for n in ("temperature", "tilt_objective", "tilt_steps") if getattr(settings, n) != getattr(default, n)]
     if names and not settings.tilt:
-        flags = ", ".join(f"--{name}" for name in names)
-        raise ValueError(f"{flags} {'does' if len(names) == 1 else 'do'} nothing here: read with --tilt; leave out")
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        does, it = ("does", "it") if len(names) == 1 else ("do", "them")
+        raise ValueError(f"{flags} {does} nothing here: read with --tilt; leave {it} out")
 
 
 def configured(args: Forecast) -> TrainConfig:

@@ -37,7 +37,8 @@ class SeriesConfig:
     target_col: str = "y"
     """Column of what is forecast; several with commas between them are series of their own."""
     id_col: str = "unique_id"
-    """Column that names the series; may be absent where there is one."""
+    """Column that names the series; may be absent where there is one. Several with commas between them name it
+    together."""
     known: str = ""
     """Covariates known in advance, by column, with commas between them."""
     ignore: str = ""

@@ -124,8 +124,11 @@ def fasta_records(path: Path, name: str) -> Records:
 # Excel
 
 
-def sheet_records(path: Path, name: str) -> Records:
-    """Rows of a workbook's first sheet that are not empty; formulas have the values that were last computed."""
+def sheet_records(path: Path, name: str) -> tuple[Records, str]:
+    """Rows of a workbook's first sheet that are not empty, and what errors call it: its title too, if it has others.
+
+    Formulas have the values that were last computed.
+    """
     openpyxl = optional("openpyxl", f"{name}: reading Excel", "save the table as CSV")
     data = read_bytes(path, name)
     with _readable(name, "Excel workbook"), zipfile.ZipFile(io.BytesIO(data)) as parts:
@@ -133,18 +136,20 @@ def sheet_records(path: Path, name: str) -> Records:
     check_size(name, size)
     with _readable(name, "Excel workbook"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and validations, which do not matter here
-        rows = list(_sheet_rows(openpyxl, data))
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        sheets = book.worksheets
+        rows = list(_sheet_rows(sheets[0]))
+    if len(sheets) > 1:
+        name = f"{name}, first sheet {sheets[0].title!r}"
     wanted = len(rows[0][1]) if rows else 0
     for number, cells in rows:
         if len(cells) > wanted:
             raise located(name, f"{_count(len(cells), wanted)}; name each column", number, unit="row")
-    return [(number, cells + [None] * (wanted - len(cells))) for number, cells in rows]
+    return [(number, cells + [None] * (wanted - len(cells))) for number, cells in rows], name
 
 
-def _sheet_rows(openpyxl: Any, data: bytes) -> Iterator[tuple[int, list[Any]]]:
+def _sheet_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
     """Number and cells of each row that is not empty, up to its last cell that is not."""
-    book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-    sheet = book.worksheets[0]
     sheet.reset_dimensions()  # some programs write a wrong size
     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
         if number > SHEET_ROWS:

@@ -66,7 +66,8 @@ def read_table(path: Path, field_name: str = "", each: str = "entry") -> Table:
         frame = parquet_frame(path, name)
         table = Table(name=name, frame=frame, lines=np.arange(1, len(frame) + 1), unit="row")
     elif kind in EXCEL:
-        table = _from_records(name, sheet_records(path, name), "row", each)
+        records, name = sheet_records(path, name)
+        table = _from_records(name, records, "row", each)
     elif kind in FASTA:
         table = _from_records(name, fasta_records(path, name), "line", each)
     else:

@@ -25,7 +25,8 @@ from sgfn.series.panel import Panel
 from sgfn.series.plan import unread
 from sgfn.series.protocol import Origin
 from sgfn.series.settings import TESTED, Settings, fewer_windows, spares
-from sgfn.series.stack_plan import unused_covariates, with_effort
+from sgfn.series.stack_plan import network_left_out, unused_covariates, with_effort
+from sgfn.series.tilt_checks import check_network
 
 TASK, PAGE = "series", "report.html"
 OUTPUTS = (*FILES, SCENARIOS, SUMMARY)
@@ -62,6 +63,10 @@ def planned(config: TrainConfig, settings: Settings, out: Path, *, resume: bool,
     if settings.tilt:
         check_cost(settings, panel, config.series.steps_ahead)
     config = kept_apart(config, origins, panel, resume=resume, out=out)
+    if settings.tilt:
+        kept = config.series.kept(len(panel))
+        parts = [len(one) - steps for one, steps in zip(panel.series, kept, strict=True)]
+        check_network(network_left_out(config.series, parts))
     if not resume:
         config = with_effort(config, [len(one) for one in panel.series])
     told = (*reading.notices, large, chosen, *remarks(config.series, panel, origins, settings))

@@ -1,10 +1,12 @@
 """Roles of a table's columns: named by the user, by custom (unique_id, ds, y), or found by name and kind of content."""
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from sgfn.series.calendar import numbers_of
 from sgfn.series.source import ALIASES, SeriesTable, text_of
 from sgfn.series.times import labelled_times, looks_like_dates, parse_times
 
@@ -12,6 +14,10 @@ NO_TIME = ""
 """Name of the time column where a table has none: its rows are steps."""
 ROW_NUMBERS = ("", "unnamed: 0", "rownames")
 """Names of columns that only number the rows, as other programs write them."""
+NUMBERED = re.compile(r"[ _-]?(id|code|nr|nbr|no|number|name)$")
+"""Ends of names that do not tell what a column names: store_id, item_nbr."""
+CLOCK_WORDS = {"ts", "time", "timestamp", "datetime", "date", "epoch", "unix", "unixtime"}
+"""Words of which one tells that a column of numbers holds times."""
 SEQUENCES = {"any": r"[ACGTU]{5,}|[acgtu]{5,}", "named": r"[A-Z]{5,}|[acgtu]{5,}"}
 """Words that are sequences, in a column of any name and in one that is named so."""
 
@@ -21,7 +27,7 @@ class Columns:
     """What the columns of a table are called, and what they are."""
 
     id_col: str = "unique_id"
-    """Name of the series; may be absent when there is one."""
+    """Name of the series; may be absent when there is one. Several with commas between them name it together."""
     time_col: str = "ds"
     """Time stamp."""
     target_col: str = "y"
@@ -34,7 +40,7 @@ class Columns:
     """Step of the stamps, such as D, 30min or M; found from the stamps where empty."""
 
     def __post_init__(self) -> None:
-        parts = {"id_col": (self.id_col,), "time_col": (self.time_col,), "target_col": self.targets}
+        parts = {"id_col": self.ids, "time_col": (self.time_col,), "target_col": self.targets}
         taken: dict[str, str] = {}
         for role, names in ({"known": self.known, "ignore": self.ignore} | parts).items():
             for name in names:
@@ -45,7 +51,17 @@ class Columns:
     @property
     def targets(self) -> tuple[str, ...]:
         """Names of the columns that are forecast."""
-        return tuple(name.strip() for name in self.target_col.split(",") if name.strip()) or (self.target_col,)
+        return _listed(self.target_col)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Names of the columns that name the series."""
+        return _listed(self.id_col)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip()) or (text,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +78,7 @@ def found_columns(table: SeriesTable, wanted: Columns) -> Found:
     Only names that the user left at their defaults are looked for. What cannot be told apart is left as it was, so that
     the reader asks for it by name.
     """
-    taken = {*wanted.known, *wanted.ignore, wanted.id_col, wanted.time_col, *wanted.targets}
+    taken = {*wanted.known, *wanted.ignore, wanted.id_col, *wanted.ids, wanted.time_col, *wanted.targets}
     free = [str(name) for name in table.frame.columns if name not in taken]
     there, found = {*map(str, table.frame.columns), *table.index}, dict[str, str]()
     searches = {
@@ -76,7 +92,7 @@ def found_columns(table: SeriesTable, wanted: Columns) -> Found:
             continue
         if (name := search(table, free)) is not None:
             found[role] = name
-            free = [other for other in free if other != name]
+            free = [other for other in free if other not in (name, *(_listed(name) if role == "id_col" else ()))]
     if found.get("time_col") == NO_TIME and (name := sequence_column(table, free)) is not None:
         what = f"column {name!r} holds sequences and no column holds times: sgfn design propose takes such measurements"
         raise table.problem(f"{what}; if rows are steps in their order, leave it out (--ignore {name})")
@@ -93,6 +109,17 @@ def sequence_column(table: SeriesTable, free: list[str]) -> str | None:
         if words is not None and words.str.fullmatch(known).all():
             return name
     return None
+
+
+def with_joined_names(table: SeriesTable, columns: Columns) -> tuple[SeriesTable, Columns]:
+    """A table in which several columns that name the series together are one, with their words side by side."""
+    if columns.id_col in table.frame.columns or len(columns.ids) < 2:
+        return table, columns
+    for name in columns.ids:
+        table.require(name, "id_col")
+    whole, parts = "+".join(columns.ids), [table.labels(name).tolist() for name in columns.ids]
+    frame = table.frame.assign(**{whole: [" ".join(words) for words in zip(*parts, strict=True)]})
+    return replace(table, frame=frame), replace(columns, id_col=whole, ignore=(*columns.ignore, *columns.ids))
 
 
 def without_copies(table: SeriesTable, columns: Columns) -> tuple[SeriesTable, int]:
@@ -131,15 +158,25 @@ def time_column(table: SeriesTable, free: list[str]) -> str:
     if fits := [name for name in named if holds_times(table, name)]:
         return fits[0]
     fits = [name for name in free if not is_number(table, name) and holds_times(table, name)]
+    fits = fits or dated_numbers(table, free)
     dated = [name for name in free if not is_number(table, name) and looks_like_dates(text_of(table.frame[name]))]
     return next(iter((*fits, *named, *dated)), NO_TIME)
 
 
 def id_column(table: SeriesTable, free: list[str], time_col: str) -> str | None:
-    """The column that names series: a customary name that repeats itself, or the only words that part equal times."""
-    frame = table.frame
+    """The column that names series: a customary name that repeats itself, or the only words that part equal times.
+
+    Several customary names together, with commas between them, where no single one parts equal times and all do.
+    """
+    frame = table.frame[~table.frame.duplicated()]
     if fits := [name for name in customary(free, "unique_id") if frame[name].duplicated().any()]:
-        return fits[0]
+        if time_col not in frame.columns:
+            return fits[0]
+        parting = [name for name in fits if not frame.duplicated([name, time_col]).any()]
+        together = [name for name in free if name in fits]
+        if not parting and not frame.duplicated([*together, time_col]).any():
+            return ",".join(together)
+        return (parting or fits)[0]
     if time_col not in frame.columns or not frame[time_col].duplicated().any():
         return None
     fits = [name for name in free if table.words(name) is not None and not frame.duplicated([name, time_col]).any()]
@@ -162,7 +199,19 @@ def target_column(table: SeriesTable, free: list[str]) -> str | None:
 def customary(free: list[str], role: str) -> list[str]:
     """Columns with customary names of a role, in the order of custom."""
     folded = {name.lower().strip(): name for name in free}
-    return [folded[alias] for alias in (role, *ALIASES[role]) if alias in folded]
+    if role == "unique_id":
+        folded = {NUMBERED.sub("", name): column for name, column in folded.items()} | folded
+    return list(dict.fromkeys(folded[alias] for alias in (role, *ALIASES[role]) if alias in folded))
+
+
+def dated_numbers(table: SeriesTable, free: list[str]) -> list[str]:
+    """Columns of numbers that are dates or times since 1970, and have a word for time in their names (`event_time`)."""
+    found = []
+    for name in free:
+        if CLOCK_WORDS & set(re.split(r"[^a-z]+", name.lower())) and holds_times(table, name):
+            times = labelled_times(text_of(table.frame[name]))
+            found += [name] if times is None or numbers_of(times.stamps) is None else []
+    return found
 
 
 def is_number(table: SeriesTable, column: str) -> bool:

@@ -31,6 +31,7 @@ MOST = 0.5
 """Share of the cells that an order must read."""
 CLEAR = 2
 """How many times as many rows must go back in time in one order as in another for the latter to be plain."""
+DAY = np.timedelta64(1, "D")
 FEWER = 3
 """How many times as large a share of its steps must have a row."""
 
@@ -71,10 +72,16 @@ class Reading:
     def covered(self) -> float:
         """Share of the steps between the first date and the last that have a row, by the least step in days or months.
 
+        By the least step of all, such as an hour, where most rows are one apart.
+
         >>> days = pd.Series(pd.to_datetime(["2023-01-01", "2023-01-02", "2024-01-01"], utc=True))
         >>> Reading(order="", stamps=days).covered < 0.01
         True
         """
+        times = np.unique(self.stamps.dropna().dt.tz_localize(None).to_numpy())
+        gaps = np.diff(times)
+        if len(gaps) and gaps.min() == np.median(gaps) < DAY:
+            return float(len(times) / ((times[-1] - times[0]) / gaps.min() + 1))
         days = np.unique(self.days)
         months = days.astype("datetime64[M]")
         number = days.astype(np.int64)
@@ -132,6 +139,15 @@ def plain_reading(every: Sequence[Reading]) -> Reading | None:
         return _best(others + years_first)
     found = _best(others)
     return None if found is None or any(one.beats(found) for one in years_first) else found
+
+
+def unclear_row(every: Sequence[Reading]) -> int | None:
+    """The first row that is another date in another order; None where the column makes one plain, or there is none."""
+    if len(every) < 2 or plain_reading(every) is not None:
+        return None
+    first, *others = (one.stamps.dt.tz_localize(None).to_numpy() for one in every)
+    differs = np.logical_or.reduce([(first != other) & ~np.isnat(first) & ~np.isnat(other) for other in others])
+    return int(np.flatnonzero(differs)[0]) if differs.any() else None
 
 
 def _best(some: Sequence[Reading]) -> Reading | None:

@@ -19,6 +19,7 @@ from sgfn.config.files import resolved
 from sgfn.config.presets import PRESETS
 from sgfn.landscapes.tasks import make_task
 from sgfn.learning.execution import pick_device, stepper
+from sgfn.learning.unread import unread as unread_settings
 from sgfn.runs.copies import DATA
 from sgfn.runs.folder import Run
 from sgfn.runs.table_files import write_csv
@@ -48,7 +49,7 @@ Progress = Callable[[int, dict[str, float]], None]
 """Called with the step and the newest figures of the training log."""
 SAVED = "data.csv"
 """Name of the data of a forecaster that was saved, in the run's data folder."""
-LISTS = ("known", "ignore", "lags")
+LISTS = ("known", "ignore", "lags", "target_col", "id_col")
 """Settings that may be given as lists of names or numbers."""
 MOST_DRAWN = 10**8
 """Values at most of all sample paths that are drawn at once."""
@@ -68,6 +69,9 @@ class Forecaster:
         lists = {name: ",".join(map(str, v)) for name, v in settings.items() if isinstance(v, list | tuple)}
         settings = settings | {name: text for name, text in lists.items() if name in LISTS}
         self.config = (config or PRESETS["forecast"]).with_(**named_settings(settings))
+        nothing_reads = {name.replace(".", "__") for name in unread_settings("series", self.config)} & set(settings)
+        if nothing_reads:
+            raise ValueError(f"Forecaster does not read {sorted(nothing_reads)[0]}: leave it out")
         self.device = pick_device(device)
         self.learner: ForecastLearner | None = None
         self._stacked: StackedForecaster | None = None
@@ -191,6 +195,8 @@ class Forecaster:
     def save(self, path: Path | str, *, overwrite: bool = False) -> Run:
         """Write a run folder with configuration, data and checkpoint."""
         learner, run = self.fitted, Run(path=Path(path))
+        if not overwrite and (run.path / "config.json").is_file():
+            raise ValueError(f"{run.path} already holds a run: save(..., overwrite=True) replaces it")
         panel = learner.data.panel
         columns = {"id_col": "unique_id", "time_col": "ds", "target_col": "y", "known": ",".join(panel.known_names)}
         columns = {f"series__{name}": column for name, column in columns.items()}

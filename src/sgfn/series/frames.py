@@ -18,7 +18,7 @@ from jaxtyping import Float64, Int64, Shaped
 from sgfn.config.series import SeriesConfig
 from sgfn.series.calendar import common_step, grid, in_months, months_in, numbered_stamps, numbers_of
 from sgfn.series.categories import MOST_LEVELS, SIGN, Indicators, indicators
-from sgfn.series.columns import NO_TIME, Columns, found_columns, without_copies
+from sgfn.series.columns import NO_TIME, Columns, found_columns, with_joined_names, without_copies
 from sgfn.series.keywords import by_parameters
 from sgfn.series.panel import Panel, Series
 from sgfn.series.plan import in_words
@@ -119,8 +119,9 @@ def read_panel(source: Path | str | pd.DataFrame, columns: Columns, shortest: in
     """A checked panel out of a DataFrame or a file; every series has `shortest` values or more."""
     table = open_table(source)
     found = found_columns(table, columns)
-    table, repeated = without_copies(table, found.columns)
-    reader = _Reader(table=table, columns=found.columns, shortest=shortest)
+    table, columns = with_joined_names(table, found.columns)
+    table, repeated = without_copies(table, columns)
+    reader = _Reader(table=table, columns=columns, shortest=shortest)
     if found.notice:
         reader.tell(found.notice)
     if repeated:
@@ -150,7 +151,7 @@ class _Reader:
     def read(self) -> Reading:
         """Check the columns, sort the rows of each series, fill the grid, check the series."""
         past_columns = self.past_columns()
-        known, past = self.covariates(self.columns.known), self.covariates(past_columns)
+        known, past = self.covariates(self.columns.known, ahead=True), self.covariates(past_columns)
         self.check_known(known)
         rows = self.rows(known, past)
         step = self.step(rows)
@@ -189,8 +190,8 @@ class _Reader:
         taken = {names.id_col, names.time_col, *self.targets, *names.known, *names.ignore}
         return tuple(str(column) for column in self.table.frame.columns if column not in taken)
 
-    def covariates(self, columns: tuple[str, ...]) -> _Covariates:
-        """Several columns beside each other, words as indicators."""
+    def covariates(self, columns: tuple[str, ...], *, ahead: bool = False) -> _Covariates:
+        """Several columns beside each other, words as indicators; those known `ahead` are empty where nothing is on."""
         parts, names = [np.empty((len(self.table.frame), 0))], list[str]()
         for column in columns:
             self.tell_of_commas(column)
@@ -199,13 +200,15 @@ class _Reader:
                 parts.append(self.table.numbers(column)[:, None])
                 names.append(column)
                 continue
-            found = self.indicators(column, words)
-            parts.append(found.rows)
+            found = self.indicators(column, words, ahead=ahead)
+            if found is None:
+                continue
+            parts.append(np.nan_to_num(found.rows) if ahead else found.rows)
             names += found.names
         return _Covariates(rows=np.concatenate(parts, axis=1), names=tuple(names))
 
-    def indicators(self, column: str, words: pd.Series) -> Indicators:
-        """Indicators of a column of words, unless it has too many of them."""
+    def indicators(self, column: str, words: pd.Series, *, ahead: bool) -> Indicators | None:
+        """Indicators of a column of words; None where it has too many, which is an error of one known in advance."""
         counts = words[words != ""].value_counts()
         count, names = len(counts), int((counts == 1).sum())
         if self.columns.time_col == NO_TIME and names >= max(FEW_NAMES, NAMES_PART * len(words)):
@@ -217,10 +220,15 @@ class _Reader:
             raise self.table.problem(f"{what}: {fix}", column=column)
         if count > MOST_LEVELS:
             row = int(np.flatnonzero(words != "")[0])
-            what = f"{words.iloc[row][:40]!r} is not a number, and the column has {count:,} different words"
-            fix = f"{MOST_LEVELS} are read as a covariate at most; {self.table.way_out(column)}"
-            raise self.table.problem(f"{what}; {fix}", row, column)
+            many = f"{count:,} different words, and {MOST_LEVELS} are read as a covariate at most"
+            if not ahead and not self.table.names_series(column):
+                self.notices.append(f"{self.table.name}, column {column!r}: {many}; it is left out")
+                return None
+            what = f"{words.iloc[row][:40]!r} is not a number, and the column has {many}"
+            raise self.table.problem(f"{what}; {self.table.way_out(column)}", row, column)
         told = f"{plural(count, 'word is', 'words are')} read as an indicator each"
+        if ahead and (words == "").any():
+            told += "; where the column is empty, none of them"
         self.notices.append(f"{self.table.name}, column {column!r}: {told}")
         return indicators(column, words)
 
@@ -238,13 +246,16 @@ class _Reader:
         for target in self.targets:
             self.tell_of_commas(target)
         values = {target: self.table.numbers(target, target=True) for target in self.targets}
-        found = []
+        found, short = list[_Rows](), list[tuple[str, int, int, str]]()
         for name, part in zip(names, np.split(order, np.cumsum(np.bincount(code))[:-1]), strict=True):
             for target in self.targets:
-                own = self.name_of(name, target)
-                self.check_values(own, values[target][part], int(part[0]), target)
+                own, seen = self.name_of(name, target), int((~np.isnan(values[target][part])).sum())
+                if seen < self.shortest:
+                    short.append((own, seen, int(part[0]), target))
+                    continue
                 some = {"stamps": stamps[part], "values": values[target][part]}
                 found.append(_Rows(name=own, **some, known=known.rows[part], past=past.rows[part]))
+        self.check_short(short, rest=len(found))
         self.tell_of(found)
         return found
 
@@ -337,18 +348,28 @@ class _Reader:
         if self.columns.freq and stamp != self.table.frame[self.columns.time_col].iloc[first]:
             what = f"{stamp} of series {names[code[again]]!r} lies in one step of --freq with {where}"
         near = "" if self.named else self.table.nearest(self.columns.id_col)
-        fix = "remove one of them" if self.named else f"name each series in a column {self.columns.id_col!r}"
-        fix += f", or choose {near!r} with --id-col (id_col in Python)" if near else ""
+        fix = "remove one of them"
+        if not self.named:
+            choose = f", or choose {near!r} with --id-col (id_col in Python)" if near else ""
+            fix = f"name each series in a column {self.columns.id_col!r}{choose}, or {fix}"
+        elif "+" not in self.columns.id_col:
+            fix += f", or name series by several columns together (--id-col {self.columns.id_col},OTHER)"
         if in_the_night(stamps[order]) and in_the_night(stamps[[again]]):
             fix += "; where clocks went back, write offsets (02:00+02:00, then 02:00+01:00) or universal time"
         raise self.table.problem(f"{what}; {fix}", again, self.columns.time_col)
 
-    def check_values(self, name: str, values: Float64[np.ndarray, " R"], row: int, column: str) -> None:
-        """Raise where a series, whose first row is told, has too few values."""
-        seen = int((~np.isnan(values)).sum())
-        if seen < self.shortest:
+    def check_short(self, short: list[tuple[str, int, int, str]], rest: int) -> None:
+        """Tell of series with too few values (name, values, first row and column of each); raise where none is left."""
+        if not short:
+            return
+        name, seen, row, column = short[0]
+        if not rest:
             has = f"series {name!r} has {plural(seen, 'value', 'values')}, {self.shortest} are needed"
             raise self.table.problem(f"{has}; add some or remove the series", row, column)
+        has = "has" if len(short) == 1 else "have"
+        names = some_series([one[0] for one in short], verb=False)
+        left = "it is" if len(short) == 1 else "they are"
+        self.tell(f"{names} {has} fewer than {self.shortest} values; {left} left out")
 
 
 def in_the_night(stamps: Shaped[np.ndarray, " R"]) -> bool:

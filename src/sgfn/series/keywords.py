@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -71,7 +71,7 @@ def by_parameters(line: str) -> str:
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """The nearest setting as a question, else where they are listed."""
-    components = [f.name for f in fields(TrainConfig) if is_dataclass(getattr(TrainConfig(), f.name))]
+    components = ("net", "optim", "log")
     inner = [f"{part}__{f.name}" for part in components for f in fields(getattr(TrainConfig(), part))]
     by_end = [full for full in inner if full.partition("__")[2] == name and full.partition("__")[0] not in REASONS]
     close = [get_close_matches(name, list(allowed), n=1, cutoff=cutoff) for cutoff in (0.8, 0.6)]

@@ -21,6 +21,8 @@ USUAL = 0.9
 """Share of the other values that depart less than a value that is moved does afterwards."""
 SHORTEST = 20
 """Least number of values of which some can stand apart."""
+ROUNDING = 1e-9
+"""Departures below this share of the largest value are rounding."""
 SIDE = 3
 """Neighbours on one side of a value."""
 ONE_IN = 50
@@ -36,7 +38,7 @@ def moved(values: Values, seasons: Sequence[int] = ()) -> dict[int, float]:
     {30: 1.54}
     """
     found = departures(values, seasons)
-    places = standing_apart(np.abs(found))
+    places = standing_apart(np.where(np.abs(found) > ROUNDING * np.abs(values).max(initial=0.0), np.abs(found), 0.0))
     if not len(places):
         return {}
     usual = float(np.quantile(np.delete(np.abs(found), places), USUAL))

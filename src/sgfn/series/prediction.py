@@ -21,9 +21,12 @@ DEFAULT_LEVELS: tuple[float, ...] = tuple(LEVELS.tolist())
 
 
 def check_levels(levels: Sequence[float]) -> None:
-    """Raise unless all levels lie between 0 and 1."""
-    if not all(0.0 < level < 1.0 for level in levels):
-        raise ValueError(f"levels of quantiles must lie between 0 and 1, got {list(levels)}")
+    """Raise unless there are levels, and all are numbers between 0 and 1."""
+    given = list(levels) if np.ndim(levels) == 1 else levels
+    if not isinstance(given, list) or any(isinstance(one, str) for one in given):
+        raise ValueError(f"levels of quantiles must be a list of numbers such as [0.1, 0.5, 0.9], got {given!r}")
+    if not given or not all(0.0 < level < 1.0 for level in given):
+        raise ValueError(f"levels of quantiles must lie between 0 and 1, got {given}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,8 +14,16 @@ from jaxtyping import Bool, Float64, Shaped
 from sgfn.config.checks import nearest
 from sgfn.config.shell import flag
 from sgfn.config.tables import Table, read_table, spell
-from sgfn.series.number_text import comma_numbers, decimal_commas, not_a_number, with_points
-from sgfn.series.times import Times, labelled_times, not_a_time, parse_times, without_offsets
+from sgfn.series.number_text import SIGNED, comma_numbers, decimal_commas, not_a_number, with_points
+from sgfn.series.times import (
+    Times,
+    labelled_times,
+    looks_like_dates,
+    not_a_time,
+    parse_times,
+    told_row,
+    without_offsets,
+)
 
 NO_WORD = "none"
 """Missing among numbers; among words it is one of them (a promotion of kind none)."""
@@ -50,6 +58,8 @@ ALIASES = {
 OFFSET = re.compile(r"\s*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$")
 """From universal time, at the end of a time of day."""
 RESET = "give data.reset_index(), or data.reset_index(names='ds') where the index has no name"
+MANY = (list, dict, set, tuple, np.ndarray)
+"""Cells of a DataFrame that are no single value."""
 LARGEST = 1e30
 """Training reads values in float32: what is larger would become infinite there."""
 
@@ -135,13 +145,16 @@ class SeriesTable(Table):
         text = text_of(cells)
         text = text[~text.str.lower().isin(MISSING)]
         numbers = pd.to_numeric(text, errors="coerce").notna() | comma_numbers(text).astype(bool)
-        return bool(len(text)) and float(numbers.mean()) > 0.5
+        return bool(len(text)) and float((numbers | text.str.fullmatch(SIGNED).astype(bool)).mean()) > 0.5
+
+    def names_series(self, column: str) -> bool:
+        """Whether a column has a customary name of names of series, and none is called `unique_id`."""
+        return column in ALIASES["unique_id"] and "unique_id" not in self.frame.columns
 
     def way_out(self, column: str) -> str:
         """What to do about a column that should hold numbers."""
-        named = column in ALIASES["unique_id"] and "unique_id" not in self.frame.columns
         other = f"leave a covariate out ({flag('ignore', column)})"
-        if named:
+        if self.names_series(column):
             other = f"name the series by it ({flag('id-col', column)})"
         return f"write a number such as 2.5, leave it empty where it is missing, or {other}"
 
@@ -156,7 +169,8 @@ class SeriesTable(Table):
                 return labelled
             universal, local = parse_times(text), None
         if wrong := where(universal.isna().to_numpy()):
-            raise self.problem(not_a_time(str(text.iloc[wrong[0]]), text), wrong[0], column)
+            row = told_row(wrong[0], text)
+            raise self.problem(not_a_time(row, text), row, column)
         return without_offsets(universal, self.local(column, text, universal) if local is None else local)
 
     def local(self, column: str, text: pd.Series, universal: pd.Series) -> pd.Series:
@@ -198,13 +212,29 @@ def text_of(cells: pd.Series) -> pd.Series:
 def open_table(source: Path | str | pd.DataFrame) -> SeriesTable:
     """A DataFrame, or a file of those that `sgfn.config.tables` reads, as a table of cells."""
     if not isinstance(source, pd.DataFrame):
-        return SeriesTable(**vars(read_table(Path(source), each="observed value")))
+        table = SeriesTable(**vars(read_table(Path(source), each="observed value")))
+        check_header(table)
+        return table
     table = frame_table(source)
     if not len(table.frame):
         raise table.problem("no rows; write one row for each observed value")
     if len(twice := table.frame.columns[table.frame.columns.duplicated()]):
         raise table.problem(f"two columns are named {twice[0]!r}; rename one")
+    for name in table.columns:
+        if wrong := [row for row, cell in enumerate(table.frame[name].tolist()) if isinstance(cell, MANY)]:
+            what = f"a cell is a {type(table.frame[name].iloc[wrong[0]]).__name__}, not one value"
+            raise table.problem(f"{what}; make it a column for each value, or drop the column", wrong[0], name)
     return table
+
+
+def check_header(table: SeriesTable) -> None:
+    """Raise where the names of columns are a time or numbers that go on below: the file has no header."""
+    for name in table.columns:
+        dated = looks_like_dates(pd.Series([name])) and looks_like_dates(text_of(table.frame[name]))
+        pointed = re.fullmatch(r"[+-]?\d+\.\d+", name) is not None and table.mostly_numbers(name)
+        if dated or pointed:
+            what = f"{name!r} is a value, not the name of a column"
+            raise table.header_problem(f"{what}; write a header such as ds,y as the first line")
 
 
 def frame_table(frame: pd.DataFrame) -> SeriesTable:

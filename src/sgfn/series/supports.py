@@ -64,11 +64,15 @@ NAMED = {
 }
 
 
+PERCENT = Support(low=0.0, high=100.0)
+
+
 def find_support(values: Float64[np.ndarray, " N"]) -> Support:
     """Support that values suggest: counts, proportions, not below zero, or any number.
 
     Values between 0 and 1 are proportions only if they show a bound: they lie on 1 more than once, or fill the range
-    and came back from its upper end. What grew from .3 to .6 may grow on; zero and one alone are counts.
+    and came back from its upper end. What grew from .3 to .6 may grow on; zero and one alone are counts. Fractions that
+    lie on 100 more than once, and never above, are percentages.
 
     >>> some = [0.0, 3.0, 1.0], [0.05, 0.95], [0.5, 7.1], [-1.0, 2.0]
     >>> [find_support(np.array(values * 4)).name for values in some]
@@ -81,6 +85,8 @@ def find_support(values: Float64[np.ndarray, " N"]) -> Support:
         return NAMED["count"]
     if seen.max() <= 1 and ((seen == 1).sum() > 1 or came_back(seen)):
         return NAMED["unit"]
+    if seen.max() == PERCENT.high and (seen == PERCENT.high).sum() > 1:
+        return PERCENT
     return NAMED["nonnegative"]
 
 
@@ -97,10 +103,10 @@ def came_back(values: Float64[np.ndarray, " N"]) -> bool:
 def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[Support]:
     """Support of each series: the given one, or what the values suggest where the setting is `auto`.
 
-    Whether values are whole and at most one is decided for all series together, as they measure the same kind of thing:
-    one series that shows the bound of proportions shows it for all whose values lie between 0 and 1, and where a value
-    of any series does not, none has it. Whether they may be negative is decided by each series, or by all where it has
-    fewer than `ENOUGH` values.
+    Whether values are whole and at most one, or 100, is decided for all series together, as they measure the same kind
+    of thing: one series that shows the bound of proportions shows it for all whose values lie between 0 and 1, and
+    where a value of any series does not, none has it. Whether they may be negative is decided by each series, or by all
+    where it has fewer than `ENOUGH` values.
     """
     if setting != "auto":
         low, high, whole = parse_support(setting)
@@ -110,8 +116,8 @@ def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[S
     if not found:
         return [REAL] * len(series)
     whole, low = all(one.whole for one in found), min(one.low for one in found)
-    shown, seen = any(one.high == 1 for one in found), np.concatenate(series)
-    high = 1.0 if shown and NAMED["unit"].holds(seen) else np.inf
+    shown, seen = {one.high for one in found}, np.concatenate(series)
+    high = min((bound for bound in shown if Support(low=0.0, high=bound).holds(seen)), default=np.inf)
     return [Support(low=low if one is None else one.low, high=high, whole=whole) for one in known]
 
 

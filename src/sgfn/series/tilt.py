@@ -46,7 +46,7 @@ from sgfn.series.forecaster import Forecaster
 from sgfn.series.learner import ForecastLearner
 from sgfn.series.network import SeriesReader
 from sgfn.series.past_scores import laws
-from sgfn.series.tilt_checks import Collapse, Diversity, diversity, suggested_temperature
+from sgfn.series.tilt_checks import Collapse, Diversity, check_network, diversity, suggested_temperature
 from sgfn.series.windows import Inputs, Windows
 
 Cost = Callable[[Float64[np.ndarray, "N H"]], Any]
@@ -262,6 +262,7 @@ def tilt(
     """Train, draw and check scenarios of one window: the end of the first series, or an origin."""
     in_range("temperature", temperature, 1e-9)
     in_range("samples", samples, 2)
+    check_network(forecaster.stacked.no_network)
     panel = forecaster.fitted.data.panel
     name, cut = origin if origin is not None else (panel.series[0].name, len(panel.series[0]))
     windows = Windows(panel, forecaster.fitted.data.plan)

@@ -61,13 +61,21 @@ class Collapse:
         return figures | ({} if self.suggested is None else {"suggested_temperature": self.suggested})
 
 
+def check_network(left_out: str) -> None:
+    """Raise where the network, whose law is tilted, has learned nothing; the reason is given, or empty."""
+    if left_out:
+        what = f"scenarios tilt the network's law, and the network is left out ({left_out})"
+        raise ValueError(f"{what}: add --laws network (laws='network' in Python)")
+
+
 def collapse_line(figures: Mapping[str, float]) -> str:
     """What to tell of draws that collapse, from a tilt's figures; empty where they do not."""
     if not figures.get("collapsed"):
         return ""
     own, beside = (np.exp(figures[name]) for name in ("entropy", "entropy_forecast"))
     sizes = f"entropy {figures['entropy']:.2f} beside {figures['entropy_forecast']:.2f} nats"
-    count = f"the draws collapse: {figures['distinct']:,.0f} different paths count as {own:.1f}"
+    many = figures["distinct"]
+    count = f"the draws collapse: {many:,.0f} different path{'s count' if many != 1 else ' counts'} as {own:.1f}"
     hotter = figures.get("suggested_temperature")
     fix = f"try --temperature {hotter:.3g}" if hotter else "train longer (--tilt-steps): the temperature is not too low"
     return (
@@ -80,7 +88,7 @@ def diversity(paths: Int[np.ndarray, "N H"], weight: Float64[np.ndarray, " N"]) 
     different, which = np.unique(paths, axis=0, return_inverse=True)
     share = np.bincount(which.reshape(-1), weights=weight / weight.sum(), minlength=len(different))
     entropy = -float((share * np.log(np.maximum(share, 1e-300))).sum())
-    return Diversity(distinct=len(different), top_share=float(share.max()), entropy=max(entropy, 0.0))
+    return Diversity(distinct=len(different), top_share=float(share.max()), entropy=max(entropy, 0.0) + 0.0)
 
 
 def effective_share(cost: Float64[np.ndarray, "J N"], temperature: float) -> float:

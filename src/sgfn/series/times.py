@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Float64, Int64, Shaped
 
 from sgfn.series.calendar import numbered_stamps
-from sgfn.series.date_orders import CLOCKS, Reading, by_form, plain_reading, readings
+from sgfn.series.date_orders import CLOCKS, Reading, by_form, plain_reading, readings, unclear_row
 
 YEARS = (1678, 2261)
 """Years that time stamps in nanoseconds can hold."""
@@ -189,12 +189,21 @@ def looks_like_dates(text: pd.Series) -> bool:
     return bool(len(given)) and float(given.str.match(DATE_LIKE).mean()) > 0.5
 
 
-def not_a_time(text: str, column: pd.Series) -> str:
+def told_row(wrong: int, column: pd.Series) -> int:
+    """The row to speak of where that one is no time: where an order is not plain, one whose readings differ."""
+    text = str(column.iloc[wrong])
+    row = unclear_row(readings(column)) if text and text != "NaT" else None
+    return wrong if row is None else row
+
+
+def not_a_time(row: int, column: pd.Series) -> str:
     """What to say of a cell that should be a time."""
+    text = str(column.iloc[row])
     if not text or text == "NaT":
         return "the time stamp is empty; fill it in or remove the row"
-    if len(every := readings(column)) > 1 and plain_reading(every) is None:
-        return either(text, column.tolist().index(text), every)
+    every = readings(column)
+    if len(every) > 1 and plain_reading(every) is None and any(one.stamps.notna().iloc[row] for one in every):
+        return either(text, row, every)
     ways = "2024-01-31, 2024-01-31 13:45, 2024Q1 or 2024M01"
     though = ", though it looks like a date" if looks_like_dates(pd.Series([text])) else ""
     return f"{text[:40]!r} is not a time stamp{though}; write {ways} (years {YEARS[0]} to {YEARS[1]})"

@@ -181,9 +181,9 @@ def _composition(outcome: Outcome) -> Section:
     about = (
         "Quantiles are the weighted means of those of several laws. Weights were learned on "
         f"{plural(found['windows'], 'window', 'windows')} that no law had seen when it forecast them, and are "
-        "shrunk towards equal ones; the table has their mean over all series. The spread of the first step was then "
-        f"multiplied by {found['spread'][0]:.2f}, that of the last by {found['spread'][1]:.2f}, as values in those "
-        f"windows lay. Support of the values: {supports}."
+        "shrunk towards ones by the loss of each law alone; the table has their mean over all series. The spread of "
+        f"the first step was then multiplied by {found['spread'][0]:.2f}, that of the last by "
+        f"{found['spread'][1]:.2f}, as values in those windows lay. Support of the values: {supports}."
     )
     weights = [(name, f"{weight:.0%}") for name, weight in found["weights"].items()]
     content = LawTable(weights=weights, left_out=list(found["left_out"].items()))
