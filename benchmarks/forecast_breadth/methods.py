@@ -18,6 +18,7 @@ from benchmarks.forecast_breadth.boosting import boosted_quantiles
 from benchmarks.forecast_breadth.panel import DataSet
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.baselines import quantile_name
+from sgfn.series.classical import PRETRAINED
 from sgfn.series.data import cuts_of
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.quantile_laws import QuantileLaw
@@ -154,32 +155,42 @@ def ours(data: DataSet) -> Quantiles:
     return fitted(data).predict(origins=places(data), samples=2).quantiles()
 
 
-def arima(data: DataSet) -> Quantiles:
-    """Seasonal ARIMA as our forecaster has it among its laws, with smaller orders than by default: in bounded time."""
-    whole = fitted(data).stacked
-    if ARIMA not in whole.names:
-        raise SkippedError(whole.too_slow[ARIMA])
-    cuts = [(number, cut) for number, cut in cuts_of(data.panel, places(data)).tolist()]
-    found = whole.bank(whole.data.panel).quantiles(ARIMA, cuts)
-    if not np.isfinite(found).all():
-        raise SkippedError(whole.bank(whole.data.panel).why_not(ARIMA, cuts) or "some windows are too short for it")
-    return QuantileLaw(values=found).quantile(LEVELS)
+def single(name: str) -> Method:
+    """A law of our pool by itself, without spreads; ARIMA has smaller orders there than by default: in bounded time."""
+
+    def method(data: DataSet) -> Quantiles:
+        whole = fitted(data).stacked
+        if name not in whole.names:
+            raise SkippedError(whole.too_slow[name])
+        cuts = [(number, cut) for number, cut in cuts_of(data.panel, places(data)).tolist()]
+        bank = whole.bank(whole.data.panel)
+        found = bank.quantiles(name, cuts)
+        if not np.isfinite(found).all():
+            raise SkippedError(bank.why_not(name, cuts) or "some windows are too short for it")
+        return QuantileLaw(values=found).quantile(LEVELS)
+
+    return method
 
 
 METHODS: dict[str, Method] = {
     "seasonal naive": fitted_by(lambda data, values: SeasonalNaive(season_length=season_of(data, values)), None),
     "AutoETS": fitted_by(lambda data, values: AutoETS(season_length=state_season(data, values))),
     "AutoTheta": fitted_by(lambda data, values: AutoTheta(season_length=season_of(data, values))),
-    ARIMA: arima,
+    ARIMA: single(ARIMA),
     "MSTL+ETS": fitted_by(mstl, None),
     "CrostonSBA": croston,
     "sgfn": ours,
     "sgfn, without network": sgfn_of(lambda names: [name for name in names if name != NETWORK]),
     "sgfn, network alone": sgfn_of(lambda names: [name for name in names if name == NETWORK]),
+    "sgfn, without pretrained": sgfn_of(lambda names: [name for name in names if name != PRETRAINED]),
     "sgfn, equal weights": sgfn_of(equal=True),
+    "pretrained alone": single(PRETRAINED),
     "lightgbm": boosted,
 }
-OURS = ("sgfn", "sgfn, without network", "sgfn, network alone", "sgfn, equal weights")
+OURS = (
+    *("sgfn", "sgfn, without network", "sgfn, network alone", "sgfn, without pretrained", "sgfn, equal weights"),
+    "pretrained alone",
+)
 """Our forecaster and its ablations, which share its fit: the whole one comes first."""
 ENSEMBLE = "equal weights"
 MEMBERS = ("AutoETS", "AutoTheta", "AutoARIMA", "MSTL+ETS")

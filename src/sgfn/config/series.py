@@ -18,6 +18,7 @@ Effort = Literal["quick", "default", "best"]
 LAWS = (
     *("seasonal naive", "AutoETS", "AutoTheta", "log AutoTheta", "AutoARIMA", "log AutoARIMA", "MSTL", "log MSTL"),
     *("CrostonSBA", "ADIDA", "empirical", "seasonal counts", "Theta"),
+    "pretrained",
     "network",
 )
 """Laws that a forecast may consist of; all but the network are classical."""

@@ -8,7 +8,7 @@ statsforecast, seasonal naive and a Theta method of our own are left.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +20,9 @@ from sgfn.series.count_laws import FEWEST, as_counts, count_quantiles, counted, 
 from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.outliers import with_moved
 from sgfn.series.own_theta import own_theta
+from sgfn.series.pretrained import CYCLES as LEAST_CYCLES
+from sgfn.series.pretrained import HORIZON as LONGEST_HORIZON
+from sgfn.series.pretrained import LONGEST_SEASON, pretrained_quantiles
 from sgfn.series.quantile_laws import GRID, ordered
 
 Values = Float64[np.ndarray, " T"]
@@ -49,7 +52,7 @@ SHORTEST = 8
 """Least number of values to which a model is fitted."""
 INTERMITTENT = 0.3
 """Share of zeros from which on a series is intermittent."""
-SEASONAL_COUNTS = "seasonal counts"
+SEASONAL_COUNTS, PRETRAINED = "seasonal counts", "pretrained"
 SMALL_COUNTS = 20.0
 """Mean up to which counts are small: laws that are normal suit larger ones."""
 COUNTED = ("CrostonSBA", "ADIDA", "empirical", SEASONAL_COUNTS)
@@ -139,8 +142,8 @@ def has_statsforecast() -> bool:
     return True
 
 
-def left_out(name: str, history: History) -> str:
-    """Why a law is not used for a history; empty where it is."""
+def left_out(name: str, history: History, horizon: int = 1) -> str:
+    """Why a law is not used for a history and so many steps ahead; empty where it is."""
     seasons = {"MSTL": history.decomposed, "log MSTL": history.seasons}.get(name)
     cycle = history.season if history.seasons else history.suggested
     short = len(history.values) < max(SHORTEST, 2 * cycle + 2 if seasons else 0)
@@ -152,6 +155,8 @@ def left_out(name: str, history: History) -> str:
         return "the series is not intermittent"
     if name == SEASONAL_COUNTS:
         return "values are no small counts with a season" if not history.small_counts or not history.seasons else ""
+    if name == PRETRAINED:
+        return pretrained_left_out(history, horizon)
     if name != "empirical" and not has_statsforecast():
         return "statsforecast is not installed"
     if short:
@@ -163,6 +168,19 @@ def left_out(name: str, history: History) -> str:
     limits = {"AutoETS": LONGEST_ETS_SEASON, "AutoARIMA": LONGEST_ARIMA_SEASON}
     if history.season > limits.get(name.removeprefix(LOG), history.season):
         return f"a season of {history.season} steps is too long for it"
+    return ""
+
+
+def pretrained_left_out(history: History, horizon: int) -> str:
+    """Why the pretrained network does not forecast a history; empty where it does."""
+    if len(history.values) < SHORTEST:
+        return "the history is too short"
+    if history.intermittent:
+        return "the series is intermittent"
+    if horizon > LONGEST_HORIZON:
+        return f"it forecasts {LONGEST_HORIZON} steps at most"
+    if history.seasons and min(history.seasons) > LONGEST_SEASON:
+        return f"a season of {min(history.seasons)} steps is too long for it"
     return ""
 
 
@@ -186,16 +204,24 @@ def forecasts(
     Each origin has its own seasons: a young series may not show yet what it shows later. Values that stand apart are
     read as `moved` has them, also by origin.
     """
-    found, fits = np.full((len(cuts), horizon, len(GRID)), np.nan), dict[tuple[int, ...], Refitted]()
+    found, histories = np.full((len(cuts), horizon, len(GRID)), np.nan), dict[int, History]()
     for at, (cut, here) in enumerate(zip(cuts, seasons, strict=True)):
         before = with_moved(values[:cut], moved[at] if moved else {})
         history = History(values=filled(before), seasons=here, whole=whole, of_many=of_many, suggested=suggested)
-        if not left_out(name, history):
-            quantiles = fits.setdefault(here, Refitted(name))(history, horizon)
-            found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
-            if whole and name not in COUNTED:
-                found[at] = as_counts(found[at], history.values)
+        if not left_out(name, history, horizon):
+            histories[at] = history
+    laws = pretrained_laws if name == PRETRAINED else partial(refitted_laws, name)
+    for (at, history), quantiles in zip(histories.items(), laws(list(histories.values()), horizon), strict=True):
+        found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
+        if whole and name not in COUNTED:
+            found[at] = as_counts(found[at], history.values)
     return found
+
+
+def refitted_laws(name: str, histories: Sequence[History], horizon: int) -> list[Grid]:
+    """Quantiles of a law at the origins of one series, whose model is fitted again as it grows; one for each season."""
+    fits = dict[tuple[int, ...], Refitted]()
+    return [fits.setdefault(one.seasons, Refitted(name))(one, horizon) for one in histories]
 
 
 def logarithmic(law: Law) -> Law:
@@ -316,6 +342,19 @@ def seasonal_count_law(history: History, horizon: int) -> Grid:
     return seasonal_counts(history.values, history.season, horizon)
 
 
+def pretrained_laws(histories: Sequence[History], horizon: int) -> list[Grid]:
+    """Quantiles of the network that comes with the package, all histories at once."""
+    seasons = [pretrained_season(one) for one in histories]
+    return list(pretrained_quantiles([one.values for one in histories], seasons, horizon)) if histories else []
+
+
+def pretrained_season(history: History) -> int:
+    """The season that the pretrained network is told: the main one, or the longest that it can read; 1 without one."""
+    shown = [steps for steps in history.seasons if steps <= LONGEST_SEASON]
+    season = history.season if history.season in shown else max(shown, default=history.suggested)
+    return season if season <= LONGEST_SEASON and LEAST_CYCLES * season <= len(history.values) else 1
+
+
 def _model(name: str, **settings: Any) -> Any:
     return getattr(import_module("statsforecast.models"), name)(**settings)
 
@@ -354,4 +393,4 @@ LAWS: dict[str, Law] = {
     SEASONAL_COUNTS: seasonal_count_law,
 }
 """Laws that are computed anew at each origin."""
-NAMES = (*MODELS, *LAWS)
+NAMES = (*MODELS, *LAWS, PRETRAINED)

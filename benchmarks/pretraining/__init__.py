@@ -1,0 +1,1 @@
+"""Training of the forecasting network that comes with the package, on series that a programme draws."""

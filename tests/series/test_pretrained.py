@@ -1,0 +1,111 @@
+"""The pretrained network: scales with the data, reads the past alone, and is near exact laws of processes it never saw."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtri
+
+from sgfn.series.classical import PRETRAINED, History, forecasts, left_out
+from sgfn.series.pretrained import CONTEXT, HORIZON, LONGEST_SEASON, pretrained_quantiles, show
+from sgfn.series.quantile_laws import GRID
+
+MEDIAN = list(GRID).index(0.5)
+
+
+def losses(quantiles: np.ndarray, truth: np.ndarray) -> float:
+    """Mean quantile loss over the levels of the grid."""
+    error = truth[..., None] - quantiles
+    return float(np.maximum(GRID * error, (GRID - 1) * error).mean())
+
+
+def walk(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """A random walk, and the deviations of its next steps."""
+    return 100 + rng.normal(size=count).cumsum(), np.sqrt(np.arange(1, 13))
+
+
+def test_a_random_walk_is_forecast_nearly_as_well_as_by_its_law() -> None:
+    rng, ours, exact, other = np.random.default_rng(0), [], [], []
+    for _ in range(60):
+        values, deviation = walk(rng, 112)
+        law = values[99] + deviation[:, None] * ndtri(GRID)
+        found = pretrained_quantiles([values[:100]], [1], 12)[0]
+        ours.append(losses(found, values[100:]))
+        exact.append(losses(law, values[100:]))
+        other.append(losses(pretrained_quantiles([rng.permutation(values[:100])], [1], 12)[0], values[100:]))
+    assert np.mean(ours) < 1.06 * np.mean(exact)
+    assert np.mean(other) > 1.5 * np.mean(exact)  # values in another order tell of another law
+
+
+def test_a_season_with_noise_is_forecast_nearly_as_well_as_by_its_law() -> None:
+    rng, ours, exact, unaware = np.random.default_rng(1), [], [], []
+    for _ in range(60):
+        season = 5 * rng.normal(size=12)
+        values = 50 + np.tile(season, 9)[:108] + rng.normal(size=108)
+        law = 50 + season[:, None] + ndtri(GRID)
+        ours.append(losses(pretrained_quantiles([values[:96]], [12], 12)[0], values[96:]))
+        exact.append(losses(law, values[96:]))
+        unaware.append(losses(pretrained_quantiles([values[:96]], [1], 12)[0], values[96:]))
+    assert np.mean(ours) < 1.15 * np.mean(exact)  # who does not know the season has its mean of eight cycles: 1.06
+    assert np.mean(unaware) > 2 * np.mean(exact)
+
+
+@given(
+    st.integers(8, 300), st.sampled_from([1, 2, 4, 7, 12, 24, 52]), st.floats(-3, 6), st.integers(0, 10**6), st.integers(1, 64)
+)
+def test_forecasts_are_in_the_units_of_the_data(count: int, season: int, power: float, seed: int, horizon: int) -> None:
+    values = np.random.default_rng(seed).normal(size=count).cumsum() + 5
+    found = pretrained_quantiles([values], [season], horizon)[0]
+    assert found.shape == (horizon, len(GRID))
+    assert np.isfinite(found).all()
+    assert (np.diff(found, axis=1) >= 0).all()
+    np.testing.assert_allclose(pretrained_quantiles([10**power * values], [season], horizon)[0], 10**power * found, rtol=1e-4, atol=1e-4 * 10**power)
+
+
+def test_many_histories_are_forecast_as_each_by_itself() -> None:
+    rng = np.random.default_rng(2)
+    histories = [rng.normal(size=count).cumsum() for count in (8, 30, 224, 500)]
+    together = pretrained_quantiles(histories, [1, 4, 12, 7], 20)
+    for history, season, found in zip(histories, [1, 4, 12, 7], together, strict=True):
+        np.testing.assert_allclose(pretrained_quantiles([history], [season], 20)[0], found, rtol=1e-4, atol=1e-4)
+    older = np.concatenate([rng.normal(size=10), histories[2]])  # what lies before the context is not read
+    np.testing.assert_allclose(pretrained_quantiles([older], [12], 20)[0], together[2], rtol=1e-4, atol=1e-4)
+    assert np.abs(pretrained_quantiles([older[:-1]], [12], 20)[0] - together[2]).max() > 1e-2
+
+
+def test_seasonal_naive_is_what_forecasts_are_beside() -> None:
+    values = np.arange(CONTEXT, dtype=float)[None]
+    steps = torch.arange(30).expand(1, -1)
+    shown = show(torch.from_numpy(values), torch.tensor([CONTEXT]), torch.tensor([12]), steps)
+    expected = values[0, CONTEXT - 12 + np.arange(30) % 12]
+    assert shown.base[0].tolist() == expected.tolist()
+    assert shown.unit.tolist() == [12.0]
+    ours = shown.base + shown.unit[:, None] * shown.anchors[..., 0]
+    assert ours[0].tolist() == [CONTEXT + step for step in range(30)]  # the first anchor goes on with the growth of a season
+
+
+@pytest.mark.parametrize(
+    ("history", "horizon", "why"),
+    [
+        (History(values=np.arange(7.0), seasons=()), 3, "the history is too short"),
+        (History(values=np.arange(70.0), seasons=()), HORIZON + 1, f"it forecasts {HORIZON} steps at most"),
+        (History(values=np.arange(700.0), seasons=(168,)), 3, "a season of 168 steps is too long for it"),
+        (History(values=np.arange(700.0), seasons=(24, 168)), 3, ""),
+        (History(values=np.tile([0.0, 0.0, 3.0], 9), seasons=()), 3, "the series is intermittent"),
+    ],
+)
+def test_what_it_does_not_forecast(history: History, horizon: int, why: str) -> None:
+    assert left_out(PRETRAINED, history, horizon) == why
+
+
+def test_as_a_law_it_reads_nothing_after_the_origin_and_gives_counts_of_counts() -> None:
+    values = np.random.default_rng(3).poisson(9.0, 80).astype(float)
+    found = forecasts(PRETRAINED, values, [60, 70], 8, [(), ()], whole=True)
+    changed = np.concatenate([values[:60], 10 * values[60:]])
+    again = forecasts(PRETRAINED, changed, [60, 70], 8, [(), ()], whole=True)
+    np.testing.assert_array_equal(found[0], again[0])
+    assert np.abs(found[1] - again[1]).max() > 1
+    long = forecasts(PRETRAINED, values, [60], LONGEST_SEASON + 20, [()])
+    assert np.isnan(long).all()
+    assert found.min() >= 0
