@@ -3,14 +3,15 @@
 import sys
 from pathlib import Path
 
+import benchmarks.pretraining.__main__ as pretraining
 import pytest
 import torch
+from benchmarks.pretraining.simulated import Draw, autoregression, gaussian_process, season, simulate
 from safetensors.torch import load_file
 
-import benchmarks.pretraining.__main__ as pretraining
-from benchmarks.pretraining.simulated import Draw, autoregression, gaussian_process, season, simulate
-from sgfn.series.pretrained import CONTEXT, PretrainedNet
+from sgfn.series.pretrained import PretrainedNet
 from sgfn.series.quantile_laws import GRID
+from sgfn.series.shown import CONTEXT
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -11,7 +11,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-SEASONS = ((1, 0.27), (4, 0.2), (12, 0.28), (7, 0.07), (5, 0.02), (24, 0.05), (52, 0.04), (6, 0.01), (48, 0.02), (0, 0.04))
+SEASONS = (
+    (1, 0.27),
+    (4, 0.2),
+    (12, 0.28),
+    (7, 0.07),
+    (5, 0.02),
+    (24, 0.05),
+    (52, 0.04),
+    (6, 0.01),
+    (48, 0.02),
+    (0, 0.04),
+)
 """Seasons and how often each is drawn; 0 is any one up to 26."""
 LONGEST = 56
 
@@ -87,7 +98,7 @@ def autoregression(draw: Draw, steps: int) -> Float[Tensor, "B T"]:
 
 
 def season(draw: Draw, steps: int, length: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-    """A pattern of a season, smooth, rough or of a few spikes, that may drift from cycle to cycle; of mean square one."""
+    """A pattern of a season of mean square one, smooth, rough or of a few spikes, that may drift from cycle to cycle."""
     phase = torch.arange(LONGEST, device=draw.device)
     waves = torch.arange(1, 7, device=draw.device)
     angle = 2 * torch.pi * waves[:, None] * phase / length[:, None, None] + draw.uniform(0, 2 * torch.pi, 6)[..., None]
@@ -147,7 +158,10 @@ def gaussian_process(draw: Draw, steps: int, length: Int[Tensor, " B"]) -> Float
         kinds = [torch.exp(-0.5 * (apart / scale).square()), torch.exp(-apart / scale)]
         kinds += [torch.exp(-2 * (wave / near).square()), line[:, :, None] * line[:, None]]
         pick = torch.multinomial(
-            torch.tensor([0.3, 0.25, 0.3, 0.15], device=draw.device), draw.count, replacement=True, generator=draw.generator
+            torch.tensor([0.3, 0.25, 0.3, 0.15], device=draw.device),
+            draw.count,
+            replacement=True,
+            generator=draw.generator,
         )
         return torch.stack(kinds, 1)[torch.arange(draw.count, device=draw.device), pick]
 

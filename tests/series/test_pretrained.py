@@ -1,4 +1,4 @@
-"""The pretrained network: scales with the data, reads the past alone, and is near exact laws of processes it never saw."""
+"""The pretrained network: in the units of the data, from the past alone, near exact laws of processes."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from sgfn.series.classical import PRETRAINED, History, forecasts, left_out
-from sgfn.series.pretrained import CONTEXT, HORIZON, LONGEST_SEASON, pretrained_quantiles, show
+from sgfn.series.pretrained import HORIZON, pretrained_quantiles
 from sgfn.series.quantile_laws import GRID
+from sgfn.series.shown import CONTEXT, LONGEST_SEASON, show
 
 MEDIAN = list(GRID).index(0.5)
 
@@ -52,7 +53,11 @@ def test_a_season_with_noise_is_forecast_nearly_as_well_as_by_its_law() -> None:
 
 
 @given(
-    st.integers(8, 300), st.sampled_from([1, 2, 4, 7, 12, 24, 52]), st.floats(-3, 6), st.integers(0, 10**6), st.integers(1, 64)
+    st.integers(8, 300),
+    st.sampled_from([1, 2, 4, 7, 12, 24, 52]),
+    st.floats(-3, 6),
+    st.integers(0, 10**6),
+    st.integers(1, 64),
 )
 def test_forecasts_are_in_the_units_of_the_data(count: int, season: int, power: float, seed: int, horizon: int) -> None:
     values = np.random.default_rng(seed).normal(size=count).cumsum() + 5
@@ -60,7 +65,12 @@ def test_forecasts_are_in_the_units_of_the_data(count: int, season: int, power: 
     assert found.shape == (horizon, len(GRID))
     assert np.isfinite(found).all()
     assert (np.diff(found, axis=1) >= 0).all()
-    np.testing.assert_allclose(pretrained_quantiles([10**power * values], [season], horizon)[0], 10**power * found, rtol=1e-4, atol=1e-4 * 10**power)
+    np.testing.assert_allclose(
+        pretrained_quantiles([10**power * values], [season], horizon)[0],
+        10**power * found,
+        rtol=1e-4,
+        atol=1e-4 * 10**power,
+    )
 
 
 def test_many_histories_are_forecast_as_each_by_itself() -> None:
@@ -82,7 +92,9 @@ def test_seasonal_naive_is_what_forecasts_are_beside() -> None:
     assert shown.base[0].tolist() == expected.tolist()
     assert shown.unit.tolist() == [12.0]
     ours = shown.base + shown.unit[:, None] * shown.anchors[..., 0]
-    assert ours[0].tolist() == [CONTEXT + step for step in range(30)]  # the first anchor goes on with the growth of a season
+    assert ours[0].tolist() == [
+        CONTEXT + step for step in range(30)
+    ]  # the first anchor goes on with the growth of a season
 
 
 @pytest.mark.parametrize(

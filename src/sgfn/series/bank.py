@@ -220,7 +220,9 @@ class Bank:
     def why_not(self, name: str, cuts: Sequence[Cut]) -> str:
         """Why a law fits none of some windows; empty where it fits one."""
         shared = self.shared_seasons(cuts)
-        reasons = [left_out(name, self.history(cut, shared), self.horizon) for cut in cuts[:: max(1, len(cuts) // ASKED)]]
+        reasons = [
+            left_out(name, self.history(cut, shared), self.horizon) for cut in cuts[:: max(1, len(cuts) // ASKED)]
+        ]
         return "" if not reasons or "" in reasons else Counter(reasons).most_common(1)[0][0]
 
     def scale(self, cut: Cut) -> float:

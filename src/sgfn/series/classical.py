@@ -2,7 +2,8 @@
 
 Models come from statsforecast. A model is fitted at the first origin and again when the history has grown by a tenth;
 in between its parameters are kept and only its state is brought up to the origin, from values before it alone. Without
-statsforecast, seasonal naive and a Theta method of our own are left.
+statsforecast, seasonal naive and a Theta method of our own are left, and the pretrained network, which stands here
+because it is computed as they are.
 """
 
 import warnings
@@ -20,10 +21,11 @@ from sgfn.series.count_laws import FEWEST, as_counts, count_quantiles, counted, 
 from sgfn.series.decomposition import KeptSeasons
 from sgfn.series.outliers import with_moved
 from sgfn.series.own_theta import own_theta
-from sgfn.series.pretrained import CYCLES as LEAST_CYCLES
 from sgfn.series.pretrained import HORIZON as LONGEST_HORIZON
-from sgfn.series.pretrained import LONGEST_SEASON, pretrained_quantiles
+from sgfn.series.pretrained import pretrained_quantiles
 from sgfn.series.quantile_laws import GRID, ordered
+from sgfn.series.shown import CYCLES as LEAST_CYCLES
+from sgfn.series.shown import LONGEST_SEASON
 
 Values = Float64[np.ndarray, " T"]
 Grid = Float64[np.ndarray, "H Q"]
@@ -66,7 +68,7 @@ HIGH = 0.9
 FAILURES = (ValueError, ArithmeticError, LookupError, RuntimeError, TypeError, AssertionError, np.linalg.LinAlgError)
 """Errors of a model's fit after which seasonal naive stands in for it."""
 NEEDS = (
-    "statsforecast is absent: of the classical laws only seasonal naive and Theta are left; "
+    "statsforecast is absent: of the classical laws only seasonal naive and Theta are left, beside the networks; "
     "install it with `pip install 'sgfn[forecast]'`"
 )
 
