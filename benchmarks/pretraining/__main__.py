@@ -121,8 +121,8 @@ class Training:
         torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
         self.optimiser.step()
         self.done += 1
-        newest = list(self.net.state_dict().values())
-        torch._foreach_lerp_(list(self.average.values()), newest, max(1 / self.done, AVERAGED))
+        for name, newest in self.net.state_dict().items():
+            self.average[name].lerp_(newest, max(1 / self.done, AVERAGED))
         last = float(loss.detach())
         self.loss = last if self.done == 1 else 0.998 * self.loss + 0.002 * last
 

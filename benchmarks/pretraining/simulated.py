@@ -98,7 +98,7 @@ def autoregression(draw: Draw, steps: int) -> Float[Tensor, "B T"]:
 
 
 def season(draw: Draw, steps: int, length: Int[Tensor, " B"]) -> Float[Tensor, "B T"]:
-    """A pattern of a season of mean square one, smooth, rough or of a few spikes, that may drift from cycle to cycle."""
+    """A pattern of a season of mean square one: smooth, rough or of few spikes; it may drift from cycle to cycle."""
     phase = torch.arange(LONGEST, device=draw.device)
     waves = torch.arange(1, 7, device=draw.device)
     angle = 2 * torch.pi * waves[:, None] * phase / length[:, None, None] + draw.uniform(0, 2 * torch.pi, 6)[..., None]

@@ -21,7 +21,7 @@ LAWS = (
     "pretrained",
     "network",
 )
-"""Laws that a forecast may consist of; all but the network are classical."""
+"""Laws that a forecast may consist of; all but the last two are classical."""
 SUPPORTS = ("auto", "real", "nonnegative", "count", "unit")
 
 
@@ -205,7 +205,7 @@ class SeriesConfig:
         if self.noise != "none" and self.laws == "auto":
             return ("network",)
         if self.laws in ("auto", "classical"):
-            absent = {"network"} if self.laws == "classical" else set[str]()
+            absent = {"pretrained", "network"} if self.laws == "classical" else set[str]()
             absent |= {"AutoARIMA", "log AutoARIMA"} if self.effort == "quick" else set[str]()
             return tuple(name for name in LAWS if name not in absent)
         return tuple(name.replace("-", " ") for name in _names(self.laws))
