@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_panels import panel, series
 
 from sgfn.series.bank import Bank
-from sgfn.series.classical import forecasts
+from sgfn.series.classical import filled, forecasts
 from sgfn.series.outliers import departures, moved, with_moved
 from sgfn.series.supports import REAL
 
@@ -117,3 +117,15 @@ def test_rounding_does_not_stand_apart() -> None:
     values = np.round(100 + months + 20 * np.sin(months * 2 * np.pi / 12), 1)
     assert moved(values, (12,)) == {}
     assert list(moved(np.where(months == 50, 900.0, values), (12,))) == [50]
+
+
+def test_a_missing_value_beside_one_that_stands_apart_stays_missing() -> None:
+    """Gaps are filled for the search, from the slip itself; what was not observed is neither told nor read."""
+    values = waves()
+    values[40], values[41] = 900.0, np.nan
+    bank = Bank(panel(series(values)), HORIZON, [REAL], season=12)
+    assert set(moved(filled(values), (12,))) == {40, 41}
+    assert set(bank.moved(0, 72)) == {40}
+    read = bank.as_read([(0, 72)]).series[0].values
+    assert np.flatnonzero(np.isnan(read)).tolist() == [41]
+    assert read[40] < 100

@@ -17,7 +17,7 @@ from sgfn.series.path_scores import chained, evenly
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
 from sgfn.series.stack_plan import REFRESH, held_back, network_left_out, network_steps, with_effort
-from sgfn.series.supports import NAMED
+from sgfn.series.supports import NAMED, Support
 from sgfn.series.windows import Windows
 
 pytest.importorskip("statsforecast.models")
@@ -138,13 +138,36 @@ def test_no_quantile_leaves_the_support(name: str, mean: float, deviation: float
 @pytest.mark.parametrize("name", ["count", "unit", "nonnegative"])
 def test_a_support_is_found_and_kept_by_quantiles_and_paths(name: str) -> None:
     raw = np.random.default_rng(3).gamma(0.3, 2.0, 40)
-    values = {"count": np.floor(raw), "unit": raw / (raw.max() + 0.1)}.get(name, raw)
+    values = {"count": np.floor(raw), "unit": np.minimum(raw, 1.0)}.get(name, raw)
     found = made(laws="seasonal-naive,AutoTheta", horizon=3).fit(panel(series(values))).predict(samples=30)
     assert found.supports == (NAMED[name],)
     assert NAMED[name].holds(found.quantiles([0.001, 0.1, 0.5, 0.9, 0.999]))
     assert NAMED[name].holds(found.paths)
     other = made(laws="seasonal-naive,AutoTheta", horizon=3, support="real").fit(panel(series(values)))
     assert other.predict(samples=30).quantiles([0.001]).min() < 0
+
+
+def test_a_few_newer_values_have_the_support_of_what_was_learned() -> None:
+    """And widen it where they leave it; so does a series that was not learned from."""
+    counts = np.random.default_rng(5).poisson(1.5, 60).astype(np.float64)
+    forecaster = made(laws="seasonal-naive,AutoTheta", horizon=3).fit(panel(series(counts)))
+    found = forecaster.predict(panel(series(counts[:5])), samples=30)
+    assert found.supports == (NAMED["count"],)
+    assert NAMED["count"].holds(found.quantiles([0.001, 0.1, 0.999]))
+    assert forecaster.predict(panel(series(counts[:5], name="b")), samples=30).supports == (NAMED["count"],)
+    assert forecaster.predict(panel(series(counts[:5] + 0.5)), samples=30).supports == (NAMED["nonnegative"],)
+    assert forecaster.predict(panel(series(counts[:5] - 9.5)), samples=30).supports == (Support(),)
+
+
+def test_a_target_that_is_called_a_share_is_one_also_after_saving(tmp_path: Path) -> None:
+    days = pd.date_range("2024-03-01", periods=60)
+    frame = pd.DataFrame({"ds": days, "win_share": 0.5 + 0.1 * np.sin(np.arange(60) / 3)})
+    forecaster = made(laws="seasonal-naive,AutoTheta", horizon=3, target_col="win_share").fit(frame)
+    forecaster.save(tmp_path / "run")
+    for one in (forecaster, Forecaster.load(tmp_path / "run")):
+        assert one.predict(samples=2).supports == (NAMED["unit"],)
+    other = made(laws="seasonal-naive,AutoTheta", horizon=3, target_col="wins")
+    assert other.fit(frame.rename(columns={"win_share": "wins"})).predict(samples=2).supports != (NAMED["unit"],)
 
 
 def test_scores_of_paths() -> None:

@@ -17,7 +17,7 @@ from sgfn.series.supports import REAL, Support, check_support, find_support, sup
 RNG = np.random.default_rng(0)
 COUNTS, SHARES, PRICES, CHANGES = (
     RNG.poisson(2.0, 40).astype(float),
-    RNG.uniform(0.1, 0.9, 40),
+    RNG.beta(0.7, 0.5, 40),
     RNG.gamma(2.0, 9.0, 40),
     RNG.normal(size=40),
 )
@@ -31,6 +31,24 @@ def test_the_data_says_where_values_lie(values: np.ndarray, name: str) -> None:
     assert find_support(gaps).name == name
     assert find_support(values).holds(values)
     assert find_support(values[:5]) == REAL  # too few to say
+
+
+def test_kilowatts_below_one_are_no_proportions() -> None:
+    """Solar power of a small plant: back to zero each night, its best days between .8 and 1."""
+    hours, rng = np.arange(24 * 20), np.random.default_rng(2)
+    sun = np.clip(np.sin((hours % 24 - 6) / 12 * np.pi), 0.0, None) * np.repeat(rng.uniform(0.3, 1.0, 20), 24)
+    for most in (0.82, 0.95, 0.999):
+        assert find_support(sun / sun.max() * most).name == "nonnegative"
+    daily = sun.reshape(20, 24).sum(1)
+    assert find_support(daily / daily.max() * 0.93).name == "nonnegative"
+    assert find_support(np.minimum(1.3 * sun / sun.max(), 1.0)).name == "unit"  # cut off at 1, again and again
+
+
+def test_what_is_called_a_share_is_one_while_values_allow_it() -> None:
+    calm = 0.5 + 0.1 * np.sin(np.arange(40) / 3)
+    assert [one.name for one in supports_of("auto", [calm, calm[:4]], shares=True)] == ["unit", "unit"]
+    assert [one.name for one in supports_of("auto", [calm], shares=False)] == ["nonnegative"]
+    assert [one.name for one in supports_of("auto", [calm + 0.6], shares=True)] == ["nonnegative"]
 
 
 def test_what_grows_below_one_may_grow_past_it() -> None:

@@ -167,8 +167,10 @@ class Bank:
         Intermittent series have none: their values are zero mostly, and apart from that where they are not.
         """
         if (number, cut) not in self.found_moved:
-            values = filled(self.panel.series[number].values[:cut])
-            self.found_moved[number, cut] = {} if is_intermittent(values) else moved(values, self.periods)
+            before = self.panel.series[number].values[:cut]
+            values = filled(before)
+            places = {} if is_intermittent(values) else moved(values, self.periods)
+            self.found_moved[number, cut] = {at: read for at, read in places.items() if not np.isnan(before[at])}
         return self.found_moved[number, cut]
 
     def level_break(self, number: int, cut: int) -> Break | None:

@@ -38,7 +38,7 @@ from sgfn.series.plan import check_like, unread
 from sgfn.series.prediction import DEFAULT_LEVELS, Forecast, NetworkForecast, check_levels
 from sgfn.series.stack_plan import unused_covariates, with_effort
 from sgfn.series.stacked import StackedForecaster
-from sgfn.series.supports import REAL
+from sgfn.series.supports import REAL, named_shares
 from sgfn.series.task import series_task
 from sgfn.series.windows import Inputs, Windows
 
@@ -201,6 +201,8 @@ class Forecaster:
         columns = {"id_col": "unique_id", "time_col": "ds", "target_col": "y", "known": ",".join(panel.known_names)}
         columns = {f"series__{name}": column for name, column in columns.items()}
         config = self.config.with_(**columns, series__ignore="", series__file=resolved(run.path) / DATA / SAVED)
+        if config.series.support == "auto" and named_shares(panel):
+            config = config.with_(series__support="unit")  # the saved column is y, whatever it was called
         run.check(overwrite=overwrite)
         with run.locked(), tempfile.TemporaryDirectory() as aside:
             file = Path(aside) / SAVED

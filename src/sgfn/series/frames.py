@@ -160,7 +160,11 @@ class _Reader:
             lacking = plural(added, "step has", "steps have")
             self.tell(f"{lacking} no row; their values count as missing")
         panel = Panel(
-            series=tuple(one.series() for one in filled), step=step, known_names=known.names, past_names=past.names
+            series=tuple(one.series() for one in filled),
+            step=step,
+            known_names=known.names,
+            past_names=past.names,
+            targets=self.targets,
         )
         return Reading(panel=panel, notices=tuple(self.notices), targets=self.targets)
 

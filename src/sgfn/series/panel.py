@@ -65,6 +65,8 @@ class Panel:
     step: np.timedelta64 | None
     known_names: tuple[str, ...] = ()
     past_names: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    """Names of the columns that are forecast, where the panel was read from a table."""
 
     def __post_init__(self) -> None:
         if not self.series:

@@ -23,7 +23,7 @@ from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
 from sgfn.series.stack import Stack, group_of, scores_of
 from sgfn.series.stack_plan import WINDOWS_IN_ALL, arima_left_out, network_left_out, windows_of
-from sgfn.series.supports import Support, check_support, supports_of
+from sgfn.series.supports import Support, are_shares, check_support, supports_of
 from sgfn.series.weights import Evidence, fitting, shares
 from sgfn.series.windows import Windows
 
@@ -105,10 +105,18 @@ class StackedForecaster:
         return made
 
     def supports(self, panel: Panel) -> list[Support]:
-        """Support of each series, from its training part; of a series that was not learned from, all of it counts."""
-        known = {one.name: length for one, length in zip(self.data.panel.series, self.lengths, strict=True)}
-        parts = [one.values[: known.get(one.name, len(one))] for one in panel.series]
-        found = supports_of(self.settings.support, parts)
+        """Support of each series: of the training part, and of all values of a newer panel, which widen what was found.
+
+        A newer panel may be much shorter than what was learned from: by itself it would say little.
+        """
+        learned = self.data.panel
+        parts = {one.name: one.values[:length] for one, length in zip(learned.series, self.lengths, strict=True)}
+        if not same_values(learned, panel):
+            empty = np.empty(0)
+            parts |= {one.name: np.concatenate([parts.get(one.name, empty), one.values]) for one in panel.series}
+        every = supports_of(self.settings.support, list(parts.values()), shares=are_shares(learned.targets))
+        by_name = dict(zip(parts, every, strict=True))
+        found = [by_name[one.name] for one in panel.series]
         if self.settings.support != "auto":
             for one, support in zip(panel.series, found, strict=True):
                 check_support(support, one.name, one.values)

@@ -1,5 +1,6 @@
 """Supports: the set in which values of a series can lie, found from the data or given, and laws kept inside it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,10 @@ ENOUGH = 8
 """Least number of observed values from which a bounded support is inferred."""
 NEAR_END = 0.2
 """Distance from 0 and 1 within which proportions must have been to show that these are bounds."""
+NEAR_ONE, AT_ONE, VISITS = 0.05, 0.02, 3
+"""Distance from 1 to which proportions must have come so many times, and the least distance to which they came."""
+SHARE_WORDS = ("share", "proportion", "fraction", "probability", "occupancy", "utilisation", "utilization")
+"""Words in the name of a column whose values between 0 and 1 are proportions."""
 LARGEST_COUNT = 2.0**53
 """Numbers above it are whole whatever they count."""
 
@@ -71,10 +76,11 @@ def find_support(values: Float64[np.ndarray, " N"]) -> Support:
     """Support that values suggest: counts, proportions, not below zero, or any number.
 
     Values between 0 and 1 are proportions only if they show a bound: they lie on 1 more than once, or fill the range
-    and came back from its upper end. What grew from .3 to .6 may grow on; zero and one alone are counts. Fractions that
-    lie on 100 more than once, and never above, are percentages.
+    and came back from its upper end again and again. What grew from .3 to .6 may grow on, kilowatts of .9 at most may
+    be 1.1 tomorrow; zero and one alone are counts. Fractions that lie on 100 more than once, and never above, are
+    percentages.
 
-    >>> some = [0.0, 3.0, 1.0], [0.05, 0.95], [0.5, 7.1], [-1.0, 2.0]
+    >>> some = [0.0, 3.0, 1.0], [0.05, 0.99], [0.5, 7.1], [-1.0, 2.0]
     >>> [find_support(np.array(values * 4)).name for values in some]
     ['count', 'unit', 'nonnegative', 'real']
     """
@@ -83,7 +89,7 @@ def find_support(values: Float64[np.ndarray, " N"]) -> Support:
         return REAL
     if (seen == np.rint(seen)).all() and seen.max() < LARGEST_COUNT:
         return NAMED["count"]
-    if seen.max() <= 1 and ((seen == 1).sum() > 1 or came_back(seen)):
+    if seen.max() <= 1 and ((seen == 1).sum() > 1 or (came_back(seen) and touches_one(seen))):
         return NAMED["unit"]
     if seen.max() == PERCENT.high and (seen == PERCENT.high).sum() > 1:
         return PERCENT
@@ -100,17 +106,44 @@ def came_back(values: Float64[np.ndarray, " N"]) -> bool:
     return bool(values.min() <= NEAR_END and len(top) > 0 and values[top[0] :].min() <= 0.5)
 
 
-def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]]) -> list[Support]:
+def touches_one(values: Float64[np.ndarray, " N"]) -> bool:
+    """Whether values between 0 and 1 came near 1 again and again; those that lie on 0 again and again must lie on 1.
+
+    >>> [touches_one(np.array(values)) for values in ([0.1, 0.99] * 3, [0.1, 0.9] * 9, [0.1, 0.99], [0.0, 0.99] * 3)]
+    [True, False, False, False]
+    """
+    near = values >= 1 - NEAR_ONE
+    visits = int(near[0]) + int((near[1:] & ~near[:-1]).sum())
+    return visits >= VISITS and float(values.max()) >= 1 - AT_ONE and int((values == 0).sum()) <= 1
+
+
+def are_shares(targets: Sequence[str]) -> bool:
+    """Whether all names of what is forecast say that it is a proportion.
+
+    >>> are_shares(["share_of_wins"]), are_shares(["Occupancy", "sales"]), are_shares([])
+    (True, False, False)
+    """
+    return bool(targets) and all(any(word in name.lower() for word in SHARE_WORDS) for name in targets)
+
+
+def named_shares(panel: Panel) -> bool:
+    """Whether a panel's values are proportions by their names, and lie between 0 and 1."""
+    return are_shares(panel.targets) and all(NAMED["unit"].holds(one.values) for one in panel.series)
+
+
+def supports_of(setting: str, series: list[Float64[np.ndarray, " _"]], *, shares: bool = False) -> list[Support]:
     """Support of each series: the given one, or what the values suggest where the setting is `auto`.
 
     Whether values are whole and at most one, or 100, is decided for all series together, as they measure the same kind
     of thing: one series that shows the bound of proportions shows it for all whose values lie between 0 and 1, and
     where a value of any series does not, none has it. Whether they may be negative is decided by each series, or by all
-    where it has fewer than `ENOUGH` values.
+    where it has fewer than `ENOUGH` values. What is called a share is a proportion if all values lie between 0 and 1.
     """
     if setting != "auto":
         low, high, whole = parse_support(setting)
         return [Support(low=low, high=high, whole=whole)] * len(series)
+    if shares and series and NAMED["unit"].holds(np.concatenate(series)):
+        return [NAMED["unit"]] * len(series)
     known = [find_support(values) if (~np.isnan(values)).sum() >= ENOUGH else None for values in series]
     found = [one for one in known if one is not None]
     if not found:
