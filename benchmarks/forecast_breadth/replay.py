@@ -26,9 +26,10 @@ from sgfn.series.following import Held
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.panel import NO_STAMPS
 from sgfn.series.stack import group_of
-from sgfn.series.stacked import StackedForecaster, window_times
+from sgfn.series.stacked import StackedForecaster
 from sgfn.series.supports import REAL, Support
 from sgfn.series.weights import Evidence
+from sgfn.series.window_times import window_times
 
 KEPT = Path(__file__).parent.parent / ".trained" / "replay"
 """Folder of the files; not committed."""

@@ -18,6 +18,7 @@ Effort = Literal["quick", "default", "best"]
 LAWS = (
     *("seasonal naive", "AutoETS", "AutoTheta", "log AutoTheta", "AutoARIMA", "log AutoARIMA", "MSTL", "log MSTL"),
     *("CrostonSBA", "ADIDA", "empirical", "seasonal counts", "Theta"),
+    "regression",
     "pretrained",
     "network",
 )

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 
 from sgfn.series.breaks import Break, level_break
 from sgfn.series.calendar import never_on_weekends, typical_gap
-from sgfn.series.classical import History, filled, forecasts, is_intermittent, left_out
+from sgfn.series.classical import REGRESSION, History, filled, forecasts, is_intermittent, left_out
 from sgfn.series.outliers import moved, with_moved
 from sgfn.series.panel import Panel
 from sgfn.series.quantile_laws import GRID
@@ -46,11 +46,15 @@ class LawCall:
     suggested: int = 1
     moved: list[dict[int, float]] = field(default_factory=list)
     """At each origin, places of values that are not read as they are, and what is read instead; none given is none."""
+    known: Float64[np.ndarray, "M C"] | None = None
+    """Covariates known in advance, in rows of the values and of steps after them, for the law that reads them."""
 
     def run(self) -> Float64[np.ndarray, "C H Q"]:
         """Quantiles at the levels of the grid, for each origin."""
         how: dict[str, Any] = {"whole": self.whole, "of_many": self.of_many, "suggested": self.suggested}
-        return forecasts(self.name, self.values, self.cuts, self.horizon, self.seasons, moved=self.moved, **how)
+        return forecasts(
+            self.name, self.values, self.cuts, self.horizon, self.seasons, moved=self.moved, known=self.known, **how
+        )
 
 
 LawRunner = Callable[[list[LawCall], Callable[[int], None]], list[Float64[np.ndarray, "C H Q"]]]
@@ -124,7 +128,8 @@ class Bank:
             self.found_seasons.pop(cut, None)
 
     def _call(self, name: str, number: int, places: list[int], shared: tuple[int, ...]) -> LawCall:
-        """A law of a series at some cuts."""
+        """A law of a series at some cuts; what stands apart may be what covariates explain, where they are read."""
+        reads = name == REGRESSION
         return LawCall(
             name=name,
             values=self.panel.series[number].values,
@@ -134,7 +139,8 @@ class Bank:
             whole=self.supports[number].whole,
             of_many=len(self.panel) > MANY_SERIES,
             suggested=self.suggested,
-            moved=[self.read_as(number, cut) for cut in places],
+            moved=[] if reads else [self.read_as(number, cut) for cut in places],
+            known=self.panel.series[number].known if reads else None,
         )
 
     def _wanted(self, name: str, cuts: Sequence[Cut]) -> dict[int, list[int]]:
@@ -147,9 +153,16 @@ class Bank:
 
     def history(self, cut: Cut, shared: tuple[int, ...] = ()) -> History:
         """What the laws know of a window."""
-        values = with_moved(self.panel.series[cut[0]].values[: cut[1]], self.read_as(*cut))
-        known = {"whole": self.supports[cut[0]].whole, "suggested": self.suggested}
-        return History(values=filled(values), seasons=self.seasons(*cut, shared), **known)
+        one = self.panel.series[cut[0]]
+        values = with_moved(one.values[: cut[1]], self.read_as(*cut))
+        return History(
+            values=filled(values),
+            seasons=self.seasons(*cut, shared),
+            whole=self.supports[cut[0]].whole,
+            suggested=self.suggested,
+            observed=one.values[: cut[1]],
+            known=one.known[: cut[1] + self.horizon],
+        )
 
     @property
     def periods(self) -> tuple[int, ...]:

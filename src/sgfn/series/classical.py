@@ -17,13 +17,17 @@ import numpy as np
 from jaxtyping import Float64
 
 from sgfn.series.baselines import quantile_name, seasonal_naive
+from sgfn.series.breaks import level_break
 from sgfn.series.count_laws import FEWEST, as_counts, count_quantiles, counted, dispersion, seasonal_counts
 from sgfn.series.decomposition import KeptSeasons
-from sgfn.series.outliers import with_moved
+from sgfn.series.outliers import moved, with_moved
 from sgfn.series.own_theta import own_theta
 from sgfn.series.pretrained import HORIZON as LONGEST_HORIZON
 from sgfn.series.pretrained import pretrained_quantiles
 from sgfn.series.quantile_laws import GRID, ordered
+from sgfn.series.regression import LONGEST_SEASON as LONGEST_PHASES
+from sgfn.series.regression import Effects, effects_of
+from sgfn.series.seasons import shows
 from sgfn.series.shown import CYCLES as LEAST_CYCLES
 from sgfn.series.shown import LONGEST_SEASON
 
@@ -54,7 +58,10 @@ SHORTEST = 8
 """Least number of values to which a model is fitted."""
 INTERMITTENT = 0.3
 """Share of zeros from which on a series is intermittent."""
-SEASONAL_COUNTS, PRETRAINED = "seasonal counts", "pretrained"
+SEASONAL_COUNTS, PRETRAINED, REGRESSION = "seasonal counts", "pretrained", "regression"
+FEWEST_REGRESSED = 12
+"""Least number of observed values from which effects of covariates are learned."""
+NO_COVARIATES = "no covariate is known in advance"
 SMALL_COUNTS = 20.0
 """Mean up to which counts are small: laws that are normal suit larger ones."""
 COUNTED = ("CrostonSBA", "ADIDA", "empirical", SEASONAL_COUNTS)
@@ -87,6 +94,10 @@ class History:
     """Whether the series is one of very many: models are then searched among fewer forms."""
     suggested: int = 1
     """Season that the step of time suggests, whether it shows or not; 1 where there is none."""
+    observed: Values | None = None
+    """Values as they are, nan where missing, where a law reads covariates."""
+    known: Float64[np.ndarray, "M C"] | None = None
+    """Covariates known in advance, of the history and of the steps ahead, where a law reads them."""
 
     @property
     def season(self) -> int:
@@ -161,6 +172,8 @@ def left_out(name: str, history: History, horizon: int = 1) -> str:
         return pretrained_left_out(history, horizon)
     if name != "empirical" and not has_statsforecast():
         return "statsforecast is not installed"
+    if name == REGRESSION:
+        return regression_left_out(history, horizon)
     if short:
         return "the history is too short"
     if seasons == ():
@@ -186,6 +199,18 @@ def pretrained_left_out(history: History, horizon: int) -> str:
     return ""
 
 
+def regression_left_out(history: History, horizon: int) -> str:
+    """Why no effects of covariates are learned from a history; empty where they are."""
+    if history.known is None or history.observed is None or not history.known.shape[1]:
+        return NO_COVARIATES
+    seen = ~np.isnan(history.observed)
+    if len(history.known) < len(seen) + horizon:
+        return "covariates do not reach the horizon"
+    if seen.sum() < FEWEST_REGRESSED:
+        return "the history is too short"
+    return "" if np.ptp(history.known[: len(seen)][seen], axis=0).any() else "no covariate has changed yet"
+
+
 # Laws
 
 
@@ -200,19 +225,22 @@ def forecasts(
     of_many: bool = False,
     suggested: int = 1,
     moved: Sequence[dict[int, float]] = (),
+    known: Float64[np.ndarray, "M K"] | None = None,
 ) -> Float64[np.ndarray, "C H Q"]:
     """Quantiles at the levels of the grid, at several origins in increasing order; nan where the law does not fit.
 
     Each origin has its own seasons: a young series may not show yet what it shows later. Values that stand apart are
-    read as `moved` has them, also by origin.
+    read as `moved` has them, also by origin. Of covariates `known` in advance, rows up to the horizon are read.
     """
     found, histories = np.full((len(cuts), horizon, len(GRID)), np.nan), dict[int, History]()
     for at, (cut, here) in enumerate(zip(cuts, seasons, strict=True)):
         before = with_moved(values[:cut], moved[at] if moved else {})
         history = History(values=filled(before), seasons=here, whole=whole, of_many=of_many, suggested=suggested)
+        if known is not None:
+            history = replace(history, observed=values[:cut], known=known[: cut + horizon])
         if not left_out(name, history, horizon):
             histories[at] = history
-    laws = pretrained_laws if name == PRETRAINED else partial(refitted_laws, name)
+    laws = {PRETRAINED: pretrained_laws, REGRESSION: regression_laws}.get(name, partial(refitted_laws, name))
     for (at, history), quantiles in zip(histories.items(), laws(list(histories.values()), horizon), strict=True):
         found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
         if whole and name not in COUNTED:
@@ -344,6 +372,45 @@ def seasonal_count_law(history: History, horizon: int) -> Grid:
     return seasonal_counts(history.values, history.season, horizon)
 
 
+def regression_laws(histories: Sequence[History], horizon: int) -> list[Grid]:
+    """Quantiles of what covariates explain with a model of what they leave, at the origins of one series."""
+    return [regression_law(one, horizon) for one in histories]
+
+
+def regression_law(history: History, horizon: int) -> Grid:
+    """Effects of covariates, and quantiles of MSTL of what they leave; of AutoETS where there is no season."""
+    effects, left = explained(history)
+    if unfit := left_out("MSTL", left):
+        left = replace(left, seasons=())
+    found = refitted_laws("AutoETS" if unfit else "MSTL", [left], horizon)[0]
+    return effects.added(sane(found, left, horizon, above=1.0 if effects.log else BEYOND))
+
+
+def explained(history: History) -> tuple[Effects, History]:
+    """Effects of covariates, and the history without them, in which a season may show that they hid."""
+    assert history.observed is not None
+    assert history.known is not None
+    values, seasons = history.observed, history.seasons
+    season = max((steps for steps in seasons if steps <= LONGEST_PHASES), default=1)
+    effects = effects_of(values, history.known, season)
+    apart = {} if history.intermittent else moved_rows(effects.rest(values), history.decomposed)
+    if apart:
+        values = effects.replaced(values, apart)
+        effects = effects_of(values, history.known, season)
+    if not seasons and 1 < history.suggested <= LONGEST_PHASES and shows(effects.rest(values), history.suggested):
+        seasons = (history.suggested,)
+        effects = effects_of(values, history.known, history.suggested)
+    rest = effects.rest(values)
+    broken = None if history.intermittent else level_break(filled(rest), seasons)
+    rest = with_moved(rest, broken.aligned(rest) if broken else {})
+    return effects, replace(history, values=filled(rest), seasons=seasons, whole=False)
+
+
+def moved_rows(rest: Values, seasons: Sequence[int]) -> dict[int, float]:
+    """Observed rows that stand apart in what covariates leave, and what is read instead."""
+    return {at: read for at, read in moved(filled(rest), seasons).items() if not np.isnan(rest[at])}
+
+
 def pretrained_laws(histories: Sequence[History], horizon: int) -> list[Grid]:
     """Quantiles of the network that comes with the package, all histories at once."""
     seasons = [pretrained_season(one) for one in histories]
@@ -395,4 +462,4 @@ LAWS: dict[str, Law] = {
     SEASONAL_COUNTS: seasonal_count_law,
 }
 """Laws that are computed anew at each origin."""
-NAMES = (*MODELS, *LAWS, PRETRAINED)
+NAMES = (*MODELS, *LAWS, PRETRAINED, REGRESSION)

@@ -99,7 +99,7 @@ class Forecaster:
         learner = ForecastLearner(series_task(panel, self.config), self.device)
         unused = unused_covariates(panel, self.config.series)
         for line in (*unread(learner.data.training, self.config.series), *filter(None, [unused])):
-            warnings.warn(line, UserWarning, stacklevel=2)
+            warnings.warn(by_parameters(line), UserWarning, stacklevel=2)
         advance, every = stepper(learner), self.config.log.every
         while learner.done < self.config.steps:
             advance()

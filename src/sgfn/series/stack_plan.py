@@ -11,6 +11,7 @@ from sgfn.config.presets import PRESETS
 from sgfn.config.series import Effort, SeriesConfig
 from sgfn.series.bank import Cut
 from sgfn.series.categories import SIGN
+from sgfn.series.classical import FEWEST_REGRESSED, REGRESSION, has_statsforecast
 from sgfn.series.panel import Panel
 
 WINDOWS_IN_ALL: dict[Effort, int] = {"quick": 60, "default": 160, "best": 400}
@@ -101,14 +102,19 @@ def network_left_out(config: SeriesConfig, lengths: Sequence[int]) -> str:
 
 
 def unused_covariates(panel: Panel, config: SeriesConfig) -> str:
-    """One line about covariates that nothing reads, because the network, which alone reads them, is left out."""
-    names = dict.fromkeys(name.partition(SIGN)[0] for name in (*panel.known_names, *panel.past_names))
+    """One line about covariates that nothing reads, because the laws that would are left out."""
     kept = config.kept(len(panel))
-    why = network_left_out(config, [len(one) - steps for one, steps in zip(panel.series, kept, strict=True)])
+    lengths = [len(one) - steps for one, steps in zip(panel.series, kept, strict=True)]
+    why = network_left_out(config, lengths)
+    regressed = REGRESSION in config.law_names and max(lengths) >= FEWEST_REGRESSED and has_statsforecast()
+    unread = panel.past_names if regressed else (*panel.known_names, *panel.past_names)
+    names = dict.fromkeys(name.partition(SIGN)[0] for name in unread)
     if not names or not why:
         return ""
     verb = "is" if len(names) == 1 else "are"
-    return f"{', '.join(names)} {verb} not used: only the network reads covariates, and it is left out ({why})"
+    which = "covariates of the past" if regressed else "covariates"
+    hint = "; name those known in advance by --known" if regressed or not panel.known_names else ""
+    return f"{', '.join(names)} {verb} not used: only the network reads {which}, and it is left out ({why}){hint}"
 
 
 def learned_windows(config: SeriesConfig, lengths: Sequence[int]) -> int:

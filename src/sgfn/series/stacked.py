@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 
 from sgfn.series.bank import Bank, Cut, LawRunner, WindowProgress, run_here
 from sgfn.series.calendar import numbers_of
 from sgfn.series.calibration import ATOM
+from sgfn.series.categories import aligned
+from sgfn.series.classical import NO_COVARIATES, REGRESSION
 from sgfn.series.data import SeriesData
 from sgfn.series.following import Held, weights_over_time
 from sgfn.series.joint import MOST_JOINT, dependence_of, joint_noise, matched
 from sgfn.series.laid_laws import laid_spread
 from sgfn.series.learner import ForecastLearner
-from sgfn.series.panel import Panel, Series
+from sgfn.series.panel import Panel
 from sgfn.series.path_scores import chained, evenly, network_scores
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID, QuantileLaw
@@ -25,6 +27,7 @@ from sgfn.series.stack import Stack, group_of, scores_of
 from sgfn.series.stack_plan import WINDOWS_IN_ALL, arima_left_out, network_left_out, windows_of
 from sgfn.series.supports import Support, are_shares, check_support, supports_of
 from sgfn.series.weights import Evidence, fitting, shares
+from sgfn.series.window_times import observed, start_of, window_times
 from sgfn.series.windows import Windows
 
 NETWORK = "network"
@@ -87,7 +90,8 @@ class StackedForecaster:
             name: arima_left_out(self.settings, self.lengths, log=log)
             for name, log in (("AutoARIMA", False), ("log AutoARIMA", True))
         }
-        absent = {NETWORK: self.no_network} | self.too_slow
+        self.no_covariates = "" if self.data.panel.known_names else NO_COVARIATES
+        absent = {NETWORK: self.no_network, REGRESSION: self.no_covariates} | self.too_slow
         self.names = tuple(name for name in self.settings.law_names if not absent.get(name))
         self.runner: LawRunner = run_here
         self.banks: list[tuple[Panel, Bank]] = []
@@ -97,6 +101,7 @@ class StackedForecaster:
 
     def bank(self, panel: Panel) -> Bank:
         """Classical forecasts of a panel, kept from call to call."""
+        panel = aligned(panel, self.data.plan.known_names, self.data.plan.past_names)[0]
         for known, bank in self.banks:
             if same_values(known, panel):
                 return bank
@@ -427,6 +432,7 @@ class StackedForecaster:
         mean = dict(zip(self.names, found.weights.mean(1).tolist(), strict=True))
         reasons = {name: self.bank(panel).why_not(name, ends) for name in self.names if name != NETWORK}
         reasons |= self.too_slow | {NETWORK: self.no_network}
+        reasons |= {REGRESSION: self.no_covariates} if self.no_covariates else {}
         reasons = {name: why for name, why in reasons.items() if name in self.settings.law_names and name != "Theta"}
         supports = [one.name for one in found.supports]
         stack = self.stack(final=True)
@@ -451,40 +457,17 @@ def time_text(stamp: np.datetime64) -> str:
     return np.datetime_as_string(stamp, unit="s").replace("T", " ").removesuffix(" 00:00:00")
 
 
-def observed(
-    panel: Panel, cuts: Sequence[Cut], horizon: int, ends: Sequence[int]
-) -> Float64[np.ndarray, "W {horizon}"]:
-    """Values of windows up to given ends of the series, nan where there is none."""
-    found = np.full((len(cuts), horizon), np.nan)
-    for row, (number, cut) in enumerate(cuts):
-        came = panel.series[number].values[cut : min(cut + horizon, ends[number])]
-        found[row, : len(came)] = came
-    return found
-
-
-def window_times(
-    panel: Panel, cuts: Sequence[Cut], horizon: int, ends: Sequence[int]
-) -> tuple[Int64[np.ndarray, " W"], Int64[np.ndarray, " W"]]:
-    """Times before the first and of the last value of windows, up to given ends of the series, in nanoseconds."""
-    starts = [start_of(panel.series[number], cut) for number, cut in cuts]
-    over = [start_of(panel.series[number], min(cut + horizon, ends[number])) for number, cut in cuts]
-    return np.array(starts, dtype=np.int64), np.array(over, dtype=np.int64)
-
-
 def same_values(one: Panel, other: Panel) -> bool:
-    """Whether two panels hold the same series."""
+    """Whether two panels hold the same series, with the same covariates known in advance."""
     if one is other:
         return True
     pairs = zip(one.series, other.series, strict=False)
     return len(one) == len(other) and all(
-        first.name == second.name and np.array_equal(first.values, second.values, equal_nan=True)
+        first.name == second.name
+        and np.array_equal(first.values, second.values, equal_nan=True)
+        and np.array_equal(first.known, second.known)
         for first, second in pairs
     )
-
-
-def start_of(series: Series, cut: int) -> int:
-    """Last time before a window, in nanoseconds: windows with the same one begin together."""
-    return int(series.stamps[cut - 1].astype("datetime64[ns]").astype(np.int64))
 
 
 # The network in the stack
