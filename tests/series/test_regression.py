@@ -1,4 +1,4 @@
-"""The law with regressors: effects recovered, laws near those of simulated processes, and nothing read of the future."""
+"""The law with regressors: effects recovered, near laws of simulated processes, and blind to what comes later."""
 
 import pickle
 from typing import Any
