@@ -8,12 +8,14 @@ import pytest
 from scipy.special import ndtri
 from small_panels import panel, series
 
+from sgfn.config.series import SeriesConfig
 from sgfn.series.bank import Bank
 from sgfn.series.classical import NO_COVARIATES, REGRESSION, History, forecasts, left_out
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID
 from sgfn.series.regression import SIZES, best_fit, effects_of, fits_of, innovations, line_and_season
+from sgfn.series.stack_plan import unused_covariates
 from sgfn.series.supports import REAL
 
 pytest.importorskip("statsforecast.models")
@@ -255,16 +257,16 @@ def test_its_calls_hold_all_that_it_reads() -> None:
 
 
 def test_covariates_are_told_of_where_nothing_reads_them() -> None:
-    known = promotions()
+    known, some = promotions(), "seasonal-naive,AutoTheta"
     values = sales(known)[1]
-    assert fitted(known, values).stacked.no_covariates == ""  # no warning
-    with pytest.warns(UserWarning, match="known0, known1 are not used: only the network reads covariates"):
-        fitted(known, values, laws="seasonal-naive,AutoTheta")
+    reads = fitted(known, values, laws=f"{some},regression")  # no warning
+    assert REGRESSION in reads.stacked.names
+    with pytest.warns(UserWarning, match=r"known0, known1 are not used: only the network .* left out \(.*\)$"):
+        fitted(known, values, laws=some)
     past = panel(series(values[:COUNT], past=known[:COUNT]))
-    with pytest.warns(UserWarning, match=r"past0, past1 are not used: .*\(effort is quick\); name those known in"):
-        forecaster = Forecaster(horizon=HORIZON, effort="quick").fit(past)
-    found = forecaster.predict(samples=2)
-    assert isinstance(found, StackedForecast)
-    assert forecaster.stacked.composition(found).left_out[REGRESSION] == NO_COVARIATES
+    with pytest.warns(UserWarning, match=r"past0, past1 are not used: .*; name those known in advance by known$"):
+        forecaster = Forecaster(horizon=HORIZON, laws=some).fit(past)
+    assert forecaster.stacked.no_covariates == NO_COVARIATES
+    assert unused_covariates(past, SeriesConfig(horizon=HORIZON)).endswith("--known")
     with pytest.raises(ValueError, match=r"^series.laws must leave regression out: no covariate is known in advance"):
         Forecaster(horizon=HORIZON, laws="regression").fit(past)

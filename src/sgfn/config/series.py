@@ -22,7 +22,7 @@ LAWS = (
     "pretrained",
     "network",
 )
-"""Laws that a forecast may consist of; all but the last two are classical."""
+"""Laws that a forecast may consist of; all but the last two are classical, and regression reads covariates."""
 SUPPORTS = ("auto", "real", "nonnegative", "count", "unit")
 
 
