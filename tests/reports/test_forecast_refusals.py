@@ -116,7 +116,7 @@ def test_refusals_come_before_notices_and_name_flags_and_columns(
     for horizon in ("-3", "0"):
         assert f"--horizon must lie in [1, 4096], got {horizon}" in complaint(capsys, [*words, "--horizon", horizon])
     assert main([*words, "--figures", "0", "--samples", "4", "--baselines", "none"]) == 0
-    told = "temp is not used: only the network reads covariates, and it is left out (effort is quick)"
+    told = "temp is not used: only the network reads covariates of the past, and it is left out (effort is quick); name"
     assert told in capsys.readouterr().err
     assert main(["order", str(tmp_path / "run")]) == 2
     assert "holds a forecast, and orders are for runs of sequences" in capsys.readouterr().err

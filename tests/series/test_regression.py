@@ -14,7 +14,7 @@ from sgfn.series.classical import NO_COVARIATES, REGRESSION, History, forecasts,
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.prediction import StackedForecast
 from sgfn.series.quantile_laws import GRID
-from sgfn.series.regression import SIZES, best_fit, effects_of, fits_of, innovations, line_and_season
+from sgfn.series.regression import SIZES, Effects, best_fit, effects_of, fits_of, innovations, line_and_season
 from sgfn.series.stack_plan import unused_covariates
 from sgfn.series.supports import REAL
 
@@ -141,6 +141,17 @@ def test_intervals_hold_what_they_say() -> None:
         low, high = found[:, list(GRID).index(0.1)], found[:, list(GRID).index(0.9)]
         inside.append(((values[COUNT:] >= low) & (values[COUNT:] <= high)).mean())
     assert 0.72 <= np.mean(inside) <= 0.88
+
+
+def test_laws_that_are_narrower_than_errors_were_are_widened() -> None:
+    """To the errors of one step, at most twofold, and by the variance of the effects."""
+    some: dict[str, Any] = {"log": False, "before": np.zeros(3), "deviation": 2.0, "rate": 0.0}
+    found = Effects(ahead=np.array([5.0, 0.0]), variance=np.array([0.0, 3.0]), **some)
+    for width, first in ((0.5, 1.0), (1.5, 2.0), (3.0, 3.0)):
+        law = found.added(np.tile(width * ndtri(GRID), (2, 1)))
+        second = np.sqrt(first**2 + 3 * 4.0)
+        np.testing.assert_allclose(law[0], 5.0 + first * ndtri(GRID), rtol=1e-9)
+        np.testing.assert_allclose(law[1], second * ndtri(GRID), rtol=1e-9, atol=1e-12)
 
 
 def test_nothing_after_the_origin_is_read_but_covariates_up_to_the_horizon() -> None:

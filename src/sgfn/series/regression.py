@@ -41,6 +41,8 @@ ROUNDING = 1e-9
 MEDIAN, LOWER, UPPER = (int(np.abs(GRID - level).argmin()) for level in (0.5, 0.1, 0.9))
 WIDTH = 2 * float(ndtri(0.9))
 """Width of the interval between the last two, in standard deviations of a normal law."""
+WIDEST = 2.0
+"""Factor by which a law that is narrower than errors were is widened at most."""
 LEVELS = 2
 """Different values up to which a covariate is an indicator, of which no logarithm is taken."""
 
@@ -75,11 +77,15 @@ class Effects:
         return read
 
     def added(self, quantiles: Float64[np.ndarray, "H Q"]) -> Float64[np.ndarray, "H Q"]:
-        """Quantiles of values, of those of what effects leave: wider by what is not known of the effects."""
+        """Quantiles of values, of those of what effects leave: wider by what is not known of the effects.
+
+        The first step is as wide as errors of one step were here, at least: a decomposition takes noise for its season.
+        """
         middle = quantiles[:, MEDIAN, None]
         own = np.square((quantiles[:, UPPER] - quantiles[:, LOWER]) / WIDTH)
-        more = self.variance * self.deviation**2
-        wider = np.sqrt(1 + np.divide(more, own, out=np.zeros_like(more), where=own > 0))
+        narrow = self.deviation**2 / own[0] if own[0] > 0 else 1.0
+        factor, more = np.clip(narrow, 1.0, WIDEST**2), self.variance * self.deviation**2
+        wider = np.sqrt(factor + np.divide(more, own, out=np.zeros_like(more), where=own > 0))
         found = middle + wider[:, None] * (quantiles - middle) + self.ahead[:, None]
         return np.exp(np.clip(found, -700, 700)) if self.log else found
 
