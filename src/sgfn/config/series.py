@@ -19,10 +19,10 @@ LAWS = (
     *("seasonal naive", "AutoETS", "AutoTheta", "log AutoTheta", "AutoARIMA", "log AutoARIMA", "MSTL", "log MSTL"),
     *("CrostonSBA", "ADIDA", "empirical", "seasonal counts", "Theta"),
     "regression",
-    "pretrained",
+    *("pretrained", "log pretrained"),
     "network",
 )
-"""Laws that a forecast may consist of; all but the last two are classical, and regression reads covariates."""
+"""Laws that a forecast may consist of; all but the last three are classical, and regression reads covariates."""
 SUPPORTS = ("auto", "real", "nonnegative", "count", "unit")
 
 
@@ -206,7 +206,7 @@ class SeriesConfig:
         if self.noise != "none" and self.laws == "auto":
             return ("network",)
         if self.laws in ("auto", "classical"):
-            absent = {"pretrained", "network"} if self.laws == "classical" else set[str]()
+            absent = {"pretrained", "log pretrained", "network"} if self.laws == "classical" else set[str]()
             absent |= {"AutoARIMA", "log AutoARIMA"} if self.effort == "quick" else set[str]()
             return tuple(name for name in LAWS if name not in absent)
         return tuple(name.replace("-", " ") for name in _names(self.laws))

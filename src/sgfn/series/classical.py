@@ -68,6 +68,7 @@ COUNTED = ("CrostonSBA", "ADIDA", "empirical", SEASONAL_COUNTS)
 """Laws that are laws of counts already, where values are counts."""
 REMEMBERED = 100
 """Values, from the end, that the empirical law counts."""
+NOT_POSITIVE = "values are not all above zero"
 BEYOND = 3.0
 """How far quantiles may lie outside the range of the history, in widths of that range."""
 HIGH = 0.9
@@ -168,8 +169,8 @@ def left_out(name: str, history: History, horizon: int = 1) -> str:
         return "the series is not intermittent"
     if name == SEASONAL_COUNTS:
         return "values are no small counts with a season" if not history.small_counts or not history.seasons else ""
-    if name == PRETRAINED:
-        return pretrained_left_out(history, horizon)
+    if name.removeprefix(LOG) == PRETRAINED:
+        return pretrained_left_out(history, horizon, log=name.startswith(LOG))
     if name != "empirical" and not has_statsforecast():
         return "statsforecast is not installed"
     if name == REGRESSION:
@@ -179,15 +180,15 @@ def left_out(name: str, history: History, horizon: int = 1) -> str:
     if seasons == ():
         return "there is no season"
     if name.startswith(LOG) and history.values.min() <= 0:
-        return "values are not all above zero"
+        return NOT_POSITIVE
     limits = {"AutoETS": LONGEST_ETS_SEASON, "AutoARIMA": LONGEST_ARIMA_SEASON}
     if history.season > limits.get(name.removeprefix(LOG), history.season):
         return f"a season of {history.season} steps is too long for it"
     return ""
 
 
-def pretrained_left_out(history: History, horizon: int) -> str:
-    """Why the pretrained network does not forecast a history; empty where it does."""
+def pretrained_left_out(history: History, horizon: int, *, log: bool = False) -> str:
+    """Why the pretrained network does not forecast a history, or its logarithms; empty where it does."""
     if len(history.values) < SHORTEST:
         return "the history is too short"
     if history.intermittent:
@@ -196,7 +197,7 @@ def pretrained_left_out(history: History, horizon: int) -> str:
         return f"it forecasts {LONGEST_HORIZON} steps at most"
     if history.seasons and min(history.seasons) > LONGEST_SEASON:
         return f"a season of {min(history.seasons)} steps is too long for it"
-    return ""
+    return NOT_POSITIVE if log and history.values.min() <= 0 else ""
 
 
 def regression_left_out(history: History, horizon: int) -> str:
@@ -240,7 +241,8 @@ def forecasts(
             history = replace(history, observed=values[:cut], known=known[: cut + horizon])
         if not left_out(name, history, horizon):
             histories[at] = history
-    laws = {PRETRAINED: pretrained_laws, REGRESSION: regression_laws}.get(name, partial(refitted_laws, name))
+    at_once = {PRETRAINED: pretrained_laws, LOG + PRETRAINED: log_pretrained_laws, REGRESSION: regression_laws}
+    laws = at_once.get(name, partial(refitted_laws, name))
     for (at, history), quantiles in zip(histories.items(), laws(list(histories.values()), horizon), strict=True):
         found[at] = sane(quantiles, history, horizon, above=room_above(name, history.values))
         if whole and name not in COUNTED:
@@ -258,20 +260,27 @@ def logarithmic(law: Law) -> Law:
     """A law of the logarithm, as a law of the values themselves: seasons and errors then grow with the level."""
 
     def found(history: History, horizon: int) -> Grid:
-        return np.exp(np.clip(law(replace(history, values=np.log(history.values)), horizon), -700, 700))
+        return exponential(law(replace(history, values=np.log(history.values)), horizon))
 
     return found
+
+
+def exponential(logarithms: Grid) -> Grid:
+    """Exponentials that are finite."""
+    return np.exp(np.clip(logarithms, -700, 700))
 
 
 def room_above(name: str, values: Values) -> float:
     """How far quantiles of a law may lie above the range of a history, in widths of that range.
 
     Exponentials of wide laws of logarithms are immense: they have `BEYOND` only where the last value is near the
-    highest, as in what grows.
+    highest, as in what grows. The pretrained network, which no fit holds near a history, never has.
 
     >>> [room_above("log AutoARIMA", np.array(values)) for values in ([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])]
     [3.0, 1.0]
     """
+    if name.removeprefix(LOG) == PRETRAINED:
+        return 1.0
     grows = not name.startswith(LOG) or values[-1] >= HIGH * values.max()
     return BEYOND if grows else 1.0
 
@@ -417,6 +426,13 @@ def pretrained_laws(histories: Sequence[History], horizon: int) -> list[Grid]:
     return list(pretrained_quantiles([one.values for one in histories], seasons, horizon)) if histories else []
 
 
+def log_pretrained_laws(histories: Sequence[History], horizon: int) -> list[Grid]:
+    """The same of logarithms."""
+    seasons = [pretrained_season(one) for one in histories]  # the main one is that of the values
+    logarithms = [np.log(one.values) for one in histories]
+    return [exponential(one) for one in pretrained_quantiles(logarithms, seasons, horizon)] if histories else []
+
+
 def pretrained_season(history: History) -> int:
     """The season that the pretrained network is told: the main one, or the longest that it can read; 1 without one."""
     shown = [steps for steps in history.seasons if steps <= LONGEST_SEASON]
@@ -462,4 +478,4 @@ LAWS: dict[str, Law] = {
     SEASONAL_COUNTS: seasonal_count_law,
 }
 """Laws that are computed anew at each origin."""
-NAMES = (*MODELS, *LAWS, PRETRAINED, REGRESSION)
+NAMES = (*MODELS, *LAWS, PRETRAINED, LOG + PRETRAINED, REGRESSION)
