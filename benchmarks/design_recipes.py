@@ -105,7 +105,7 @@ NAME = re.compile(rf"({'|'.join(KINDS)})(?:_(sqrt|log))?_(ucb|members|mixed|spre
 """Proxies, what they are fitted to, the acquisition, and its kappa where that is not 3."""
 
 
-SEARCH = re.compile(r"(ucb|members|thompson|greedy|mixed)(\d*)(_free|_still)?")
+SEARCH = re.compile(r"(ucb|members|thompson|tempered|greedy|mixed)(\d*)(_free|_still)?")
 """An acquisition, its kappa where that is not 3, and whether the reach has no limit or stays that of a first plate."""
 
 
