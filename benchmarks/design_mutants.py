@@ -5,7 +5,8 @@ floor, and rugged ones (NK); proteins and DNA of 8 to 60 letters. Libraries have
 except for the controls, which are random. What is measured has an error. Rules were chosen on seeds below 100.
 
 The rivals fit to one-hot letters, an ensemble of five small networks or a ridge regression, and climb from the 16 best
-measured sequences by all single changes, the best 16 at each step; their plate is the best that they met by the mean.
+measured sequences by all single changes, the best 16 at each step (4 of long ones); their plate is the best that they
+met by the mean.
 """
 
 import time
@@ -34,7 +35,9 @@ from sgfn.design.search import grown_reach
 from sgfn.landscapes.proxies import Proxy
 
 Truth = Callable[[list[str]], Sequence[float]]
-WELLS, PLATES, BEAM = 48, 2, 16
+WELLS, PLATES = 48, 2
+BEAM, SHORT = 16, 30
+"""Sequences that a rival climbs from at once; a quarter of them where they have more letters than that."""
 DEVELOPMENT = range(100)
 """Seeds that rules were chosen on, by one plate; on others the chosen one is confirmed, by two."""
 
@@ -245,20 +248,19 @@ def rival_plate(game: Game, table: pd.DataFrame, method: str, seed: int) -> list
     scores = torch.tensor(table.score.to_numpy(), dtype=torch.float32)
     targets = (scores - scores.mean()) / scores.std()
     mean = RIVALS[method](_inputs(rows, len(letters)), targets, seed)
-    met, now = [rows], rows[scores.topk(BEAM).indices]
-    level = -torch.inf
+    beam = BEAM if length <= SHORT else BEAM // 4
+    now, met, level = rows[scores.topk(beam).indices], dict[tuple[int, ...], float](), -torch.inf
     while True:
-        born = _changed(now, len(letters))
-        met.append(born)
-        found = torch.cat([now, born]).unique(dim=0)
+        found = _changed(now, len(letters)).unique(dim=0)
         value = mean(_inputs(found, len(letters)))
-        now = found[value.topk(BEAM).indices]
-        if float(value.max()) <= level:
+        best = value.topk(min(len(found), WELLS + len(rows)))
+        met |= zip(map(tuple, found[best.indices].tolist()), best.values.tolist(), strict=True)
+        now = found[best.indices[:beam]]
+        if float(best.values[0]) <= level:
             break
-        level = float(value.max())
-    found, known = torch.cat(met).unique(dim=0), {*table.sequence}
-    ranked = found[mean(_inputs(found, len(letters))).topk(min(len(found), WELLS + len(known))).indices]
-    texts = ["".join(letters[x] for x in row if x < len(letters)) for row in ranked.tolist()]
+        level = float(best.values[0])
+    known, ranked = {*table.sequence}, sorted(met, key=lambda row: -met[row])
+    texts = ["".join(letters[x] for x in row if x < len(letters)) for row in ranked]
     return [text for text in texts if text not in known][:WELLS]
 
 
