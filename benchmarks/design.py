@@ -8,7 +8,7 @@ OMP_NUM_THREADS=1 python -m benchmarks.design development --first 200   made-up 
 OMP_NUM_THREADS=1 python -m benchmarks.design wide --first 200 --seeds 3   smaller spaces that nobody can list, likewise
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy auto --seeds 5   2,177 peptides, one plate
 OMP_NUM_THREADS=1 python -m benchmarks.design honest --first 200 --seeds 8   what is told of a plate, and the truth
-OMP_NUM_THREADS=1 python -m benchmarks.design mutants --seeds 2     libraries of mutants of one parent, two plates
+OMP_NUM_THREADS=1 python -m benchmarks.design mutants --seeds 1     libraries of mutants of one parent, two plates
 OMP_NUM_THREADS=1 python -m benchmarks.design why --seeds 3       when knowing the noise gains, and why not from proxies
 python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
 

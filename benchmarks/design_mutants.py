@@ -297,7 +297,6 @@ def quarter(members: Any, request: Request) -> Any:
 OURS: dict[str, tuple[str, Callable[..., int] | int | None]] = {
     "default": ("auto", None),
     "former": ("thompson", former_reach),
-    "tempered-near": ("tempered", former_reach),
     "thompson": ("thompson", None),
     "quarter": (f"{__name__}:quarter", None),
     "greedy-free": ("greedy", 0),

@@ -36,7 +36,8 @@ NAMES = {
     "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
     "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
     "benchmarks.design_recipes:thompson": "thompson, ours",
-    "benchmarks.design_recipes:tempered": "tempered, ours (default)",
+    "benchmarks.design_recipes:tempered": "tempered, new reach (default)",
+    "benchmarks.design_recipes:quarter": "draws at a quarter, new reach",
     STILL: "ucb, reach of a first plate",
     "benchmarks.design_recipes:thompson_still": "thompson, reach of a first plate",
     "benchmarks.design_recipes:ucb1_still": "ucb, `--kappa 1`, reach of a first plate",
@@ -259,28 +260,29 @@ def mutants_table(chosen: bool) -> str:
     """True means of plates and the best found, on the seeds that the rule was chosen on, or those of validation."""
     rows, lines = [row for row in rows_of("design_mutants.json") if (row["seed"] < 100) == chosen], []
     names = [name for name in MUTANTS if any(row["method"] == name for row in rows)]
-    whole = [here for here in groups(rows, ("setting", "seed")).values() if {r["method"] for r in here} >= {*names}]
-    for (setting,), here in groups([row for part in whole for row in part], ("setting",)).items():
-        own = {name: [row for row in here if row["method"] == name] for name in names}
-        told = [f"{_means(part, 'mean')}, {np.mean([row['best'][-1] for row in part]):.1f}" for part in own.values()]
-        rho = np.mean([row["spearman"] for row in own["default"]])
-        lines.append([setting, str(len(own["default"])), f"{rho:.2f}", *told])
+    for (setting,), here in groups(rows, ("setting",)).items():
+        own = [[row for row in here if row["method"] == name] for name in names]
+        rho = np.mean([row["spearman"] for row in own[0]])
+        lines.append([setting, f"{len(own[0])}", f"{rho:.2f}", *map(_plates_told, own)])
     for figure, name in (("mean", "first plate"), ("best", "best")):
-        lines.append([f"**default wins/losses, {name}**", "", "", *(_wins(whole, other, figure) for other in names)])
+        lines.append([f"**default wins/losses, {name}**", "", "", *(_wins(rows, other, figure) for other in names)])
     return table(["library", "seeds", "rho", *(MUTANTS[name] for name in names)], lines)
 
 
-def _means(rows: Rows, key: str) -> str:
-    """Mean over seeds of each plate's figure."""
-    return " / ".join(f"{value:.1f}" for value in np.mean([row[key] for row in rows], 0))
+def _plates_told(rows: Rows) -> str:
+    """Mean over seeds of each plate's true mean, and of the best found; a dash where none was played."""
+    if not rows:
+        return "-"
+    means = " / ".join(f"{value:.1f}" for value in np.mean([row["mean"] for row in rows], 0))
+    return f"{means}, {np.mean([row['best'][-1] for row in rows]):.1f}"
 
 
-def _wins(games: list[Rows], other: str, key: str) -> str:
+def _wins(rows: Rows, other: str, key: str) -> str:
     """In how many games the default is better and worse: of the first plate's mean, or the best after the last."""
-    place = 0 if key == "mean" else -1
-    gaps = [{row["method"]: row[key][place] for row in here} for here in games]
-    won, lost = (sum(sign * (one["default"] - one[other]) > TIE for one in gaps) for sign in (1, -1))
-    return "" if other == "default" else f"{won}/{lost}"
+    found = {(row["setting"], row["seed"], row["method"]): row[key][0 if key == "mean" else -1] for row in rows}
+    games = [game for *game, method in found if method == other and (*game, "default") in found]
+    gaps = [found[*game, "default"] - found[*game, other] for game in games]
+    return "" if other == "default" else f"{sum(gap > TIE for gap in gaps)}/{sum(gap < -TIE for gap in gaps)}"
 
 
 def gain_table() -> str:
