@@ -8,6 +8,7 @@ OMP_NUM_THREADS=1 python -m benchmarks.design development --first 200   made-up 
 OMP_NUM_THREADS=1 python -m benchmarks.design wide --first 200 --seeds 3   smaller spaces that nobody can list, likewise
 OMP_NUM_THREADS=1 python -m benchmarks.design peptides --proxy auto --seeds 5   2,177 peptides, one plate
 OMP_NUM_THREADS=1 python -m benchmarks.design honest --first 200 --seeds 8   what is told of a plate, and the truth
+OMP_NUM_THREADS=1 python -m benchmarks.design mutants --seeds 1     libraries of mutants of one parent, two plates
 OMP_NUM_THREADS=1 python -m benchmarks.design why --seeds 3       when knowing the noise gains, and why not from proxies
 python -m benchmarks.design gain                                   what ranking by the value under noise gains, exact
 
@@ -28,6 +29,7 @@ from benchmarks.cells import perform
 from benchmarks.common import RESULTS, add_cluster, positive
 from benchmarks.design_games import Cell, config_of, games_of, write_results
 from benchmarks.design_honest import run_honest
+from benchmarks.design_mutants import mutants_study
 from benchmarks.design_peptides import run_peptides
 from benchmarks.design_searches import METHODS as SEARCHERS
 from benchmarks.design_searches import searches_study
@@ -35,7 +37,7 @@ from benchmarks.design_why import why_study
 from sgfn.design.simulate import Truth
 from sgfn.landscapes.tasks import make_task
 
-STUDIES = ("p1", "p2", "p4", "searches", "development", "wide", "peptides", "gain", "why", "honest")
+STUDIES = ("p1", "p2", "p4", "searches", "development", "wide", "peptides", "gain", "why", "honest", "mutants")
 RIVALS, RECIPES = "benchmarks.design_rivals:", "benchmarks.design_recipes:"
 STILL = f"{RECIPES}ucb_still"
 METHODS = {
@@ -57,7 +59,10 @@ METHODS = {
     "p2": ("greedy", "greedy-unaware"),
     "p4": ("thompson", STILL, "adalead", "genetic", "cma-es", "evolution", "random"),
     "development": ("cross-validated", "mixed", "ucb", "thompson", "adalead"),
-    "wide": (*(f"{RECIPES}{name}" for name in ("thompson", "ucb_still", "thompson_still", "thompson_free")), "cma-es"),
+    "wide": (
+        *(f"{RECIPES}{name}" for name in ("tempered", "thompson", "ucb_still", "thompson_still", "thompson_free")),
+        "cma-es",
+    ),
 }
 PROXY = dict.fromkeys(METHODS, "ensemble") | {"peptides": "auto"}
 LETTERS = {"gb1": 20, "mpsa": 4, "tfbind8": 4}
@@ -127,6 +132,8 @@ def main() -> None:
         return run_honest(seeds, out, given.cluster, given.only, given.jobs)
     if given.study == "why":
         study = why_study(seeds, out)
+    elif given.study == "mutants":
+        study = mutants_study(seeds, out, given.methods, given.only)
     elif given.study == "searches":
         study = searches_study(seeds, out, given.methods or SEARCHERS, given.only)
     else:

@@ -90,6 +90,7 @@ def recipe(kinds: str, transform: str, acquisition: str, kappa: float, space: Or
 def searching(acquisition: str, kappa: float, reach: str | None, space: OrderSpace, proxy: str) -> Player:
     """An acquisition in a search within the default reach, within that of a first plate, or without a limit."""
     limit = 0 if reach == "_free" else None
+    acquisition = "benchmarks.design_mutants:quarter" if acquisition == "quarter" else acquisition
     player = designer(space, proxy, acquisition=acquisition, kappa=kappa, reach=limit, sampler="off")
     return replace(player, bests=Forgotten()) if reach == "_still" else player
 
@@ -105,7 +106,7 @@ NAME = re.compile(rf"({'|'.join(KINDS)})(?:_(sqrt|log))?_(ucb|members|mixed|spre
 """Proxies, what they are fitted to, the acquisition, and its kappa where that is not 3."""
 
 
-SEARCH = re.compile(r"(ucb|members|thompson|greedy|mixed)(\d*)(_free|_still)?")
+SEARCH = re.compile(r"(ucb|members|thompson|tempered|quarter|greedy|mixed)(\d*)(_free|_still)?")
 """An acquisition, its kappa where that is not 3, and whether the reach has no limit or stays that of a first plate."""
 
 

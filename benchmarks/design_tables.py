@@ -36,6 +36,8 @@ NAMES = {
     "benchmarks.design_rivals:botorch_thompson": "one-hot GP, Thompson (BoTorch)",
     "benchmarks.design_recipes:gp_thompson": "thompson on our Gaussian process",
     "benchmarks.design_recipes:thompson": "thompson, ours",
+    "benchmarks.design_recipes:tempered": "tempered, new reach (default)",
+    "benchmarks.design_recipes:quarter": "draws at a quarter, new reach",
     STILL: "ucb, reach of a first plate",
     "benchmarks.design_recipes:thompson_still": "thompson, reach of a first plate",
     "benchmarks.design_recipes:ucb1_still": "ucb, `--kappa 1`, reach of a first plate",
@@ -242,6 +244,47 @@ def _why_gain(rows: Rows, name: str, noise: str) -> str:
     return f"{gain:+.1f}, {lacks:.1f}"
 
 
+MUTANTS = {
+    "default": "tempered, new reach (default)",
+    "former": "thompson, former reach (former default)",
+    "thompson": "thompson, new reach",
+    "quarter": "draws at a quarter, new reach",
+    "greedy-free": "`--acquisition greedy --reach 0`",
+    "mlp": "networks, hill climb",
+    "ridge": "ridge, hill climb",
+}
+"""Methods of the study of mutants; seeds below 100 are those of development, which play one plate."""
+
+
+def mutants_table(chosen: bool) -> str:
+    """True means of plates and the best found, on the seeds that the rule was chosen on, or those of validation."""
+    rows, lines = [row for row in rows_of("design_mutants.json") if (row["seed"] < 100) == chosen], []
+    names = [name for name in MUTANTS if any(row["method"] == name for row in rows)]
+    for (setting,), here in groups(rows, ("setting",)).items():
+        own = [[row for row in here if row["method"] == name] for name in names]
+        rho = np.mean([row["spearman"] for row in own[0]])
+        lines.append([setting, f"{len(own[0])}", f"{rho:.2f}", *map(_plates_told, own)])
+    for figure, name in (("mean", "first plate"), ("best", "best")):
+        lines.append([f"**default wins/losses, {name}**", "", "", *(_wins(rows, other, figure) for other in names)])
+    return table(["library", "seeds", "rho", *(MUTANTS[name] for name in names)], lines)
+
+
+def _plates_told(rows: Rows) -> str:
+    """Mean over seeds of each plate's true mean, and of the best found; a dash where none was played."""
+    if not rows:
+        return "-"
+    means = " / ".join(f"{value:.1f}" for value in np.mean([row["mean"] for row in rows], 0))
+    return f"{means}, {np.mean([row['best'][-1] for row in rows]):.1f}"
+
+
+def _wins(rows: Rows, other: str, key: str) -> str:
+    """In how many games the default is better and worse: of the first plate's mean, or the best after the last."""
+    found = {(row["setting"], row["seed"], row["method"]): row[key][0 if key == "mean" else -1] for row in rows}
+    games = [game for *game, method in found if method == other and (*game, "default") in found]
+    gaps = [found[*game, "default"] - found[*game, other] for game in games]
+    return "" if other == "default" else f"{sum(gap > TIE for gap in gaps)}/{sum(gap < -TIE for gap in gaps)}"
+
+
 def gain_table() -> str:
     """What ranking by the value under noise gains over ranking by the score if intact."""
     rows, lines = rows_of("design_gain.json"), []
@@ -303,4 +346,6 @@ TABLES = {
     "design-sampler": sampler_table,
     "design-development": development_table,
     "design-honest": honest_table,
+    "design-mutants": partial(mutants_table, False),
+    "design-mutants-chosen": partial(mutants_table, True),
 }

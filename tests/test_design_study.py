@@ -6,7 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks import design, design_games, design_landscapes, design_recipes, design_tables, design_why
+from benchmarks import (
+    design,
+    design_games,
+    design_landscapes,
+    design_mutants,
+    design_recipes,
+    design_tables,
+    design_why,
+)
 from benchmarks.cells import perform
 from benchmarks.design_games import LARGE, WIDE
 from benchmarks.design_tables import paired, win_tie_loss
@@ -90,6 +98,28 @@ def test_the_percentages_of_the_method_are_those_of_errors_within_the_table() ->
     assert found == pytest.approx([0.03, 4.65, 15.00, 23.52], abs=0.01)
     committed = {row["rate"]: 100 * row["gain"] for row in rows_of("design_gain.json") if row["task"] == "mpsa"}
     assert [committed[rate] for rate in design.RATES] == pytest.approx([0.03, 4.15, 13.94, 22.20], abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["DNA 15, sum", "DNA 15, random", "protein 12, floor", "peptides, random"])
+def test_libraries_of_mutants_are_near_their_parent_and_random_ones_are_not(name: str) -> None:
+    setting = design_mutants.SETTINGS[name]
+    game, other = design_mutants.game_of(setting, 0), design_mutants.game_of(setting, 1)
+    assert len({*game.texts}) == len(game.texts) >= setting.rows - 1
+    assert design_mutants.differences(game.texts) < 8.0 or not setting.mutants
+    assert design_mutants.differences(game.texts) > 8.0 or setting.mutants
+    assert game.texts != other.texts
+    figures = game.figures([game.texts])
+    assert figures["mean"] == pytest.approx([0.0], abs=1e-9)
+    assert figures["best"][0] == figures["best"][1] > 1.0
+
+
+def test_a_rival_climbs_to_the_best_of_a_sum_of_effects() -> None:
+    setting = design_mutants.Setting(letters="ACGT", length=6, rows=200, error=0.0, mutants=False)
+    game = design_mutants.game_of(setting, 0)
+    table = game.measured(game.texts, np.random.default_rng(0))
+    plate = design_mutants.rival_plate(game, table, "ridge", 0)
+    assert len({*plate} - {*game.texts}) == design_mutants.WELLS
+    assert game.figures([plate])["mean"][0] > 1.0
 
 
 # Studies in processes

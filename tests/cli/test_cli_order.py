@@ -67,7 +67,7 @@ def test_orders_of_a_table_are_near_it_and_in_its_units(
     peptide_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     proxy = read_proxy(peptide_run / "data" / "proxy.safetensors")
-    deserved = deserved_reach(12, proxy.report.spearman)
+    deserved = deserved_reach(12, proxy.report.spearman, varies=True)
     rows = ordered(peptide_run, tmp_path)
     assert all(1 <= int(row["distance"]) <= deserved for row in rows)
     assert f"within the {deserved} that a rank correlation of {proxy.report.spearman:.2f} deserves (--reach)" in (
@@ -134,6 +134,36 @@ def test_a_plate_of_new_and_different_orders(
     assert (tmp_path / "plate.fasta").read_text().splitlines()[1::2] == orders
     assert main([*words, *files]) == 2  # nothing is replaced unasked
     assert "--overwrite" in capsys.readouterr().err
+
+
+def test_the_uncertainty_of_logarithms_is_told_as_a_factor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["".join(letters) for letters in itertools.product("ACGT", repeat=4)][::4]
+    rows = "".join(
+        f"{text},{10.0 ** (text.count('T') - text.count('A') + 0.3 * (i % 3)):g}\n" for i, text in enumerate(texts)
+    )
+    (tmp_path / "table.csv").write_text(f"sequence,score\n{rows}")
+    words = ["train", "table", "--table.file", str(tmp_path / "table.csv"), "--table.transform", "log", "--json"]
+    words += ["--table.scale", "minmax", "--proxy.kind", "ridge", "--out", str(tmp_path / "run")]
+    assert main([*words, "--noise.alpha", "0", *ANYWHERE, "--log.exact-every", "0"]) == 0
+    capsys.readouterr()
+    plate = ordered(tmp_path / "run", tmp_path)
+    shown = capsys.readouterr().out
+    assert "x or /" in shown
+    assert "whose uncertainty is a factor (x or /)" in shown
+    told = {
+        line.split()[0]: float(line.split()[2])
+        for line in shown.splitlines()
+        if line.split()[:1] and line.split()[0] in texts_of(plate)
+    }
+    assert len(told) == 10
+    for row in plate[:10]:
+        factor = np.exp(np.arcsinh(float(row["sd"]) / float(row["expected"])))
+        assert told[row["order"]] == pytest.approx(factor, rel=0.06)
+        assert factor > 1
+
+
+def texts_of(rows: list[dict[str, str]]) -> list[str]:
+    return [row["order"] for row in rows]
 
 
 def test_repeated_orders_and_json(measured_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

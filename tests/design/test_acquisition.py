@@ -47,7 +47,7 @@ def test_mixed_takes_turns_between_rising_bounds_and_draws() -> None:
     assert len(acquire("mixed", values, Request(wells=10_000))) == 96  # memory is bounded
 
 
-@pytest.mark.parametrize(("largest", "name"), [(300_000, "ucb"), (0, "thompson")])
+@pytest.mark.parametrize(("largest", "name"), [(300_000, "ucb"), (0, "tempered")])
 def test_by_default_ranked_orders_follow_ucb_and_a_search_follows_draws(largest: int, name: str) -> None:
     space, known = OrderSpace(alphabet="ACGT", min_length=5, max_length=5), torch.zeros(1, 5, dtype=torch.int64)
     letters = torch.randn(4, 5, 4, generator=torch.Generator().manual_seed(0))
@@ -58,10 +58,20 @@ def test_by_default_ranked_orders_follow_ucb_and_a_search_follows_draws(largest:
     search = SearchConfig(largest_exact=largest, scored=500, children=64, elite=8)
     plates = {
         one: choose(space, predict, DesignConfig(acquisition=one, search=search), 6, known, known).tokens
-        for one in ("auto", "ucb", "thompson")
+        for one in ("auto", "ucb", "tempered", "thompson")
     }
     assert torch.equal(plates["auto"], plates[name])
     assert not torch.equal(plates["ucb"], plates["thompson"])
+    assert not torch.equal(plates["tempered"], plates["thompson"])
+
+
+def test_tempered_draws_lead_from_the_mean_to_draws_in_full() -> None:
+    values, request = members(), Request(wells=5, seed=2)
+    found, drawn, mean = acquire("tempered", values, request), acquire("thompson", values, request), values.mean(0)
+    for share, row, full in zip((0.0, 0.25, 0.5, 0.75, 1.0), found, drawn, strict=True):
+        assert torch.allclose(row, mean + share * (full - mean))
+    assert torch.allclose(acquire("tempered", values, Request(wells=1)), mean)
+    assert len(acquire("tempered", values, Request(wells=10_000))) == 96  # memory is bounded
 
 
 @pytest.mark.parametrize("name", list(ACQUISITIONS))

@@ -71,7 +71,10 @@ def test_what_the_default_stands_for_is_said() -> None:
     designer = Designer("dna", search=SearchConfig(scored=500)).fit(frame)
     designer.proxy = designer._fit("pool", *designer._training())
     plate = designer.propose(3)
-    assert plate.chosen == "thompson (each well follows another draw of the proxy's members)"
+    assert (
+        plate.chosen
+        == "tempered (draws of the proxy's members, from its mean in the first well to draws in full in the last)"
+    )
     assert set(plate.to_json()["proxy"]["kinds"]) <= {"ridge", "gp", "convolution"}
     assert plate.proxy_told == f"pool (of {', '.join(plate.proxy['kinds'])}; by --proxy design)"
 

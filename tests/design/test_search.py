@@ -13,7 +13,7 @@ from sgfn.design.distances import edit_distances
 from sgfn.design.edits import children, deleted, inserted, recombined, substituted
 from sgfn.design.proposal import choose
 from sgfn.design.sampler import SamplerConfig, draw_orders
-from sgfn.design.search import SearchConfig, Start, climb, rank_all
+from sgfn.design.search import SearchConfig, Start, climb, deserved_reach, rank_all
 from sgfn.design.settings import DesignConfig
 from sgfn.design.space import OrderSpace
 from sgfn.design.values import OrderValues, SampledChannel, exact_values
@@ -183,16 +183,23 @@ def test_the_note_says_where_a_search_began() -> None:
     assert ["within 2 edits of random ones" in note for note in notes] == [False, False, True, True]
 
 
+def test_a_proxy_of_sequences_of_one_length_is_trusted_further() -> None:
+    """Twelve letters at a rank correlation of .9 allowed 2 edits, too few for libraries of mutants."""
+    assert [deserved_reach(12, rho) for rho in (-0.1, 0.5, 0.9)] == [2, 4, 7]
+    assert [deserved_reach(60, rho) for rho in (0.05, 0.9)] == [2, 18]
+    assert [deserved_reach(30, rho, varies=True) for rho in (0.4, 0.9)] == [2, 6]  # as before
+
+
 @pytest.mark.parametrize(
-    ("reach", "improved", "edits"), [(None, [], 3), (None, [True, True], 12), (None, [True, False], 3), (5, [True], 5)]
+    ("reach", "improved", "edits"), [(None, [], 4), (None, [True], 8), (None, [True, False], 4), (5, [True], 5)]
 )
 def test_a_search_goes_further_after_plates_that_brought_a_new_best(
     reach: int | None, improved: list[bool], edits: int
 ) -> None:
-    """Cross-validation alone deserves 3 edits; a reach that is set stays as it is."""
+    """Cross-validation alone deserves 4 edits; a reach that is set stays as it is."""
     space, known = OrderSpace(alphabet="AC", min_length=24, max_length=24), torch.zeros(1, 24, dtype=torch.int64)
     small = SearchConfig(largest_exact=0, scored=2048, children=512, elite=8, patience=30)
     config = DesignConfig(alphabet="AC", reach=reach, acquisition="greedy", search=small)
-    chosen = choose(space, lambda x: x.sum(1)[None].double(), config, 2, known, known, 0, None, 0.7, improved)
+    chosen = choose(space, lambda x: x.sum(1)[None].double(), config, 2, known, known, 0, None, 0.5, improved)
     assert f"within {edits} edits" in chosen.found.note
     assert int(chosen.found.tokens.sum(1).max()) == edits

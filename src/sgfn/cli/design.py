@@ -43,8 +43,8 @@ class ProposeFlags:
     minimise: bool = False
     """Low scores are good."""
     acquisition: str | None = None
-    """What makes an order attractive: ucb, mixed, thompson, members, greedy, or `module:function`; by default ucb where
-    all orders can be ranked and thompson where they are searched for."""
+    """What makes an order attractive: ucb, mixed, thompson, tempered, members, greedy, or `module:function`; by default
+    ucb where all orders can be ranked and tempered where they are searched for."""
     kappa: float | None = None
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most; 3 by default."""
     proxy: str | None = None

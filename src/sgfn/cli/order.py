@@ -82,18 +82,23 @@ def run_order(args: Order) -> None:
         (
             v.order,
             figure(v.expected),
-            figure(v.sd, 2),
+            figure(spread, 2),
             f"{v.intact:.0%}",
             f"{v.violates:.1%}",
             figure(v.score),
             _near(v),
         )
-        for v in sheet.values[:SHOWN]
+        for v, spread in zip(sheet.values[:SHOWN], _deviations(sheet.values[:SHOWN], log=sheet.log), strict=True)
     ]
-    print_aligned(("order", "expect", "sd", "intact", "violates", "if intact", "nearest measured"), rows)
+    print_aligned(
+        ("order", "expect", "x or /" if sheet.log else "sd", "intact", "violates", "if intact", "nearest measured"),
+        rows,
+    )
     kind = "exact" if sheet.exact else f"means over {args.samples} draws"
     if sheet.predicted:
-        kind = ("exact means" if sheet.exact else kind) + " of what a proxy predicts, whose uncertainty is sd"
+        kind = (
+            "exact means" if sheet.exact else kind
+        ) + f" of what a proxy predicts, whose uncertainty is {'a factor (x or /)' if sheet.log else 'sd'}"
     out.print(f"from {sheet.how}; expected scores under {sheet.noise} are {kind}", soft_wrap=True)
     if sheet.note:
         out.print(sheet.note, soft_wrap=True)
@@ -104,6 +109,18 @@ def run_order(args: Order) -> None:
     if sheet.distance is not None:
         out.print(f"least distance between two orders: {sheet.distance} ({sheet.metric})", soft_wrap=True)
     return out.print(f"{len(sheet.values)} orders in {file}", soft_wrap=True)
+
+
+def _deviations(values: list[Any], *, log: bool) -> list[float]:
+    """Standard deviations of orders, or the factors that those of logarithms are."""
+    if not log:
+        return [value.sd for value in values]
+    import numpy as np
+
+    from sgfn.landscapes.transforms import deviation_factor  # numpy and torch are there when orders are
+
+    expected, sd = (np.array([getattr(value, name) for value in values]) for name in ("expected", "sd"))
+    return deviation_factor(expected, sd).tolist()
 
 
 def _near(value: Any) -> str:

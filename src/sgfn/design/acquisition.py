@@ -74,13 +74,17 @@ def _ours(name: str, function: str, label: str, about: str, colour: str, line: L
 ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
     "acquisition",
     wrap,
-    _ours("auto", "automatic", "UCB or Thompson", "ucb where all orders are ranked, thompson in a search", "#b66411"),
+    _ours("auto", "automatic", "UCB or draws", "ucb where all orders are ranked, tempered in a search", "#b66411"),
     _ours("ucb", "upper_confidence_bound", "UCB", "mean plus --kappa standard deviations", "#b66411", DASHED),
     _ours(
         *("mixed", "mixed", "Thompson and UCB"),
         *("half of the wells as thompson, half as ucb", "#7a3fa0"),
     ),
     _ours("thompson", "thompson", "Thompson", "each well follows another draw of the proxy's members", "#224eb1"),
+    _ours(
+        *("tempered", "tempered", "tempered draws"),
+        *("draws of the proxy's members, from its mean in the first well to draws in full in the last", "#c0392b"),
+    ),
     _ours(
         *("members", "members_in_turn", "members in turn"),
         *("each well follows one member of the proxy, in turn", "#224eb1", DOTTED),
@@ -91,7 +95,7 @@ ACQUISITIONS: Registry[AcquisitionEntry] = Registry(
 
 def acquisition_used(name: str, *, searched: bool) -> str:
     """The acquisition that a name stands for: `auto` is another one in a search than where all orders are ranked."""
-    return ("thompson" if searched else "ucb") if name == "auto" else name
+    return ("tempered" if searched else "ucb") if name == "auto" else name
 
 
 def acquisition_told(name: str, kappa: float) -> str:
@@ -106,11 +110,11 @@ def acquisition_told(name: str, kappa: float) -> str:
 
 
 def automatic(members: Any, request: Request) -> Any:
-    """Rows of `ucb` where all orders are ranked, of `thompson` where a search looks for them.
+    """Rows of `ucb` where all orders are ranked, of `tempered` where a search looks for them.
 
     A search for one row ends among neighbours of one order, which fill the plate; rows that differ keep it broad.
     """
-    return (thompson if request.searched else upper_confidence_bound)(members, request)
+    return (tempered if request.searched else upper_confidence_bound)(members, request)
 
 
 def greedy(members: Any, request: Request) -> Any:
@@ -149,6 +153,20 @@ def thompson(members: Any, request: Request) -> Any:
     """
     rows = min(request.wells, MOST_ROWS)
     return normal_weights(rows, len(members), request.seed).to(members.dtype) @ members
+
+
+def tempered(members: Any, request: Request) -> Any:
+    r"""Rows of `thompson` whose deviation from the mean is cut to a share that rises from the first to the last.
+
+    .. math:: \bar f + \tfrac{w}{W-1} (f_w - \bar f), \quad w = 0, \dots, W-1
+
+    A plate then has what is good by what is known, and what may be: draws in full cost where few plates follow, and
+    the mean alone fills a plate with neighbours of one order.
+    """
+    import torch
+
+    mean, rows = members.mean(0), thompson(members, request)
+    return mean + torch.linspace(0, 1, len(rows), dtype=members.dtype)[:, None] * (rows - mean)
 
 
 def mixed(members: Any, request: Request) -> Any:

@@ -65,6 +65,8 @@ class OrderSheet:
     """What distances are: hamming or edit."""
     noise: str
     """The noise under which orders were valued, in words."""
+    log: bool
+    """Whether logarithms of scores were learned, of which a standard deviation is a factor of the score."""
     reach: int | None
     """Most edits between an order and a measured sequence, 0 for no limit; None where there is none to count from, or
     all orders were looked at and no limit was asked for."""
@@ -154,6 +156,7 @@ def order_sheet(
         distance=chosen.distance,
         metric=chosen.metric,
         noise="no noise" if silent(env) else env.noise_summary,
+        log=transform.kind == "log",
         reach=trust.edits if trust.asked or not listed else None,
         note=trust.note([value.distance for value in values]),
     )

@@ -164,7 +164,8 @@ def choose(
     """
     reach, limit = config.reach, config.reach or 0
     if reach is None:
-        reach = grown_reach(deserved_reach(space.max_length, correlation), space.max_length, improved)
+        deserved = deserved_reach(space.max_length, correlation, varies=space.varies)
+        reach = grown_reach(deserved, space.max_length, improved)
     config = replace(config, search=replace(config.search, reach=reach))
     searched = not enumerable(space, config.search)
     request = Request(wells=count, seed=seed, kappa=config.kappa, searched=searched)

@@ -39,7 +39,7 @@ class Reach:
         if proxy is None:
             return cls(measured=measured, edits=reach, asked=reach is not None)
         correlation = proxy.report.spearman
-        deserved = deserved_reach(env.length, correlation)
+        deserved = deserved_reach(env.length, correlation, varies=env.stop)
         edits = deserved if reach is None else reach
         given = {"edits": edits, "asked": reach is not None}
         return cls(measured=measured, **given, deserved=deserved, correlation=correlation)

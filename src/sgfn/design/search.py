@@ -148,13 +148,17 @@ class Start:
     """Whether that was with measured sequences; else with random ones."""
 
 
-def deserved_reach(length: int, correlation: float) -> int:
-    """Edits that a proxy of a rank correlation (in cross-validation) can be trusted with: rho^2 L / 4, at least 2.
+def deserved_reach(length: int, correlation: float, *, varies: bool = False) -> int:
+    """Edits that a proxy of a rank correlation rho (in cross-validation) can be trusted with, at least 2.
 
-    >>> deserved_reach(30, 0.4), deserved_reach(30, 0.9)
-    (2, 6)
+    Where all sequences have one length L that is rho max(L / 3, 8); rho^2 L / 4 where lengths vary: letters have no
+    places of their own then, and a search that goes far finds errors of the proxy before it finds good sequences.
+
+    >>> deserved_reach(12, 0.75), deserved_reach(60, 0.75), deserved_reach(30, 0.9, varies=True)
+    (6, 15, 6)
     """
-    return max(2, round(max(correlation, 0.0) ** 2 * length / 4))
+    rho = max(correlation, 0.0)
+    return max(2, round(rho**2 * length / 4 if varies else rho * max(length / 3, 8)))
 
 
 def grown_reach(reach: int, length: int, improved: Sequence[bool]) -> int:

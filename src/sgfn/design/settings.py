@@ -49,8 +49,8 @@ class DesignConfig:
     minimise: bool = False
     """Whether low scores are good."""
     acquisition: str = "auto"
-    """What makes an order attractive: ucb, mixed, thompson, members, greedy, or `module:function`, yours; `auto` is ucb
-    where all orders are ranked, and thompson in a search."""
+    """What makes an order attractive: ucb, mixed, thompson, tempered, members, greedy, or `module:function`, yours;
+    `auto` is ucb where all orders are ranked, and tempered in a search."""
     kappa: float = KAPPA
     """Standard deviations that `ucb` adds to the mean, and `mixed` at most."""
     proxy: str = "design"
@@ -64,8 +64,7 @@ class DesignConfig:
     """Whether a flow network brings orders into a search: on, off; `auto`: where the search has no limit of reach."""
     reach: int | None = None
     """Most edits between an order and a measured sequence, 0 for no limit: a proxy knows little beyond. By default in a
-    search the better the proxy the further, rho^2 L / 4 for a rank correlation rho and at least 2, and without a limit
-    where all orders are ranked."""
+    search the better the proxy the further (`deserved_reach`), and without a limit where all orders are ranked."""
     failures: str = "avoid"
     """Whether a search avoids neighbouring letters that only sequences with the lowest score have: avoid, ignore."""
     seed: int = 0
