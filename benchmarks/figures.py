@@ -44,6 +44,7 @@ from benchmarks.forecast_breadth.strengths import strengths_table
 from benchmarks.forecast_breadth.table import breadth_tables, short_table
 from benchmarks.forecast_cost import cost_table
 from benchmarks.libraries.tables import TABLES as LIBRARY_TABLES
+from benchmarks.old_new import old_new_table
 from benchmarks.scale.figures import TABLES as SCALE_TABLES
 from benchmarks.scale.figures import scale_figure
 from sgfn.config.files import replacing, write_text
@@ -162,6 +163,7 @@ TABLES = {
     "race": race_table,
     "backends": backends_table,
     "two-trees": two_trees_table,
+    "old-new": old_new_table,
     "family": family_table,
     "entropy": entropy_table,
     "subtb": subtb_table,

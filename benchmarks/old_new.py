@@ -6,7 +6,7 @@ were made again, else what lies in a folder: the same studies, run again with fe
     python -m benchmarks.subtb --device cpu --seeds 1 --out runs/again/subtb.json    (and others)
     python -m benchmarks.old_new --again runs/again
 
-A cell is worse (or better) where the median of the new runs lies beyond all old seeds; of n seeds alike, one more does
+A committed file that holds what it held was not made again. A cell is worse (or better) where the median of the new runs lies beyond all old seeds; of n seeds alike, one more does
 so on either side with probability 1 / (n + 1). Figures without seeds are exact, and must agree to 1e-6.
 """
 
@@ -134,13 +134,14 @@ def compared(name: str, study: Compared, again: Path) -> list[Row]:
     """A row for each cell of a study that was run on both sides."""
     old = by_cell(study, before(study.file, BEFORE))
     sources = [RESULTS / (study.new_file or study.file), again / study.file]
-    found = [read_json(path) for path in sources if path.is_file()]
+    found = [(path, read_json(path)) for path in sources if path.is_file()]
     rows = []
     for cell, values in old.items():
-        runs = [(source, by_cell(study, source["rows"]).get(cell, values)) for source in found]
-        source, new = next((run for run in runs if run[1] != values), (None, []))
-        if source is None:
+        runs = [(path, source, by_cell(study, source["rows"]).get(cell)) for path, source in found]
+        made = [(source, new) for path, source, new in runs if new and (new != values or path.parent != RESULTS)]
+        if not made:
             continue
+        source, new = made[0]
         told = verdict(values, new, study.higher_is_better)
         figures = {"old": spread(values), "new": spread(new), "old_runs": len(values), "new_runs": len(new)}
         by = {"old_cells": len(old), "command": source["command"], "device": source["machine"]["device"]}
