@@ -6,8 +6,9 @@ were made again, else what lies in a folder: the same studies, run again with fe
     python -m benchmarks.subtb --device cpu --seeds 1 --out runs/again/subtb.json    (and others)
     python -m benchmarks.old_new --again runs/again
 
-A committed file that holds what it held was not made again. A cell is worse (or better) where the median of the new runs lies beyond all old seeds; of n seeds alike, one more does
-so on either side with probability 1 / (n + 1). Figures without seeds are exact, and must agree to 1e-6.
+A committed file that holds what it held was not made again. A cell is worse (or better) where the median of the new
+runs lies beyond all old seeds; of n seeds alike, one more does so on either side with probability 1 / (n + 1). Figures
+without seeds are exact, and must agree to 1e-6.
 """
 
 import argparse
