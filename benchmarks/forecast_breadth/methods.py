@@ -182,7 +182,7 @@ METHODS: dict[str, Method] = {
     "sgfn": ours,
     "sgfn, without network": sgfn_of(lambda names: [name for name in names if name != NETWORK]),
     "sgfn, network alone": sgfn_of(lambda names: [name for name in names if name == NETWORK]),
-    "sgfn, without pretrained": sgfn_of(lambda names: [name for name in names if name != PRETRAINED]),
+    "sgfn, without pretrained": sgfn_of(lambda names: [name for name in names if PRETRAINED not in name]),
     "sgfn, equal weights": sgfn_of(equal=True),
     "pretrained alone": single(PRETRAINED),
     "lightgbm": boosted,

@@ -397,7 +397,7 @@ def headline(config: TrainConfig, outcome: Outcome) -> tuple[str, str]:
     name = series.dataset if series.file is None else series.file.name
     many = f"{len(outcome.names):,} series" if len(outcome.names) > 1 else "one series"
     without = "network" in outcome.scores.get("composition", {}).get("left_out", {})
-    learned = "classical laws alone" if without else f"network of {plural(config.steps, 'step', 'steps')}"
+    learned = "no network trained" if without else f"network of {plural(config.steps, 'step', 'steps')}"
     dot = " \N{MIDDLE DOT} "
     lead = dot.join([many, f"{plural(series.steps_ahead, 'step', 'steps')} ahead", learned, f"seed {config.seed}"])
     return f"Forecast of {name}", lead
