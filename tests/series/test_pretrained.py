@@ -116,6 +116,11 @@ def test_seasonal_naive_is_what_forecasts_are_beside() -> None:
     [
         (History(values=np.arange(7.0), seasons=()), 3, "the history is too short"),
         (History(values=np.arange(70.0), seasons=()), HORIZON + 1, f"it forecasts {HORIZON} steps at most"),
+        (
+            History(values=np.arange(2001.0), seasons=()),
+            3,
+            "it reads 224 values, too few of a history of more than 2,000",
+        ),
         (History(values=np.arange(700.0), seasons=(168,)), 3, "a season of 168 steps is too long for it"),
         (History(values=np.arange(700.0), seasons=(24, 168)), 3, ""),
         (History(values=np.tile([0.0, 0.0, 3.0], 9), seasons=()), 3, "the series is intermittent"),

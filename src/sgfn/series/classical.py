@@ -28,8 +28,8 @@ from sgfn.series.quantile_laws import GRID, ordered
 from sgfn.series.regression import LONGEST_SEASON as LONGEST_PHASES
 from sgfn.series.regression import Effects, effects_of
 from sgfn.series.seasons import shows
+from sgfn.series.shown import CONTEXT, LONGEST_SEASON
 from sgfn.series.shown import CYCLES as LEAST_CYCLES
-from sgfn.series.shown import LONGEST_SEASON
 
 Values = Float64[np.ndarray, " T"]
 Grid = Float64[np.ndarray, "H Q"]
@@ -68,6 +68,8 @@ COUNTED = ("CrostonSBA", "ADIDA", "empirical", SEASONAL_COUNTS)
 """Laws that are laws of counts already, where values are counts."""
 REMEMBERED = 100
 """Values, from the end, that the empirical law counts."""
+MOST_VALUES = 2_000
+"""Values above which the pretrained network, which reads the end of a history, is left out: the others know more."""
 NOT_POSITIVE = "values are not all above zero"
 BEYOND = 3.0
 """How far quantiles may lie outside the range of the history, in widths of that range."""
@@ -191,6 +193,8 @@ def pretrained_left_out(history: History, horizon: int, *, log: bool = False) ->
     """Why the pretrained network does not forecast a history, or its logarithms; empty where it does."""
     if len(history.values) < SHORTEST:
         return "the history is too short"
+    if len(history.values) > MOST_VALUES:
+        return f"it reads {CONTEXT} values, too few of a history of more than {MOST_VALUES:,}"
     if history.intermittent:
         return "the series is intermittent"
     if horizon > LONGEST_HORIZON:
