@@ -55,5 +55,5 @@ def test_a_table_on_a_graph_by_other_objectives(settings: dict[str, str]) -> Non
 
 
 def test_a_table_is_refused_where_states_cannot_be_listed() -> None:
-    with pytest.raises(ValueError, match=r"net\.encoder 'table' needs states that can be listed.*: use mlp$"):
+    with pytest.raises(ValueError, match=r"net__encoder 'table' needs states that can be listed.*: use mlp$"):
         sgfn.fit(sgfn.Sequences("ACGT", 40), reward=counts, encoder="table", steps=1, progress=False)
