@@ -294,22 +294,23 @@ def quarter(members: Any, request: Request) -> Any:
     return mean + 0.25 * (thompson(members, request) - mean)
 
 
-OURS: dict[str, tuple[str, Callable[..., int] | int | None]] = {
-    "default": ("auto", None),
-    "former": ("thompson", former_reach),
-    "thompson": ("thompson", None),
-    "quarter": (f"{__name__}:quarter", None),
-    "greedy-free": ("greedy", 0),
+OURS: dict[str, tuple[str, Callable[..., int] | int | None, str]] = {
+    "default": ("auto", None, "design"),
+    "stacked": ("auto", None, "stacked"),
+    "former": ("thompson", former_reach, "ensemble"),
+    "thompson": ("thompson", None, "ensemble"),
+    "quarter": (f"{__name__}:quarter", None, "ensemble"),
+    "greedy-free": ("greedy", 0, "ensemble"),
 }
-"""Acquisition and reach of each of ours: a rule, a number (0 for no limit), or None for the default rule."""
+"""Acquisition, reach (a rule, a number, 0 for no limit, or None for the default rule) and proxy of each of ours."""
 METHODS = (*OURS, *RIVALS)
-CHECKED = ("default", "former", *RIVALS)
+CHECKED = ("default", "stacked", *RIVALS)
 """Methods that the validation seeds were asked about."""
 
 
 def our_plate(designer: Designer, method: str) -> list[str]:
     """Orders of one of ours."""
-    acquisition, rule = OURS[method]
+    acquisition, rule, _ = OURS[method]
     reach = rule
     if callable(rule):
         length = designer.space.max_length
@@ -320,10 +321,12 @@ def our_plate(designer: Designer, method: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def begun(name: str, seed: int) -> tuple[Game, Designer, Proxy]:
-    """A game with its first measurements, and the proxy of these, which all of ours have in common."""
+def begun(name: str, seed: int, kind: str) -> tuple[Game, Designer, Proxy]:
+    """A game with its first measurements, and the proxy of these; of peptides of many lengths `design` chooses."""
     game = game_of(SETTINGS[name], seed)
-    designer = Designer(game.alphabet, seed=seed).fit(game.measured(game.texts, np.random.default_rng(seed)))
+    kind = "design" if SETTINGS[name].shape == "peptides" else kind
+    designer = Designer(game.alphabet, seed=seed, proxy=kind)
+    designer.fit(game.measured(game.texts, np.random.default_rng(seed)))
     return game, designer, designer.fitted()
 
 
@@ -332,7 +335,8 @@ def play_mutants(name: str, seed: int, method: str) -> dict[str, Any]:
 
     `apart` is in how many letters two orders of a plate differ on average, `seconds` CPU time.
     """
-    (game, first, proxy), began = begun(name, seed), time.process_time()
+    kind = OURS[method][2] if method in OURS else "ensemble"
+    (game, first, proxy), began = begun(name, seed, kind), time.process_time()
     designer, generator, plates = copy(first), np.random.default_rng(seed + 10_000), list[list[str]]()
     table, designer.proxy, designer.pending = first.measured[["sequence", "score"]], proxy, {}
     for number in range(1 if seed in DEVELOPMENT else PLATES):

@@ -246,6 +246,7 @@ def _why_gain(rows: Rows, name: str, noise: str) -> str:
 
 MUTANTS = {
     "default": "tempered, new reach (default)",
+    "stacked": "`--proxy stacked`",
     "former": "thompson, former reach (former default)",
     "thompson": "thompson, new reach",
     "quarter": "draws at a quarter, new reach",
@@ -254,18 +255,21 @@ MUTANTS = {
     "ridge": "ridge, hill climb",
 }
 """Methods of the study of mutants; seeds below 100 are those of development, which play one plate."""
+PROXIES_OF_MUTANTS = ("stacked", "default", "mlp", "ridge")
+SEARCHES_OF_MUTANTS = tuple(name for name in MUTANTS if name != "stacked")
 
 
-def mutants_table(chosen: bool) -> str:
-    """True means of plates and the best found, on the seeds that the rule was chosen on, or those of validation."""
-    rows, lines = [row for row in rows_of("design_mutants.json") if (row["seed"] < 100) == chosen], []
-    names = [name for name in MUTANTS if any(row["method"] == name for row in rows)]
+def mutants_table(seeds: tuple[int, ...], methods: tuple[str, ...]) -> str:
+    """True means of plates and the best found on some seeds, and how often the first method is ahead of the others."""
+    rows, lines = [row for row in rows_of("design_mutants.json") if row["seed"] in seeds], []
+    names = [name for name in methods if any(row["method"] == name for row in rows)]
     for (setting,), here in groups(rows, ("setting",)).items():
         own = [[row for row in here if row["method"] == name] for name in names]
         rho = np.mean([row["spearman"] for row in own[0]])
         lines.append([setting, f"{len(own[0])}", f"{rho:.2f}", *map(_plates_told, own)])
     for figure, name in (("mean", "first plate"), ("best", "best")):
-        lines.append([f"**default wins/losses, {name}**", "", "", *(_wins(rows, other, figure) for other in names)])
+        label = f"**first column's wins/losses, {name}**"
+        lines.append([label, "", "", *(_wins(rows, names[0], other, figure) for other in names)])
     return table(["library", "seeds", "rho", *(MUTANTS[name] for name in names)], lines)
 
 
@@ -277,12 +281,12 @@ def _plates_told(rows: Rows) -> str:
     return f"{means}, {np.mean([row['best'][-1] for row in rows]):.1f}"
 
 
-def _wins(rows: Rows, other: str, key: str) -> str:
-    """In how many games the default is better and worse: of the first plate's mean, or the best after the last."""
+def _wins(rows: Rows, one: str, other: str, key: str) -> str:
+    """In how many games one is better and worse than the other: by the first plate's mean, or the best of all."""
     found = {(row["setting"], row["seed"], row["method"]): row[key][0 if key == "mean" else -1] for row in rows}
-    games = [game for *game, method in found if method == other and (*game, "default") in found]
-    gaps = [found[*game, "default"] - found[*game, other] for game in games]
-    return "" if other == "default" else f"{sum(gap > TIE for gap in gaps)}/{sum(gap < -TIE for gap in gaps)}"
+    games = [game for *game, method in found if method == other and (*game, one) in found]
+    gaps = [found[*game, one] - found[*game, other] for game in games]
+    return "" if other == one else f"{sum(gap > TIE for gap in gaps)}/{sum(gap < -TIE for gap in gaps)}"
 
 
 def gain_table() -> str:
@@ -346,6 +350,8 @@ TABLES = {
     "design-sampler": sampler_table,
     "design-development": development_table,
     "design-honest": honest_table,
-    "design-mutants": partial(mutants_table, False),
-    "design-mutants-chosen": partial(mutants_table, True),
+    "design-mutants": partial(mutants_table, (200,), SEARCHES_OF_MUTANTS),
+    "design-mutants-stacked": partial(mutants_table, (201, 202), PROXIES_OF_MUTANTS),
+    "design-mutants-stacked-first": partial(mutants_table, (0, 1), PROXIES_OF_MUTANTS),
+    "design-mutants-chosen": partial(mutants_table, (0,), SEARCHES_OF_MUTANTS),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from sgfn.config.checks import one_of
 from sgfn.config.registry import Entry, Registry, refuse_arguments
-from sgfn.landscapes.proxies import botorch_gp, ensemble, gp, pool, ridge
+from sgfn.landscapes.proxies import botorch_gp, ensemble, gp, pool, ridge, stacked
 from sgfn.landscapes.proxies.base import FittedModel, ProxyModel, TrainingSet
 from sgfn.landscapes.proxies.own import fit_own, restore_own
 
@@ -71,6 +71,13 @@ PROXIES: Registry[ProxyEntry] = Registry(
         fit=botorch_gp.fit,
         restore=botorch_gp.BotorchProcess.restore,
         suits=lambda data: False,
+    ),
+    ProxyEntry(
+        name="stacked",
+        about="the ensemble and the ridge, weighed by their errors out of fold",
+        fit=stacked.fit,
+        restore=stacked.Stacked.restore,
+        suits=lambda data: False,  # `auto` has both, and their pool
     ),
     ProxyEntry(
         name="pool",
