@@ -51,14 +51,14 @@ def run_peptides(seeds: int, kind: str, out: Path, cluster: str | None = None) -
 
 
 def peptide_rows(seed: int, kind: str) -> list[dict[str, Any]]:
-    """Plates by three acquisitions from one library."""
+    """Plates by four choices of acquisition and reach from one library; the first is the default."""
     table, rows = peptides(seed), []
     limit = float(np.quantile([moment(text) for text in table.sequence], 0.9))
     fitted = Designer("protein", seed=seed, proxy=kind).fit(table)
     began = time.process_time()
     proxy = fitted.fitted()
     fit_seconds = time.process_time() - began
-    for acquisition, reach in (("ucb", None), ("thompson", None), ("ucb", 0)):
+    for acquisition, reach in (("tempered", None), ("ucb", None), ("thompson", None), ("ucb", 0)):
         chosen: dict[str, Any] = {"acquisition": acquisition, "reach": reach}
         designer = Designer("protein", seed=seed, proxy=kind, sampler="off", **chosen).fit(table)
         designer.proxy, began = proxy, time.process_time()

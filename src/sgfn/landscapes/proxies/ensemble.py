@@ -172,7 +172,7 @@ def _train(
         chosen = slice(None) if batches is None else batches[step]
         found = slopes(model, inputs[chosen], targets[chosen], counts[:, chosen])
         for weight, slope in zip(model.weights, found, strict=True):
-            weight.grad = slope
+            weight.grad = slope.contiguous()  # fused Adam goes through memory: weight and slope must lie alike
         optimiser.step()
     for weight in model.weights:
         weight.grad = None
