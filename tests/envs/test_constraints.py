@@ -114,7 +114,7 @@ def test_net_charge_is_for_proteins_in_whole_numbers() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rule_sets())
-@example((dict(parent="ACA", max_mutations=2, min_length=3), 1, 3))  # one length is left: substitutions alone
+@example(({"parent": "ACA", "max_mutations": 2, "min_length": 3}, 1, 3))  # one length is left: substitutions alone
 def test_masks_are_those_of_brute_force_and_never_dead_end(drawn: tuple[dict[str, Any], int, int]) -> None:
     rules, shortest, longest = Constraints(**drawn[0]), *drawn[1:]
     fixed = max(shortest, rules.min_length or 0) == min(longest, rules.max_length or longest)
