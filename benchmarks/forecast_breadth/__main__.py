@@ -48,7 +48,9 @@ CHOSEN = {
     "steps of the network, were chosen on this half: its figures flatter sgfn.",
     "validation": "Nothing was chosen on this half. It is scored once per release: here for the fourth time; "
     f"`{FIRST}`, `{SECOND}` and `{THIRD}` are those before, whose misses were known when sgfn was changed afterwards. "
-    "AutoARIMA is among the rivals since the third.",
+    "AutoARIMA is among the rivals since the third. After the fourth had been looked at, the pretrained network was "
+    "left out of long histories because of births, and the four data sets that this changes were scored again "
+    "(electricity_half_hours, sterling, stops, water): .875 and 74 % where it had been .871 and 76 %.",
     "fresh": "Nothing was chosen on this part, which was drawn by a rule (benchmarks/forecast_breadth/fresh.py). "
     f"`{FIRST}` is what nobody had seen. It showed two defects, which were mended before `{SECOND}`: a harvest that "
     "grew below one was taken for a proportion (guinearice), and a law of logarithms had immense quantiles "
