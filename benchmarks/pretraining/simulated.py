@@ -71,6 +71,7 @@ def trend(draw: Draw, steps: int) -> Float[Tensor, "B T"]:
     shift = draw.sometimes(0.15, draw.log_uniform(0.5, 6.0))
     turn = draw.sometimes(0.2, draw.log_uniform(0.02, 0.5))
     shocks = draw.normal(4, steps)
+    shocks[:, 0] = unsteady(draw, shocks[:, 0])
     events = draw.chance(1 / 80, 2, steps)
     moves = drift[:, None] * shocks[:, 0] + shift[:, None] * shocks[:, 2] * events[:, 0]
     bends = bend[:, None] * shocks[:, 1] + turn[:, None] * shocks[:, 3] * events[:, 1]
@@ -129,12 +130,17 @@ def season(draw: Draw, steps: int, length: Int[Tensor, " B"]) -> Float[Tensor, "
 
 def noise(draw: Draw, steps: int) -> Float[Tensor, "B T"]:
     """Noise of size one: normal or with heavy tails, its size constant, or changing slowly; rarely with outliers."""
-    found = draw.normal(steps)
-    heavy = found / (draw.normal(3, steps).square().mean(1)).sqrt().clamp(min=0.05)
-    found = torch.where(draw.chance(0.25)[:, None], heavy.clamp(-12, 12), found)
-    log_size = draw.sometimes(0.25, draw.log_uniform(0.2, 1.2))[:, None] * smooth_noise(draw, steps)
     outliers = draw.chance(0.01, steps) & draw.chance(0.15)[:, None]
-    return found * log_size.exp() + torch.where(outliers, 6 * draw.normal(steps), 0.0)
+    return unsteady(draw, draw.normal(steps)) + torch.where(outliers, 6 * draw.normal(steps), 0.0)
+
+
+def unsteady(draw: Draw, shocks: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    """Normal shocks as they are, or with heavy tails; of constant size, or one that changes slowly, as of prices."""
+    steps = shocks.shape[1]
+    heavy = shocks / (draw.normal(3, steps).square().mean(1)).sqrt().clamp(min=0.05)
+    shocks = torch.where(draw.chance(0.25)[:, None], heavy.clamp(-12, 12), shocks)
+    log_size = draw.sometimes(0.25, draw.log_uniform(0.2, 1.2))[:, None] * smooth_noise(draw, steps)
+    return shocks * log_size.exp()
 
 
 def smooth_noise(draw: Draw, steps: int) -> Float[Tensor, "B T"]:
@@ -185,7 +191,7 @@ def simulate(
     parts = [trend(draw, steps) * draw.sometimes(0.85, draw.log_uniform(0.2, 2.0))[:, None]]
     parts.append(size * season(draw, steps, length.clamp(min=2)))
     parts.append(draw.sometimes(0.5, draw.log_uniform(0.3, 3.0))[:, None] * autoregression(draw, steps))
-    parts.append(draw.log_uniform(0.05, 1.5)[:, None] * noise(draw, steps))
+    parts.append(draw.sometimes(0.85, draw.log_uniform(0.05, 1.5))[:, None] * noise(draw, steps))
     if processes is not None:
         some = processes[(draw.uniform(0, len(processes))).long()]
         parts.append(draw.sometimes(0.25, draw.log_uniform(0.5, 6.0))[:, None] * some)

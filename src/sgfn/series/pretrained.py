@@ -27,29 +27,32 @@ from sgfn.series.shown import ANCHORS, CONTEXT, FACTS, QUERIES, show
 
 HORIZON = 64
 """Steps that the network forecasts at most."""
-WIDTH = 256
+WIDTH, DEPTH = 512, 3
+"""Width of the network, and its layers for each history, and for each step ahead."""
 WEIGHTS = Path(__file__).parent / "data" / "pretrained.safetensors"
 
 
 class PretrainedNet(nn.Module):
     """Quantiles of what comes next, over units and beside seasonal naive."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = WIDTH) -> None:
         super().__init__()
-        self.whole, self.ahead = nn.Linear(FACTS, WIDTH), nn.Linear(QUERIES, WIDTH)
-        self.first, self.second, self.third = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
-        self.last = nn.Linear(WIDTH, WIDTH)
-        self.head = nn.Linear(WIDTH, len(GRID) + ANCHORS)
+        self.whole, self.ahead, self.join = nn.Linear(FACTS, width), nn.Linear(QUERIES, width), nn.Linear(width, width)
+        self.of_history = nn.ModuleList(nn.Linear(width, width) for _ in range(DEPTH - 1))
+        self.of_step = nn.ModuleList(nn.Linear(width, width) for _ in range(DEPTH - 1))
+        self.head = nn.Linear(width, len(GRID) + ANCHORS)
 
     def forward(
         self, whole: Float[Tensor, "B F"], ahead: Float[Tensor, "B H G"], anchors: Float[Tensor, "B H A"]
     ) -> Float[Tensor, "B H Q"]:
         """Quantiles over units, beside seasonal naive: the median, and what lies between neighbouring levels."""
         series = F.gelu(self.whole(whole))
-        series = series + F.gelu(self.first(series))
-        items = F.gelu(self.second(series)[:, None] + self.ahead(ahead))
-        items = items + F.gelu(self.third(items))
-        found = self.head(items + F.gelu(self.last(items))).float()
+        for layer in self.of_history:
+            series = series + F.gelu(layer(series))
+        items = F.gelu(self.join(series)[:, None] + self.ahead(ahead))
+        for layer in self.of_step:
+            items = items + F.gelu(layer(items))
+        found = self.head(items).float()
         middle = len(GRID) // 2
         below, median, above, shares = found.split([middle, 1, len(GRID) - middle - 1, ANCHORS], -1)
         median = median + (shares * anchors).sum(-1, keepdim=True)

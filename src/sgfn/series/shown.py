@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from sgfn.series.smoothed import LEVELS, LINES, Smoothed, smoothed
+
 CONTEXT = 224
 """Values, from the end of a history, that are read."""
 CYCLES = 2
@@ -33,10 +35,13 @@ LEAST_UNIT = 1e-3
 """Least unit, in standard deviations of the history."""
 
 FACTS = 15 + 4 * len(LAGS) + 2 * LAST + LAST // 2 + 2 * len(WINDOWS) + 2 * SEASONS_BACK
+FACTS += 2 * len(LEVELS) + 3 * len(LINES)
 """Number of figures of a history."""
 QUERIES = 8 + SEASONS_BACK - 1 + 2 * len(HARMONICS)
 """Number of figures of a step ahead."""
-ANCHORS = 11
+RECENT = 0.6
+"""Weight of a season beside that of the next newer one, in means of a phase that follow the newest."""
+ANCHORS = 13 + len(LEVELS) + 2 * len(LINES)
 """Number of simple extrapolations."""
 
 Column = Float[Tensor, "B 1"]
@@ -148,6 +153,20 @@ class Past:
         sums = F.pad(self.apart.cumsum(1), (1, 0))
         return (sums[:, -1:] - sums.gather(1, CONTEXT - ends)) / torch.minimum(ends, self.count)
 
+    @cached_property
+    def smoothed(self) -> Smoothed:
+        """Levels and lines of what lies beside the mean of each phase."""
+        return smoothed(self.apart, self.known)
+
+    @cached_property
+    def seasons(self) -> tuple[Float[Tensor, "B S"], Float[Tensor, "B S"]]:
+        """Means of the last seasons, the newest first, and which of them are there."""
+        sums = F.pad(self.values.cumsum(1), (1, 0))
+        cycles = torch.arange(SEASONS_BACK + 1, device=sums.device)
+        edges = sums.gather(1, (CONTEXT - cycles * self.season).clamp(min=0))
+        levels = (edges[:, :-1] - edges[:, 1:]) / self.season
+        return levels, (cycles[1:] * self.season <= self.count).to(sums.dtype)
+
 
 class Ahead:
     """Steps ahead with what lies whole seasons before them."""
@@ -185,7 +204,7 @@ def facts_of(past: Past) -> Float[Tensor, "B F"]:
     found += [correlations(past.beside, past.known), correlations(past.apart, past.known)]
     found += [bounded(past.levels_apart / past.unit), torch.asinh((past.values - past.last) / past.unit)[:, -LAST:]]
     found += [bounded(past.change / past.unit)[:, -LAST:], bounded(past.beside / past.step)[:, -LAST // 2 :]]
-    found += levels_of(past)
+    found += [*levels_of(past), *smoothed_of(past)]
     return torch.cat([one.to(past.values.dtype) for one in found], 1)
 
 
@@ -208,12 +227,16 @@ def levels_of(past: Past) -> list[Float[Tensor, "B N"]]:
     sums = F.pad(past.values.cumsum(1), (1, 0))
     ends = torch.tensor(WINDOWS, device=sums.device).expand(len(sums), -1)
     means = (sums[:, -1:] - sums.gather(1, CONTEXT - ends)) / ends
-    cycles = torch.arange(SEASONS_BACK + 1, device=sums.device)
-    edges = sums.gather(1, (CONTEXT - cycles * past.season).clamp(min=0))
-    levels = (edges[:, :-1] - edges[:, 1:]) / past.season
-    there = (cycles[1:] * past.season <= past.count).to(sums.dtype)
+    levels, there = past.seasons
     means = torch.asinh((means - past.last) / past.unit)
     return [means, torch.asinh((levels - levels[:, :1]) / past.unit) * there, there]
+
+
+def smoothed_of(past: Past) -> list[Float[Tensor, "B N"]]:
+    """Levels and lines by discounted least squares, and how large their errors of one step were."""
+    found, unit = past.smoothed, past.unit
+    sizes = [(errors / unit).clamp(min=1e-3).log() for errors in (found.level_errors, found.line_errors)]
+    return [*sizes, *(bounded(some / unit) for some in (found.levels, found.ends, 4 * found.slopes))]
 
 
 def queries_of(past: Past, ahead: Ahead) -> Float[Tensor, "B H G"]:
@@ -241,6 +264,20 @@ def anchors_of(past: Past, ahead: Ahead) -> Float[Tensor, "B H A"]:
     slope = past.beside[:, -4:].mean(1, keepdim=True)
     found = [growth * cycle, latest * cycle, change[:, -1:].expand_as(base), ahead.same - base, slope * ahead.distance]
     found += [past.mean - base, growth.expand_as(base), change[:, -4:].mean(1, keepdim=True).expand_as(base)]
+    lines = past.smoothed
     levels = (past.apart[:, -1:], past.levels_apart[:, 1:2], past.levels_apart[:, 3:4])
+    levels += (*lines.levels.split(1, 1), *lines.ends.split(1, 1))
     found += [ahead.same + level - base for level in levels]
+    found += [slope * ahead.distance for slope in lines.slopes.split(1, 1)]
+    found += phases_of(past, ahead)
     return (torch.stack(found, -1) / past.unit[..., None]).clamp(-LARGEST, LARGEST)
+
+
+def phases_of(past: Past, ahead: Ahead) -> list[Float[Tensor, "B H"]]:
+    """Means of a phase in which newer seasons count more, beside seasonal naive; and at the newest season's level."""
+    levels, there = past.seasons
+    weights = there * RECENT ** torch.arange(SEASONS_BACK, device=there.device)
+    weights = weights / weights.sum(1, keepdim=True).clamp(min=1e-30)
+    older = torch.cat([ahead.base[..., None], ahead.older], -1)
+    seen = (older * weights[:, None]).sum(-1) - ahead.base * weights.sum(1, keepdim=True)
+    return [seen, seen + (levels[:, :1] - (levels * weights).sum(1, keepdim=True))]
