@@ -35,7 +35,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "seasonal naive begins at .1": {"PRIORS": stack.PRIORS | {"seasonal naive": 0.1}},
     "network begins at 1": {"PRIORS": stack.PRIORS | {"network": 1.0}},
     "equal weights count as no window": {"EVEN": 1e-9},
-    "equal weights count as 8 windows": {"EVEN": 8.0},
+    "equal weights count as 8 windows": {"EVEN": 64.0},
     EQUAL: {},
 }
 """Constants of the stack that each variant has instead."""
