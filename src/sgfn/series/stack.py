@@ -24,12 +24,12 @@ GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
 GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 """Least number of windows from which a group, and a series, has weights of its own."""
 PRIORS = {
-    **{"seasonal naive": 0.3, "network": 0.3, "AutoETS": 2.0, "pretrained": 2.0, "log pretrained": 2.0},
+    **{"seasonal naive": 0.3, "AutoETS": 2.0, "pretrained": 2.0, "log pretrained": 2.0},
     **dict.fromkeys(("log AutoTheta", "log AutoARIMA", "log MSTL"), 0.5),
 }
-"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, the network
-alone is not fitted again as a series goes on, a model of logarithms is another one of a model that is there, and the
-others were better by themselves on the series of development."""
+"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, a model of
+logarithms is another one of a model that is there, and the others were better by themselves on the series of
+development. The network has one: it is judged before it learns from the windows, and is better afterwards."""
 EVEN, LEAST_WEIGHT = 1.0, 1e-9
 """Square of the windows side by side of which as much is learned as is known before; least weight then.
 
