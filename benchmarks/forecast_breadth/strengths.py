@@ -33,9 +33,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "strength x 8": {"STRENGTH": 4.0},
     "groups and series, strengths x 2": {"GROUP_STRENGTH": 4.0, "SERIES_STRENGTH": 8.0},
     "seasonal naive begins at .1": {"PRIORS": stack.PRIORS | {"seasonal naive": 0.1}},
-    "network begins at 1": {"PRIORS": stack.PRIORS | {"network": 1.0}},
+    "network begins at .3": {"PRIORS": stack.PRIORS | {"network": 0.3}},
     "equal weights count as no window": {"EVEN": 1e-9},
-    "equal weights count as 8 windows": {"EVEN": 8.0},
+    "equal weights count as 8 windows": {"EVEN": 64.0},
     EQUAL: {},
 }
 """Constants of the stack that each variant has instead."""

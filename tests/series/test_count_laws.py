@@ -11,7 +11,7 @@ from small_panels import panel, series, stamps_of
 from sgfn.evaluation.metrics.forecast import LEVELS
 from sgfn.series.count_laws import as_counts, count_quantiles, counted, pooled_counts, seasonal_counts
 from sgfn.series.forecaster import Forecaster
-from sgfn.series.laid_laws import laid_into, laid_means, laid_spread
+from sgfn.series.laid_laws import laid_into, laid_means, laid_spread, with_pooled_counts
 from sgfn.series.quantile_laws import GRID, NODES, QuantileLaw, pooled
 from sgfn.series.stack import learn_stack, scores_of
 from sgfn.series.supports import NAMED
@@ -66,6 +66,16 @@ def test_pooled_probabilities_and_their_means_are_those_of_the_members() -> None
     zero = 0.75 * stats.poisson.cdf(0, 0.1) + 0.25 * stats.poisson.cdf(0, 0.9)
     assert zeros_of(found) == pytest.approx(zero, abs=0.01)
     assert mean_of(pooled(laws, np.array([[0.75], [0.25]])).values[0]) < 0.24  # quantiles that are pooled lose some
+
+
+def test_steps_that_are_seldom_zero_keep_their_pooled_quantiles() -> None:
+    """Hours of a day beside those of a night without any: pooled probabilities would be as wide as laws lie apart."""
+    laws = np.array([[count_quantiles(0.1, 1.0), 40 + 3 * NODES], [count_quantiles(0.9, 1.0), 60 + 3 * NODES]])
+    weights = np.full((2, 1), 0.5)
+    plain = pooled(laws[:, None], np.full((2, 1, 2), 0.5))
+    found = with_pooled_counts(plain, laws[:, None], weights, COUNT).values[0]
+    np.testing.assert_array_equal(found[1], plain.values[0, 1])
+    np.testing.assert_allclose(found[0], pooled_counts(laws[:, :1], weights, 0.0)[0])
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.3])

@@ -48,18 +48,26 @@ def test_many_values_are_read_again_when_they_have_grown(monkeypatch: pytest.Mon
 
 
 def test_equal_weights_count_where_windows_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four windows side by side count as much as equal weights do, in logarithms; four that overlap for less."""
+    """Four windows side by side, squared, count as much as equal weights do, in logarithms; four that overlap less."""
     held = windows(4)
     monkeypatch.setattr(stack, "EVEN", 1e-12)
     plain = held.stack(NAMES).weights
-    monkeypatch.setattr(stack, "EVEN", 4.0)
+    monkeypatch.setattr(stack, "EVEN", 16.0)
     odds = plain[0] / plain[1]
     half = held.stack(NAMES).weights
     assert half[0] / half[1] == pytest.approx(odds**0.5)
     near = Held(evidence=held.evidence, series=held.series, groups=held.groups, ended=np.linspace(1, 2, 4))
-    third = near.stack(NAMES).weights
-    assert third[0] / third[1] == pytest.approx(odds ** (1 / 3))
+    fifth = near.stack(NAMES).weights
+    assert fifth[0] / fifth[1] == pytest.approx(odds ** (1 / 5))
     assert independent_windows(["a", "b"], np.array([1.0, 1.0])) == 2
+
+
+def test_of_many_windows_weights_stay_as_they_are_learned() -> None:
+    """They are shrunk by their values: sixteen windows of long horizons lost a twentieth of what they told."""
+    usual, learned = np.array([0.2, 0.8]), np.array([0.9, 0.1])
+    plain = stack.Stack(names=NAMES, weights=learned, spreads=np.ones(4), tie=0.0, windows=16)
+    np.testing.assert_allclose(stack.nearer_to_usual(plain, usual, 16.0).weights, learned, atol=0.005)
+    assert stack.nearer_to_usual(plain, usual, 1.0).weights[0] == pytest.approx(0.6)
 
 
 def with_a_new_law(held: Held, known: Sequence[int]) -> Held:

@@ -72,23 +72,26 @@ def with_pooled_counts(
     weights: Float64[np.ndarray, "M W"],
     supports: Sequence[Support],
 ) -> QuantileLaw:
-    """A pooled law in which windows of small counts that are often zero have the members' pooled probabilities instead.
+    """A pooled law in which steps of small counts that are often zero have the members' pooled probabilities instead.
 
     Quantiles of such laws are whole numbers, whose means say little: of two laws that are 0 and 1, or always one half.
+    Other steps of the same window (days, where nights have none) keep their pooled quantiles: pooled probabilities are
+    as wide as the members lie apart.
     """
     low, _, whole = ends(supports, len(law.values))
-    rows = np.flatnonzero(whole & np.isfinite(low) & (law.values[..., -1].max(1, keepdims=True) <= SMALL))
+    small = whole & np.isfinite(low) & (law.values[..., -1] <= SMALL)
+    rows = np.flatnonzero(small.any(1))
     if not len(rows):
         return law
-    some, steps = members[:, rows], law.values.shape[1]
-    least = [QuantileLaw(values=one).cdf(np.repeat(low[rows], steps, 1) + 0.5) for one in some]
-    rows = rows[np.einsum("mw,mwh->wh", weights[:, rows], np.stack(least)).max(1) >= OFTEN]
-    values = law.values.copy()
-    for bound in np.unique(low[rows]):
-        here = rows[low[rows, 0] == bound]
-        laws = members[:, here].reshape(len(members), -1, members.shape[-1])
-        found = pooled_counts(laws, np.repeat(weights[:, here], steps, 1), float(bound))
-        values[here] = found.reshape(len(here), steps, -1)
+    zero = np.repeat(low[rows], small.shape[1], 1) + 0.5
+    least = np.stack([QuantileLaw(values=one).cdf(zero) for one in members[:, rows]])
+    often = np.einsum("mw,mwh->wh", weights[:, rows], least) >= OFTEN
+    row, step = np.nonzero(small[rows] & often)
+    window, values = rows[row], law.values.copy()
+    for bound in np.unique(low[window, 0]):
+        some = low[window, 0] == bound
+        at, when = window[some], step[some]
+        values[at, when] = pooled_counts(members[:, at, when], weights[:, at], float(bound))
     return QuantileLaw(values=values)
 
 

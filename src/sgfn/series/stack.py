@@ -24,14 +24,18 @@ GROUP_STRENGTH, SERIES_STRENGTH = 2.0, 4.0
 GROUP_WINDOWS, SERIES_WINDOWS = 6, 3
 """Least number of windows from which a group, and a series, has weights of its own."""
 PRIORS = {
-    **{"seasonal naive": 0.3, "network": 0.3, "AutoETS": 2.0, "pretrained": 2.0, "log pretrained": 2.0},
+    **{"seasonal naive": 0.3, "AutoETS": 2.0, "pretrained": 2.0, "log pretrained": 2.0},
     **dict.fromkeys(("log AutoTheta", "log AutoARIMA", "log MSTL"), 0.5),
 }
-"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, the network
-alone is not fitted again as a series goes on, a model of logarithms is another one of a model that is there, and the
-others were better by themselves on the series of development."""
+"""Weight of laws before anything is known, where it is not one: seasonal naive is there to fall back on, a model of
+logarithms is another one of a model that is there, and the others were better by themselves on the series of
+development. The network has one: it is judged before it learns from the windows, and is better afterwards."""
 EVEN, LEAST_WEIGHT = 1.0, 1e-9
-"""Weight of those before anything is known in those that were learned, in windows side by side; least weight then."""
+"""Square of the windows side by side of which as much is learned as is known before; least weight then.
+
+The weights that are learned are shrunk by their values already; what is added here, since values of one window are
+alike, is gone with a dozen windows.
+"""
 FEW = 2.0
 """Power of the share of windows by which a law can be judged, in its weight before anything is known."""
 TIE = 0.5
@@ -159,8 +163,11 @@ def judged_shares(evidence: Evidence, series: Sequence[str], ended: Float64[np.n
 
 
 def nearer_to_usual(stack: Stack, prior: Weights, windows: float) -> Stack:
-    """The stack with weights as far from what is usual as so many windows side by side can tell; spreads stay."""
-    share = EVEN / (EVEN + windows)
+    r"""The stack with weights as far from what is usual as n windows side by side can tell; spreads stay.
+
+    The usual ones have the share $1 / (1 + n^2)$ in logarithms.
+    """
+    share = EVEN / (EVEN + windows**2)
     finer = (
         {label: evened(one, prior, share) for label, one in some.items()} for some in (stack.by_group, stack.by_series)
     )
