@@ -257,6 +257,8 @@ def seeds_line() -> str:
         together.setdefault(seeds_said((way,)), []).append(way)
     if not together:
         return "Not run yet."
+    if len(together) == 1:
+        return f"Every way has {next(iter(together))} on every task and noise level where it is run."
     parts = "; ".join(f"{', '.join(f'`{way}`' for way in ways)}: {seeds}" for seeds, ways in together.items())
     return (
         f"Not all ways have all seeds on all tasks. {parts}. A way of ours with fewer than {FEWEST} is not called best."

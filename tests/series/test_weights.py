@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from sgfn.series import weights
-from sgfn.series.calibration import spread_scores, step_spreads
+from sgfn.series.calibration import RULE, SpreadRule, spread_scores, step_spreads
 from sgfn.series.quantile_laws import GRID, NODES
 from sgfn.series.stack import learn_stack, tie_of
 from sgfn.series.stack_plan import spans_of, stack_cuts, windows_of
@@ -159,3 +159,16 @@ def test_a_window_with_a_break_does_not_decide_alone() -> None:
     assert np.flatnonzero(capped.scale > 1).tolist() == [4]
     unbroken = Evidence(quantiles=laws[:, :4].copy(), truth=truth[:4], scale=np.ones(4))
     np.testing.assert_array_equal(tempered(unbroken, prior).scale, 1.0)
+
+
+def test_windows_of_few_steps_move_the_spread_by_their_values() -> None:
+    """Eight windows of four steps have the weight of their values, not of eight windows of a long horizon."""
+    ended = np.zeros(8)
+
+    def spread(steps: int, rule: SpreadRule) -> float:
+        even = stats.norm.ppf((np.arange(8 * steps) + 0.5) / (8 * steps))
+        return float(step_spreads(2.0 * even.reshape(steps, 8, 1).swapaxes(0, 1), ended, rule).mean())
+
+    assert 1.3 < spread(4, RULE) < 1.75
+    assert 1.8 < spread(48, RULE) < 2.0
+    np.testing.assert_allclose(spread(4, SpreadRule(least=0.0)), spread(48, RULE), rtol=0.05)  # as if none were few

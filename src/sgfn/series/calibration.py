@@ -65,16 +65,19 @@ class SpreadRule:
 
     half_life: float = 1.0
     """Horizons after which a window counts for half: spreads of most series change with time."""
-    usual: float = 1.1
+    usual: float = 1.05
     """Spread of a pool before anything is known: its laws take their estimated parameters for the true ones."""
     prior: float = 1.0
     """Weight of that, in windows, in the spread of all steps together."""
+    least: float = 24.0
+    """The same in values, where that is more: a window of few steps says little."""
     local: float = 12.0
     """Weight of the spread of all steps together, in windows, in that of each."""
 
 
 RULE = SpreadRule()
-"""Chosen on the development half of the forecasting panel, by `benchmarks.forecast_breadth.spreads`."""
+"""Chosen on the development half of the forecasting panel, by `benchmarks.forecast_breadth.spreads`; `usual` and
+`least` also on short series that are in no part of it."""
 STEP_LIMITS = (0.4, 3.0)
 """Least and greatest spread by step."""
 NEAR = 0.15
@@ -125,7 +128,8 @@ def step_spreads(
     size = np.abs(scores.reshape(windows, -1))
     seen, counts = ~np.isnan(size), recency(np.zeros(windows) if ended is None else ended, rule.half_life)[:, None]
     even = np.broadcast_to(counts / len(step), size.shape)[seen]
-    together, found = _central_spread(size[seen], even, rule.prior, rule.usual), []
+    prior = max(rule.prior, rule.least / horizon)
+    together, found = _central_spread(size[seen], even, prior, rule.usual), []
     for knot in knots:
         kernel = np.exp(-np.square((step - knot) / max(NEAR * horizon, 0.5)) / 2)
         found.append(_central_spread(size[seen], (counts * kernel / kernel.sum())[seen], rule.local, together))

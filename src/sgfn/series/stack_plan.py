@@ -26,9 +26,9 @@ ARIMA_WORK: dict[Effort, int] = {"quick": 0, "default": 200_000, "best": 5_000_0
 LOG_ARIMA_PART = 4
 """The same of logarithms is used up to this part of that work."""
 ARIMA_READS = 400
-FEWEST_STEPS, MOST_STEPS = 120, 400
+FEWEST_STEPS, MOST_STEPS = 120, 450
 """Training steps of the network at the default effort."""
-WINDOWS_PER_STEP = 18
+WINDOWS_PER_STEP = 14
 """One step for this many windows to learn from, between those limits."""
 USUAL_ROWS = 96
 """Rows of a window (context and horizon) up to which the most steps are made; of longer windows fewer are."""
@@ -127,7 +127,7 @@ def network_steps(config: SeriesConfig, lengths: Sequence[int]) -> int:
     """Training steps at the default effort: more of more windows, fewer where windows are long.
 
     >>> [network_steps(SeriesConfig(horizon=h), [n]) for h, n in [(12, 600), (30, 7_000), (48, 5_000)]]
-    [120, 358, 101]
+    [120, 450, 131]
     """
     rows = config.steps_ahead + (config.context or max(2 * config.steps_ahead, 64))
     wanted = min(learned_windows(config, lengths) // WINDOWS_PER_STEP, MOST_STEPS)
