@@ -9,6 +9,7 @@ from scipy import stats
 from small_panels import panel, series, stamps_of
 
 from sgfn.evaluation.metrics.forecast import LEVELS
+from sgfn.series import laid_laws
 from sgfn.series.count_laws import as_counts, count_quantiles, counted, pooled_counts, seasonal_counts
 from sgfn.series.forecaster import Forecaster
 from sgfn.series.laid_laws import laid_into, laid_means, laid_spread, with_pooled_counts
@@ -76,6 +77,24 @@ def test_steps_that_are_seldom_zero_keep_their_pooled_quantiles() -> None:
     found = with_pooled_counts(plain, laws[:, None], weights, COUNT).values[0]
     np.testing.assert_array_equal(found[1], plain.values[0, 1])
     np.testing.assert_allclose(found[0], pooled_counts(laws[:, :1], weights, 0.0)[0])
+
+
+def test_a_member_that_hardly_counts_may_reach_far() -> None:
+    """As many counts as it reaches to would not fit into memory."""
+    laws = np.stack([count_quantiles(0.3, 1.0), np.append(count_quantiles(0.3, 1.0)[:-1], 1e12)])[:, None]
+    weights = np.array([[1 - 1e-9], [1e-9]])
+    np.testing.assert_allclose(pooled_counts(laws, weights, 0.0), pooled_counts(laws[:1], np.ones((1, 1)), 0.0))
+
+
+def test_many_windows_are_pooled_in_parts_as_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    means = np.random.default_rng(0).uniform(0.1, 2.0, (2, 5, 3))
+    laws = np.array([[[count_quantiles(one, 1.0) for one in row] for row in part] for part in means.tolist()])
+    weights = np.full((2, 5), 0.5)
+    plain = pooled(laws, np.full((2, 5, 3), 0.5))
+    whole = with_pooled_counts(plain, laws, weights, 5 * COUNT).values
+    assert np.abs(whole - plain.values).max() > 0.1
+    monkeypatch.setattr(laid_laws, "AT_ONCE", 4)
+    np.testing.assert_allclose(with_pooled_counts(plain, laws, weights, 5 * COUNT).values, whole)
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.3])

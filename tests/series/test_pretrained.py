@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
+from sgfn.series import pretrained
 from sgfn.series.classical import PRETRAINED, History, forecasts, left_out
-from sgfn.series.pretrained import HORIZON, WEIGHTS, checked_weights, pretrained_quantiles
+from sgfn.series.pretrained import HORIZON, WEIGHTS, checked_weights, pretrained_net, pretrained_quantiles
 from sgfn.series.quantile_laws import GRID
 from sgfn.series.shown import CONTEXT, LONGEST_SEASON, show
 
@@ -74,6 +75,29 @@ def test_many_histories_are_forecast_as_each_by_itself() -> None:
     older = np.concatenate([rng.normal(size=10), histories[2]])  # what lies before the context is not read
     np.testing.assert_allclose(pretrained_quantiles([older], [12], 20)[0], together[2], rtol=1e-4, atol=1e-4)
     assert np.abs(pretrained_quantiles([older[:-1]], [12], 20)[0] - together[2]).max() > 1e-2
+
+
+def test_histories_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that memory does not grow with their number: the largest table that the network is shown is one part's."""
+    monkeypatch.setattr(pretrained, "AT_ONCE", 3)
+    net, shown = pretrained_net(), []
+    hook = net.register_forward_pre_hook(lambda _, given: shown.append(len(given[0])))
+    try:
+        histories = list(np.random.default_rng(5).normal(size=(7, 40)))
+        found = pretrained_quantiles(histories, [1, 4, 7, 12, 1, 4, 7], 5)
+    finally:
+        hook.remove()
+    assert shown == [3, 3, 1]
+    np.testing.assert_allclose(found[5], pretrained_quantiles(histories[5:6], [4], 5)[0], rtol=1e-4, atol=1e-4)
+    assert pretrained_quantiles([], [], 5).shape == (0, 5, len(GRID))
+
+
+@pytest.mark.parametrize("power", [-300, -30, -19, 160, 300])
+def test_units_may_be_immense_or_tiny(power: int) -> None:
+    """Squares of such values are no numbers any more, or nothing."""
+    values = np.random.default_rng(6).normal(size=60).cumsum() + 5
+    scaled = pretrained_quantiles([10.0**power * values], [12], 12)[0] / 10.0**power
+    np.testing.assert_allclose(scaled, pretrained_quantiles([values], [12], 12)[0], rtol=1e-4, atol=1e-4)
 
 
 def test_damaged_weights_are_refused(tmp_path: Path) -> None:

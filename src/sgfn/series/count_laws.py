@@ -33,6 +33,8 @@ BELOW = 9.5
 """How far below its least count the quantile function of a count law goes at most."""
 LEAST = 1e-9
 """Least level, of a share of one."""
+MOST = 2000.0
+"""Counts above the least at which probabilities are pooled."""
 FINEST = 400
 """Whole numbers at which a distribution function is asked at most; of more the quantiles themselves are near enough."""
 
@@ -129,7 +131,11 @@ def _levels(values: Values, share: Values, mean: float, forgotten: float) -> Flo
 def pooled_counts(
     laws: Float64[np.ndarray, "M N Q"], weights: Float64[np.ndarray, "M N"], least: float
 ) -> Float64[np.ndarray, "N Q"]:
-    """Count laws whose probabilities are the weighted means of those of M members, and whose means are so too."""
+    """Count laws whose probabilities are the weighted means of those of M members, and whose means are so too.
+
+    Members end `MOST` above the least count: one that hardly counts may reach to millions.
+    """
+    laws = np.minimum(laws, least + MOST)
     most = max(np.ceil(laws[..., -1].max()), least + 1)
     counts = np.arange(least, most + 1) + 0.5
     found = np.zeros((laws.shape[1], len(counts)))

@@ -13,7 +13,7 @@ from sgfn.series.quantile_laws import FAR, QuantileLaw
 from sgfn.series.supports import REAL, Support
 
 AT_ONCE = 256
-"""Windows whose means are computed at once."""
+"""Windows whose means are computed at once, and steps whose probabilities are pooled at once."""
 SMALL = 200.0
 """Greatest value of a law of small counts."""
 OFTEN = 0.1
@@ -89,9 +89,10 @@ def with_pooled_counts(
     row, step = np.nonzero(small[rows] & often)
     window, values = rows[row], law.values.copy()
     for bound in np.unique(low[window, 0]):
-        some = low[window, 0] == bound
-        at, when = window[some], step[some]
-        values[at, when] = pooled_counts(members[:, at, when], weights[:, at], float(bound))
+        here = np.flatnonzero(low[window, 0] == bound)
+        for some in np.split(here, range(AT_ONCE, len(here), AT_ONCE)):
+            at, when = window[some], step[some]
+            values[at, when] = pooled_counts(members[:, at, when], weights[:, at], float(bound))
     return QuantileLaw(values=values)
 
 

@@ -29,6 +29,8 @@ HORIZON = 64
 """Steps that the network forecasts at most."""
 WIDTH, DEPTH = 512, 3
 """Width of the network, and its layers for each history, and for each step ahead."""
+AT_ONCE = 256
+"""Histories that are read at once, to bound memory."""
 WEIGHTS = Path(__file__).parent / "data" / "pretrained.safetensors"
 
 
@@ -86,13 +88,25 @@ def pretrained_quantiles(
     net: PretrainedNet | None = None,
 ) -> Float64[np.ndarray, "B H Q"]:
     """Quantiles at the levels of the grid, of what comes after each history, which has no gaps."""
-    values = np.zeros((len(histories), CONTEXT))
-    for row, history in zip(values, histories, strict=True):
+    found = np.empty((len(histories), horizon, len(GRID)))
+    for start in range(0, len(histories), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        found[some] = _quantiles(histories[some], seasons[some], horizon, net or pretrained_net())
+    return found
+
+
+def _quantiles(
+    histories: Sequence[Float64[np.ndarray, " T"]], seasons: Sequence[int], horizon: int, net: PretrainedNet
+) -> Float64[np.ndarray, "B H Q"]:
+    """The same of histories that are read at once, each over a power of two near its greatest value."""
+    values, scales = np.zeros((len(histories), CONTEXT)), np.empty((len(histories), 1, 1))
+    for row, scale, history in zip(values, scales, histories, strict=True):
         read = history[-CONTEXT:]
-        row[-len(read) :] = read
+        scale[:] = np.ldexp(1.0, np.frexp(np.abs(read).max())[1] - 1)
+        row[-len(read) :] = read / scale[0]
     counts = torch.tensor([min(len(one), CONTEXT) for one in histories])
     steps = torch.arange(horizon).expand(len(histories), -1)
     with torch.no_grad():
         shown = show(torch.from_numpy(values), counts, torch.tensor(list(seasons)), steps)
-        found = (net or pretrained_net())(shown.whole, shown.ahead, shown.anchors).double()
-    return (shown.base[..., None] + shown.unit[:, None, None] * found).numpy()
+        found = net(shown.whole, shown.ahead, shown.anchors).double()
+    return scales * (shown.base[..., None] + shown.unit[:, None, None] * found).numpy()
