@@ -61,15 +61,23 @@ def test_histories_end_where_what_is_asked_begins() -> None:
 
 @pytest.mark.slow
 def test_training_writes_weights_that_the_network_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in {"DRAWN": 4}.items():
-        monkeypatch.setattr(pretraining, name, size)
-    weights = []
+    monkeypatch.setattr(pretraining, "DRAWN", 4)
+    small, weights = ["--device", "cpu", "--batch", "64", "--series", "32", "--processes", "6"], []
     for run, steps in enumerate((4, 4, 8)):
         out = tmp_path / f"{run}.safetensors"
-        arguments = ["--device", "cpu", "--steps", str(steps), "--batch", "64", "--out", str(out)]
-        monkeypatch.setattr(sys, "argv", ["pretraining", *arguments])
+        monkeypatch.setattr(sys, "argv", ["pretraining", *small, "--steps", str(steps), "--out", str(out)])
         pretraining.main()
         weights.append(load_file(out))
         PretrainedNet().load_state_dict({name: value.float() for name, value in weights[-1].items()})
     torch.testing.assert_close(weights[0], weights[1])
     assert any((weights[0][name] != weights[2][name]).any() for name in weights[0])
+
+
+def test_a_batch_of_more_than_is_drawn_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whole batches alone are learned from: nothing would be, for ever."""
+    monkeypatch.setattr(sys, "argv", ["pretraining", "--batch", "97", "--series", "32", "--out", "unused"])
+    with pytest.raises(SystemExit, match="2"):
+        pretraining.main()
+    assert "--batch must be at most 3 times --series, got 97 and 32" in capsys.readouterr().err

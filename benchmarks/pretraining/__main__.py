@@ -219,11 +219,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     chosen = parser.parse_args()
+    if chosen.batch > chosen.series * CUTS // 2:  # not all histories are usable, and whole batches alone are learned
+        parser.error(f"--batch must be at most {CUTS // 2} times --series, got {chosen.batch} and {chosen.series}")
     device = torch.device(chosen.device)
     torch.manual_seed(chosen.seed)
     chosen_at = random.Random(chosen.seed)
     generator = torch.Generator(device).manual_seed(chosen.seed)
-    processes = torch.cat([_processes(DRAWN, generator) for _ in range(chosen.processes // DRAWN)])
+    parts = [_processes(DRAWN, generator) for _ in range(math.ceil(chosen.processes / DRAWN))]
+    processes = torch.cat(parts)[: chosen.processes]
     training = Training(chosen.rate, chosen.steps, chosen.batch, device, 60 * chosen.minutes)
     pool, told = list[tuple[Tensor, ...]](), 0.0
     while training.progress() < 1:
