@@ -35,7 +35,7 @@ def smoothed(values: Float[Tensor, "B C"], known: Bool[Tensor, "B C"]) -> Smooth
     """Levels and lines through the known values, which are the last ones of each row."""
     there = known.to(values.dtype)
     values = values * there
-    levels = sums(values, LEVELS, 0) / sums(there, LEVELS, 0).clamp(min=1e-30)
+    levels = discounted_sums(values, LEVELS, 0) / discounted_sums(there, LEVELS, 0).clamp(min=1e-30)
     ends, slopes = lines(values, there)
     return Smoothed(
         levels=levels[:, -1],
@@ -48,14 +48,14 @@ def smoothed(values: Float[Tensor, "B C"], known: Bool[Tensor, "B C"]) -> Smooth
 
 def lines(values: Float[Tensor, "B C"], there: Float[Tensor, "B C"]) -> tuple[Tensor, Tensor]:
     """Ends and slopes of the lines at every place."""
-    mass, first, second = (sums(there, LINES, power) for power in range(3))
-    total, aged = (sums(values, LINES, power) for power in range(2))
+    mass, first, second = (discounted_sums(there, LINES, power) for power in range(3))
+    total, aged = (discounted_sums(values, LINES, power) for power in range(2))
     second = second + SHRUNK
     scale = (mass * second - first.square()).clamp(min=1e-30)
     return (second * total - first * aged) / scale, (first * total - mass * aged) / scale
 
 
-def sums(values: Float[Tensor, "B C"], discounts: tuple[float, ...], power: int) -> Float[Tensor, "B C R"]:
+def discounted_sums(values: Float[Tensor, "B C"], discounts: tuple[float, ...], power: int) -> Float[Tensor, "B C R"]:
     """For each place, the sum over all before and at it, times a power of their age, discounted by it."""
     place = torch.arange(values.shape[1], device=values.device)
     age = (place - place[:, None]).to(values.dtype)  # of the row's place, at the column's
