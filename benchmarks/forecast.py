@@ -57,7 +57,7 @@ NOTES = (
     "the network alone and the baselines on one thread of an Intel Xeon, the defaults later, on one of an AMD EPYC. "
     "Test windows of births had been looked at eleven times before by defaults that were changed afterwards; the last "
     "change, a quarter more steps of the pool's network, gains 1 to 3 % on three earlier stretches of the training "
-    "part, but was taken because of the test windows.",
+    "part (in no file), but was taken because of the test windows.",
 )
 """What a reader of the figures should know."""
 

@@ -46,11 +46,11 @@ FIRST, SECOND, THIRD, FOURTH = (f"sgfn, {place} scoring" for place in ("first", 
 CHOSEN = {
     "development": "Laws, weights before anything is known, strengths of the pool and of its calibration, and the "
     "steps of the network, were chosen on this half: its figures flatter sgfn.",
-    "validation": "Nothing was chosen on this half. It is scored once per release: here for the fifth time; "
-    f"`{FIRST}`, `{SECOND}`, `{THIRD}` and `{FOURTH}` are those before, whose misses were known when sgfn was changed "
-    "afterwards. AutoARIMA is among the rivals since the third. After the fourth had been looked at, the pretrained "
-    "network was left out of long histories because of births, and the four data sets that this changed were scored "
-    "again for that row (electricity_half_hours, sterling, stops, water).",
+    "validation": "Nothing was chosen on this half. It is scored once for each state that is submitted, not to choose "
+    f"by it: here for the fifth time; `{FIRST}`, `{SECOND}`, `{THIRD}` and `{FOURTH}` are those before, whose misses "
+    "were known when sgfn was changed afterwards. AutoARIMA is among the rivals since the third. After the fourth had "
+    "been looked at, the pretrained network was left out of long histories because of births, and the four data sets "
+    "that this changed were scored again for that row (electricity_half_hours, sterling, stops, water).",
     "fresh": "Nothing was chosen on this part, which was drawn by a rule (benchmarks/forecast_breadth/fresh.py). "
     f"`{FIRST}` is what nobody had seen. It showed two defects, which were mended before `{SECOND}`: a harvest that "
     "grew below one was taken for a proportion (guinearice), and a law of logarithms had immense quantiles "

@@ -19,7 +19,7 @@ from sgfn.learning.trainer import Trainer
 COMPILE_FROM_STEPS = {"cpu": 20_000, "cuda": 100_000}
 """Steps of a run from which compiling saves time where scores are in a table, by device. It takes half a minute, and
 saves two milliseconds a step on a CPU; on a GPU a quarter of one, beside uncompiled steps in a CUDA graph."""
-COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cpu, mlp": 10_000, "cuda": 100_000, "cuda, large": 20_000}
+COMPILE_LONG_FROM_STEPS = {"cpu": 2_000, "cpu, mlp": 10_000, "cuda": 100_000, "cuda, large": 25_000}
 """The same where scores are computed, for small networks on a CPU. On a GPU it takes 30 to 90 s where nothing was
 compiled before and saves .3 to 1 ms, in large batches 1 to 4 ms, beside uncompiled steps in a CUDA graph
 (benchmarks/results/speed_real_cuda.json)."""
