@@ -47,9 +47,9 @@ def test_long_runs_are_told_with_what_would_be_faster() -> None:
     steps = round(1000 * 2 * LONG / expected_minutes(small, weights(small.nets.encoder, small), rate))
     words = f"{steps:,} steps take about 40 min on a CPU: fewer --steps"  # an MLP of 256 would take longer
     assert long_on_cpu(trainer(**EHRLICH, **TRANSFORMER, steps=steps)).startswith(words)
-    assert "about 2.6 h" in long_on_cpu(trainer(**EHRLICH, **TRANSFORMER, steps=steps), "eager")
+    assert "about 2.9 h" in long_on_cpu(trainer(**EHRLICH, **TRANSFORMER, steps=steps), "eager")
     wide: dict[str, Any] = TRANSFORMER | {"net__hidden": 128, "net__layers": 3}
-    line = long_on_cpu(trainer(**EHRLICH, **wide, steps=20_000))
+    line = long_on_cpu(trainer(**EHRLICH, **wide, steps=40_000))
     assert "an MLP (--net.encoder mlp --net.hidden 256) takes about" in line
     assert "\n" not in line
     assert "MLP" not in long_on_cpu(trainer(**EHRLICH, net__hidden=256, steps=10_000_000))

@@ -290,3 +290,12 @@ def test_a_wrong_last_value_hardly_moves_the_forecast_and_is_told() -> None:
     line = forecaster.stacked.moved_line(panel(series(wrong)))
     assert "a 2024-01-10 23:00:00 900 as" in line
     assert forecaster.stacked.moved_line(panel(series(values))) == ""
+
+
+def test_laws_of_which_none_fits_are_refused_and_windows_that_none_fits_are_naive() -> None:
+    short, long = 50.0 + np.arange(9), 50.0 + np.tile([0.0, 5.0, 1.0, 0.0], 12) + 0.1 * np.arange(48)
+    with pytest.raises(ValueError, match="none of the laws fits these series"):
+        made(laws="CrostonSBA", horizon=2).fit(panel(series(short))).predict()
+    both = panel(series(short[:7], "short"), series(long, "long"))
+    found = made(laws="AutoETS", horizon=2, season=4).fit(both).predict(samples=20)
+    assert (found.quantiles() > 40).all()  # where no law fits, quantiles were zero

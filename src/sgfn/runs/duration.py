@@ -14,8 +14,8 @@ from sgfn.learning.learner import Learner
 from sgfn.learning.trainer import Trainer
 from sgfn.nets.encoders import MLP, StateTable
 
-RATES = {("transformer", "compile"): 2.09e11, ("transformer", "eager"): 5.4e10, ("mlp", "compile"): 6.5e10}
-RATES |= {("mlp", "eager"): 4.8e10}
+RATES = {("transformer", "compile"): 3.77e11, ("transformer", "eager"): 8.6e10, ("mlp", "compile"): 1.25e11}
+RATES |= {("mlp", "eager"): 6.94e10}
 """Operations per second on two idle cores, of networks whose products fill a step, by network and way to run steps."""
 PER_WEIGHT = 8
 """Operations for each weight and state of a batch: two in the rollout, two in the update and four in its gradient."""

@@ -144,6 +144,7 @@ class StackedForecaster:
     def stack(self, *, final: bool) -> Stack:
         """Weights and spreads, from windows of the training part; `final`, from those kept from training too."""
         if final not in self.stacks:
+            self._check_laws()
             cuts = self.cuts(final=final)
             bank = self.bank(self.data.panel)
             series = [self.data.panel.series[number].name for number, _ in cuts]
@@ -161,6 +162,14 @@ class StackedForecaster:
             if self.progress:
                 self.progress("weights", 1, 1)
         return self.stacks[final]
+
+    def _check_laws(self) -> None:
+        """Refuse laws of which none fits any of the series."""
+        bank, ends = self.bank(self.data.panel), list(enumerate(self.lengths))
+        reasons = {name: bank.why_not(name, ends) if name != NETWORK else "" for name in self.names}
+        if reasons and all(reasons.values()):
+            name, why = next(iter(reasons.items()))
+            raise ValueError(f"none of the laws fits these series ({name}: {why}): name others by --laws")
 
     def cuts(self, *, final: bool) -> list[Cut]:
         """Windows of the training part, and where the stack is final those side by side after it."""
@@ -233,7 +242,10 @@ class StackedForecaster:
             else:
                 tell = self._told(phase, block.before * len(self.names) + at * len(cuts), block.windows)
                 found.append(bank.quantiles(name, cuts, tell, block.seasons))
-        return np.stack(found)
+        bare = np.flatnonzero(~fitting(every := np.stack(found)).any(0))
+        if len(bare) and not judged:  # a window that no law fits has seasonal naive's forecast
+            every[0, bare] = bank.quantiles(NAIVE, [cuts[row] for row in bare.tolist()], seasons=block.seasons)
+        return every
 
     def _judged(self, panel: Panel, cuts: Sequence[Cut]) -> Float64[np.ndarray, "N H Q"]:
         """Quantiles of the network's law by a network that has not learned from the windows, as a forecaster has it."""
