@@ -54,7 +54,7 @@ class Study:
 
 
 _OURS = [way for way, settings in WAYS.items() if "method" not in settings]
-PEERS = [way for way in WAYS if way not in _OURS]
+_PEERS = [way for way in WAYS if way not in _OURS]
 _FUNCTIONS = {"cell": CELLS, "alpha": (0.0, 0.1)}
 STUDIES: dict[str, Study] = {
     "ehrlich": Study(run=ehrlich, out="exploration_ehrlich.json", axes=_FUNCTIONS),
@@ -71,7 +71,7 @@ STUDIES: dict[str, Study] = {
     "rna": Study(
         run=explored,
         out="exploration_rna.json",
-        axes={"way": [way for way in WAYS if way not in SLOW or way in PEERS], "cell": [RNA], "alpha": NOISES},
+        axes={"way": [way for way in WAYS if way not in SLOW or way in _PEERS], "cell": [RNA], "alpha": NOISES},
         first=21,
         device=True,
     ),

@@ -117,8 +117,7 @@ def order_sheet(
     Where there are few enough they are all ranked; else local search climbs from `starts` and from what was measured.
     Orders stay within `reach` edits of what was measured, 0 for no limit: by default a search among a proxy's
     predictions goes as far as `deserved_reach` trusts it, and a ranking of all has no limit. What was measured is
-    left out unless `repeat`. Values are in the units of the scores that were measured. See `select_plate` for distance
-    and trade-off.
+    left out unless `repeat`. Values are in units of the measured scores. Distance, trade-off: see `select_plate`.
     """
     env = _checked(env, n, distance, samples, seed)
     known = landscape.offline_objects()
@@ -142,8 +141,7 @@ def order_sheet(
     chosen = select_plate(texts, found.mean[:, 0], n, distance=distance, tradeoff=tradeoff)
     rules = (f" that satisfy {env.automaton.told}" if env.automaton is not None else "") + trust.told * listed
     transform = landscape.score_transform
-    bent = transform.kind != "none"
-    again |= {"shown": transform.predictions} if bent else {"failed": transform.score(failed)}
+    again |= {"shown": transform.predictions} if transform.kind != "none" else {"failed": transform.score(failed)}
     orders = [texts[number] for number in chosen.chosen]
     values = values_in(env, orders, predictor(env, landscape, told=True), measured=measured, **again)
     return OrderSheet(

@@ -61,14 +61,12 @@ def train(
     With `resume` the run continues with the folder's own configuration, which None stands for, on a CPU bit for bit.
     Given one, only its number of steps may be another, and the schedule of the learning rate then follows it.
     `accelerate` says how steps are run, not what they do (see `stepper`); what cannot be had is an error if we insist.
-    `baseline` is the recipe that the configuration began with: whatever differs from it must be read by something;
-    where it is not told, what equals some preset's value is taken for that one's. `said` are names of fields
-    (`kl.flow`) that must be read by something whatever their values.
-    With `resume`, code that only the folder names is not run unless it is trusted, see `evaluate`; where `trust` is not
-    told, what `config` names is.
-    `locks` keeps the folder locked after the training, for a caller who has more to write there.
-    `cluster` has the workers of a slow reward, or actors, run on a Ray cluster (`local`, `auto` or its HOST:PORT), each
-    with so many CPUs and GPUs. In processes that torchrun started together, each trains on its share of every batch.
+    `baseline` is the recipe that the configuration began with: whatever differs from it must be read by something; by
+    default what equals some preset's value is taken for that one's. `said` are fields that must be read in any case.
+    With `resume`, code that only the folder names is not run unless it is trusted, see `evaluate`; without `trust`,
+    what `config` names is. `locks` keeps the folder locked afterwards, for a caller who has more to write there.
+    `cluster` runs workers of a slow reward, or actors, on a Ray cluster (`local`, `auto`, HOST:PORT), each with so many
+    CPUs and GPUs. In processes that torchrun started together, each trains on its share of every batch.
     """
     config = None if config is None else absolute(config)
     trust = named(task, config or TrainConfig()) if trust is None else trust

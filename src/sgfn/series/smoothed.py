@@ -17,6 +17,7 @@ LEVELS = (0.97, 0.9, 0.75, 0.55, 0.35, 0.15)
 LINES = (0.97, 0.9, 0.75, 0.5)
 """Discounts of lines."""
 SHRUNK = 0.1
+"""What is added to the weighted sum of squared ages, which shrinks slopes of few values."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
